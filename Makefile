@@ -1,0 +1,50 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set up what they need.
+
+PY := .venv/bin/python
+SETUP := .venv/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-full bench lint format lock clean
+
+help: ## what can be done here
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(SETUP) ## .venv with everything pinned, and Java 17+ (done by the others when needed)
+
+$(SETUP): scripts/setup pyproject.toml $(wildcard requirements/*.txt)
+	@scripts/setup
+
+demo: $(SETUP) ## show what Restow does
+	@$(PY) -m benchmarks.demo
+
+test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
+	@$(PY) -m pytest tests/tidy tests/unit tests/conformance
+	@$(PY) -m pytest -m "not full" tests/oracle tests/clients
+
+test-full: $(SETUP) ## every case of the long matrices too
+	@RESTOW_CASES=2000 $(PY) -m pytest tests
+
+bench: $(SETUP) ## ours, the peer's and the ratio, from one run
+	@$(PY) -m benchmarks.placement $(BENCH)
+	@$(PY) -m benchmarks.assignors $(BENCH)
+
+lint: $(SETUP) ## ruff, mypy, import contracts
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+format: $(SETUP) ## let ruff put the code in shape
+	@.venv/bin/ruff check --fix .
+	@.venv/bin/ruff format .
+
+LOCK := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS)
+
+lock: $(SETUP) ## pin the dependencies anew (LOCK_ARGS=--upgrade to move them)
+	@$(LOCK) --group build --output-file requirements/build.txt
+	@$(LOCK) pyproject.toml --output-file requirements/runtime.txt
+	@$(LOCK) pyproject.toml --all-extras --group dev --output-file requirements/dev.txt
+
+clean: ## remove .venv and caches of this checkout (not the jars in the user's cache)
+	@rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
