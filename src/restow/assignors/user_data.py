@@ -1,0 +1,100 @@
+"""The bytes that Kafka's sticky assignors put into a subscription.
+
+    sticky v1:           array of (topic string, array of int32 partitions), int32 generation
+    sticky v0:           the same without the generation
+    cooperative-sticky:  int32 generation
+
+All big-endian; a string is an int16 length and UTF-8, an array an int32 length and its elements.
+As in Kafka, v1 is tried first, bytes behind the end are ignored, and what can be read neither way
+counts as "had nothing".
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from restow.model import TopicPartition
+
+NO_GENERATION = -1
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+class Claim(NamedTuple):
+    """What a member says it held, and in which generation (None: it does not say)."""
+
+    owned: tuple[TopicPartition, ...]
+    generation: int | None
+
+
+NOTHING = Claim((), NO_GENERATION)
+
+
+def encode_claim(owned: tuple[TopicPartition, ...], generation: int | None) -> bytes:
+    """Schema v1, or v0 when there is no generation. Topics come in the order of their first partition."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in owned:
+        by_topic.setdefault(topic, []).append(partition)
+    parts = [_INT32.pack(len(by_topic))]
+    for topic, partitions in by_topic.items():
+        name = topic.encode()
+        parts.append(_INT16.pack(len(name)) + name)
+        parts.append(struct.pack(f">i{len(partitions)}i", len(partitions), *partitions))
+    if generation is not None:
+        parts.append(_INT32.pack(generation))
+    return b"".join(parts)
+
+
+def decode_claim(data: bytes) -> Claim:
+    """Read v1, else v0, else nothing, exactly where Kafka does each."""
+    try:
+        owned, end = _read_owned(data)
+    except (struct.error, UnicodeDecodeError, _Corrupt):
+        return NOTHING
+    if len(data) - end < _INT32.size:
+        return Claim(owned, None)
+    return Claim(owned, _INT32.unpack_from(data, end)[0])
+
+
+def encode_generation(generation: int) -> bytes:
+    """What cooperative-sticky says of itself."""
+    return _INT32.pack(generation)
+
+
+def decode_generation(data: bytes) -> int:
+    """The generation, or −1 when fewer than four bytes are there."""
+    if len(data) < _INT32.size:
+        return NO_GENERATION
+    generation: int = _INT32.unpack_from(data)[0]
+    return generation
+
+
+class _Corrupt(Exception):
+    pass
+
+
+def _read_owned(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
+    owned: list[TopicPartition] = []
+    (topics,) = _INT32.unpack_from(data)
+    at = _INT32.size
+    _check_length(topics, len(data) - at)
+    for _ in range(topics):
+        (length,) = _INT16.unpack_from(data, at)
+        at += _INT16.size
+        _check_length(length, len(data) - at)
+        topic = data[at : at + length].decode()
+        at += length
+        (count,) = _INT32.unpack_from(data, at)
+        at += _INT32.size
+        _check_length(count, (len(data) - at) // _INT32.size)
+        owned += [TopicPartition(topic, p) for p in struct.unpack_from(f">{count}i", data, at)]
+        at += count * _INT32.size
+    return tuple(owned), at
+
+
+def _check_length(length: int, room: int) -> None:
+    """A length is checked before anything is allocated for it."""
+    if not 0 <= length <= room:
+        raise _Corrupt
