@@ -1,0 +1,1 @@
+"""Benchmarks: each prints ours, the peer's and the ratio, all from one run on one machine."""
