@@ -1,0 +1,47 @@
+"""What the folders of tests share: the JVM with Apache Kafka's classes, and when to skip for want of it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.jars import kafka_jars
+from harness.java import HarnessError
+from harness.jvm import kafka_jvm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def needs_kafka() -> Iterator[None]:
+    """Where Java or the jars cannot be had: a failure on CI, a skip with the reason elsewhere."""
+    try:
+        yield
+    except HarnessError as error:
+        if os.environ.get("CI"):
+            pytest.fail(str(error), pytrace=False)
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def jars() -> Path:
+    """The folder with Apache Kafka's jars."""
+    with needs_kafka():
+        return kafka_jars()
+
+
+@pytest.fixture(scope="session")
+def kafka(jars: Path) -> Iterator[Any]:
+    """The gateway to the session's one JVM."""
+    with needs_kafka():
+        jvm = kafka_jvm()
+        gateway = jvm.__enter__()
+    try:
+        yield gateway
+    finally:
+        jvm.__exit__(None, None, None)
