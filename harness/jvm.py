@@ -41,23 +41,32 @@ def kafka_jvm(version: str = KAFKA_VERSION, *, heap: str = "1g") -> Iterator[Jav
     class_path = f"{pyspark_jar('py4j-*.jar')}:{kafka_jars(version)}/*"
     command = [java(), "-cp", class_path, f"-Xmx{heap}", "-XX:+UseSerialGC", *logging_options("OFF")]
     command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+    with tempfile.TemporaryFile() as errors, _process(command, errors) as process:
         assert process.stdout is not None
+        port, token = _greeting(process.stdout, errors)
+        threading.Thread(target=_discard, args=(process.stdout,), daemon=True).start()
+        parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
+        gateway = JavaGateway(gateway_parameters=parameters)
         try:
-            port, token = _greeting(process.stdout, errors)
-            drain = threading.Thread(target=_discard, args=(process.stdout,), daemon=True)
-            drain.start()
-            parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
-            gateway = JavaGateway(gateway_parameters=parameters)
-            try:
-                yield gateway
-            finally:
-                gateway.shutdown()
+            yield gateway
         finally:
-            _end(process)
-        drain.join()
-        process.stdout.close()
+            gateway.shutdown()
+
+
+@contextmanager
+def _process(command: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """The gateway server goes when its standard input is closed, so also when this process dies."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors) as process:
+        assert process.stdin is not None
+        try:
+            yield process
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(timeout=_STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def _greeting(output: IO[bytes], errors: IO[bytes]) -> tuple[int, str]:
@@ -73,14 +82,3 @@ def _greeting(output: IO[bytes], errors: IO[bytes]) -> tuple[int, str]:
 def _discard(output: IO[bytes]) -> None:
     for _ in output:
         pass
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Closing its standard input is what tells the gateway server to go."""
-    assert process.stdin is not None
-    process.stdin.close()
-    try:
-        process.wait(timeout=_STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
