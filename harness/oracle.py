@@ -144,7 +144,7 @@ class JavaGroup:
             wrap(encode_metadata(partitions, partition_racks)), _METADATA_VERSION
         )
         self._cluster = response.buildCluster()
-        self._members = sorted((member.id for member in members), key=lambda id: id.encode("utf-16-be"))
+        self._members = sorted((member.id for member in members), key=lambda name: name.encode("utf-16-be"))
 
     def assign(self) -> JavaObject:
         """Kafka's answer, by a fresh assignor. It stays in Java until `read`."""
@@ -200,8 +200,8 @@ def encode_metadata(partitions: Mapping[str, int], partition_racks: PartitionRac
             parts.append(struct.pack(">hii", 0, partition, _NO_LEADER) + _int32s(replicas) * 2)
         topics.append(b"".join(parts))
     brokers = [
-        struct.pack(">i", id) + _string("localhost") + struct.pack(">i", 9092) + _string(rack)
-        for rack, id in nodes.items()
+        struct.pack(">i", node) + _string("localhost") + struct.pack(">i", 9092) + _string(rack)
+        for rack, node in nodes.items()
     ]
     return b"".join(
         (
