@@ -1,0 +1,66 @@
+"""The regularity that lets partitions be placed a round at a time instead of one by one.
+
+A round is one partition per broker: partitions k·n to k·n + n - 1 of n brokers. Within a round the
+replica shift stands still and the first replica moves on by one broker per partition. So a round's first
+replicas are the broker list rotated, and so are its second ones by some other angle, and so on: a column
+of a round is a copy of a slice. After a fixed number of rounds the whole pattern repeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Ids: TypeAlias = npt.NDArray[np.int32]
+Angles: TypeAlias = npt.NDArray[np.intp]
+
+# Gives, for the angle of the first replicas and each round's turn, its replicas: (rounds, brokers, factor).
+PlaceRounds: TypeAlias = "Callable[[int, Angles], Ids]"
+
+# Patterns that repeat sooner than this are written out several times first: few large copies beat many small.
+REPEAT_ROWS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to place, already checked: the counts fit each other and nothing is left to chance."""
+
+    partitions: int
+    factor: int
+    start: int
+    shift: int
+    first_partition: int
+
+
+def in_rounds(request: Request, brokers: int, stride: int, place_rounds: PlaceRounds) -> Ids:
+    """Place all partitions, whole rounds at a time; the turn grows by `stride` from round to round.
+
+    A turn is how far beyond its first replica a partition's search for the second begins; it counts modulo
+    the other brokers. Integers of Python carry start and shift until they are reduced, so none overflows.
+    """
+    others = max(1, brokers - 1)
+    rows_until_repeat = brokers * (others // gcd(stride, others))
+    rows = min(request.partitions, rows_until_repeat * -(-REPEAT_ROWS // rows_until_repeat))
+    before = request.first_partition % brokers
+    rounds = -(-(before + rows) // brokers)
+    # The shift grows at each multiple of n above 0 that is met, the first partition's own id included.
+    met = request.first_partition // brokers - max(0, request.first_partition - 1) // brokers
+    turns = ((request.shift + met) % others + np.arange(rounds)) % others * stride % others
+    placed = place_rounds(request.start % brokers, turns).reshape(rounds * brokers, request.factor)
+    table = placed[before : before + rows]
+    return table if rows == request.partitions else np.resize(table, (request.partitions, request.factor))
+
+
+def rotated(values: Ids, angles: Angles) -> Ids:
+    """One row per angle: the values read from there on, round to where they began."""
+    twice = np.concatenate((values, values))
+    rows: Ids = sliding_window_view(twice, values.size)[angles % values.size]
+    return rows
