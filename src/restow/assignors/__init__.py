@@ -6,7 +6,22 @@
 Everything here is pure: the same input gives the same answer, and nothing is remembered.
 """
 
+from restow.assignors.assign import assign
 from restow.assignors.base import Assignment, Assignor, PartitionRacks
+from restow.assignors.compare import Comparison, compare
+from restow.assignors.registry import get, names, register
 from restow.model import Member, TopicPartition
 
-__all__ = ["Assignment", "Assignor", "Member", "PartitionRacks", "TopicPartition"]
+__all__ = [
+    "Assignment",
+    "Assignor",
+    "Comparison",
+    "Member",
+    "PartitionRacks",
+    "TopicPartition",
+    "assign",
+    "compare",
+    "get",
+    "names",
+    "register",
+]

@@ -49,9 +49,11 @@ def encode_claim(owned: tuple[TopicPartition, ...], generation: int | None) -> b
 
 def decode_claim(data: bytes) -> Claim:
     """Read v1, else v0, else nothing, exactly where Kafka does each."""
+    if not data:
+        return Claim((), None)
     try:
         owned, end = _read_owned(data)
-    except (struct.error, UnicodeDecodeError, _Corrupt):
+    except (struct.error, _Corrupt):
         return NOTHING
     if len(data) - end < _INT32.size:
         return Claim(owned, None)
@@ -84,7 +86,7 @@ def _read_owned(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
         (length,) = _INT16.unpack_from(data, at)
         at += _INT16.size
         _check_length(length, len(data) - at)
-        topic = data[at : at + length].decode()
+        topic = data[at : at + length].decode(errors="replace")
         at += length
         (count,) = _INT32.unpack_from(data, at)
         at += _INT32.size

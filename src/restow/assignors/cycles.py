@@ -1,0 +1,163 @@
+"""The exact end of balancing: exchanges until none is left that would help.
+
+Picture the members and kinds as a flow from kinds to members. Moving one partition of some kind from
+a to b has a price, in this order: how much the balance worsens, whether a partition leaves the member
+that held it (or comes back to it), whether it is now read across racks. A chain of such moves from a
+to b changes only the loads of its ends, and a closed chain changes none. By the theory of minimum-cost
+flows an assignment is the best there is exactly when no chain has a negative price; so they are looked
+for (Bellman–Ford, all members and kinds at once) and carried out until none is left.
+
+The balance enters as the sum of squared loads. Among all ways to deal the partitions one sorted list of
+loads is at least as level as any other at every step (the loads form an integral base polyhedron), and
+both the squares and Kafka's sum of pairwise differences have their minimum exactly there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from restow.assignors.ledger import Ledger
+
+_NEVER = 1 << 56
+_ROOT = -1
+
+# How many searches may go into rack matching alone once balance and movement are settled.
+_RACK_SEARCHES = 64
+
+
+def settle(ledger: Ledger) -> None:
+    """Carry out exchanges until the ledger is the best there is.
+
+    In this order: balance, partitions left with those who held them, partitions read within a rack.
+    The last is given up after a bounded number of searches; a cross-rack read is no fault.
+    """
+    search = _Search(ledger)
+    rack_searches = 0
+    while rack_searches < _RACK_SEARCHES:
+        gained = search.improve()
+        if gained == 0:
+            return
+        if gained < search.move:
+            rack_searches += 1
+
+
+class _Search:
+    """Prices of taking a partition of a kind from, and giving it to, each member; and the search over them."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
+        kinds, members = ledger.allowed.shape
+        longest = 2 * (min(kinds, members) + 1)
+        self.move = 1 if ledger.far is None else longest + 1
+        self.step = (self.move + 1) * longest + 1
+        self.far = np.zeros((kinds, members), dtype=np.int64) if ledger.far is None else ledger.far.astype(np.int64)
+        self.take = np.empty((kinds, members), dtype=np.int64)
+        self.give = np.empty((kinds, members), dtype=np.int64)
+        self._price(slice(None), slice(None))
+
+    def _price(self, kind: int | slice, member: int | slice) -> None:
+        ledger = self.ledger
+        held, owned, far = ledger.held[kind, member], ledger.owned[kind, member], self.far[kind, member]
+        self.take[kind, member] = np.where(held > 0, np.where(held > owned, 0, self.move) - far, _NEVER)
+        back = np.where(held < owned, -self.move, 0)
+        self.give[kind, member] = np.where(ledger.allowed[kind, member], back + far, _NEVER)
+
+    def improve(self) -> int:
+        """Find and carry out exchanges; what they gained in all."""
+        reached, kind_before, member_before = self._shortest()
+        loads = self.ledger.loads
+        price = reached + self.step * (2 * loads + 1)
+        gained = 0
+        for end in np.argsort(price, kind="stable").tolist():
+            if price[end] >= 0:
+                break
+            chain = _walk(end, kind_before, member_before)
+            while (gain := self._try(chain)) > 0:
+                gained += gain
+        return gained
+
+    def _shortest(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Least price of a chain to each member, with the last kind and the member before it."""
+        loads = self.ledger.loads
+        members = np.arange(len(loads))
+        reached = np.where(loads > 0, -self.step * (2 * loads - 1), _NEVER)
+        kind_before = np.full(len(loads), _ROOT, dtype=np.int64)
+        member_before = np.full(len(loads), _ROOT, dtype=np.int64)
+        for lap in range(len(loads) + 1):
+            from_member = reached + self.take
+            giver = from_member.argmin(axis=1)
+            at_kind = np.take_along_axis(from_member, giver[:, None], axis=1)
+            to_member = at_kind + self.give
+            kind = to_member.argmin(axis=0)
+            nearer = to_member[kind, members]
+            better = nearer < np.minimum(reached, _NEVER // 2)
+            if not better.any():
+                break
+            reached = np.where(better, nearer, reached)
+            kind_before = np.where(better, kind, kind_before)
+            member_before = np.where(better, giver[kind], member_before)
+            if lap % 4 == 3 and _loop(member_before) is not None:
+                break
+        return reached, kind_before, member_before
+
+    def _try(self, chain: list[tuple[int, int, int]]) -> int:
+        """Carry the chain out if that still helps; what it gained."""
+        ledger = self.ledger
+        first, last = chain[0][1], chain[-1][2]
+        gain = 0
+        if first != last:
+            gain = 2 * self.step * int(ledger.loads[first] - ledger.loads[last] - 1)
+        done = 0
+        for kind, giver, taker in chain:
+            price = int(self.take[kind, giver]) + int(self.give[kind, taker])
+            if price >= _NEVER // 2:
+                gain = 0
+                break
+            gain -= price
+            self._shift(kind, giver, taker)
+            done += 1
+        if gain > 0:
+            return gain
+        for kind, giver, taker in reversed(chain[:done]):
+            self._shift(kind, taker, giver)
+        return 0
+
+    def _shift(self, kind: int, giver: int, taker: int) -> None:
+        self.ledger.shift(kind, giver, taker)
+        self._price(kind, giver)
+        self._price(kind, taker)
+
+
+def _walk(
+    end: int, kind_before: NDArray[np.int64], member_before: NDArray[np.int64]
+) -> list[tuple[int, int, int]]:
+    """The chain that leads to a member, or the closed one that its way back runs into."""
+    chain: list[tuple[int, int, int]] = []
+    seen = {end: 0}
+    at = end
+    while (giver := int(member_before[at])) != _ROOT:
+        chain.append((int(kind_before[at]), giver, at))
+        if giver in seen:
+            chain = chain[seen[giver] :]
+            break
+        at = giver
+        seen[at] = len(chain)
+    chain.reverse()
+    return chain
+
+
+def _loop(member_before: NDArray[np.int64]) -> int | None:
+    """Some member whose way back never reaches a root, if there is one."""
+    at = np.arange(len(member_before))
+    steps = 1
+    back = np.where(member_before == _ROOT, at, member_before)
+    while steps < len(at):
+        back = back[back]
+        steps *= 2
+    rootless = np.flatnonzero(member_before[back] != _ROOT)
+    return int(rootless[0]) if rootless.size else None

@@ -1,0 +1,71 @@
+"""From counts back to partitions: who keeps which, and who gets which of the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.assignors.group import NOBODY
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from restow.assignors.claims import Claims
+    from restow.assignors.kinds import Kinds
+
+
+def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """An owner for each partition such that each member has its count of each kind.
+
+    Everybody keeps the first of what they held, up to their count. What is left goes round the members
+    of its kind that still want some, so that neighbours in a topic go to different members.
+    """
+    members = counts.shape[1]
+    owner, kept = _keep(kinds, claims.owner, counts)
+    wanted = counts - kept
+    _prefer_claimants(kinds, claims, owner, wanted)
+    free = np.flatnonzero(owner == NOBODY)
+    cells = np.flatnonzero(wanted)
+    if not free.size or not cells.size:
+        return owner
+    shares = wanted.ravel()[cells]
+    cell = np.repeat(cells, shares)
+    turn = np.arange(len(cell)) - np.repeat(np.cumsum(shares) - shares, shares)
+    # By kind, then turn by turn; within a turn the cells are already in the members' order.
+    slots = cell[np.lexsort((turn, cell // members))]
+    owner[free[np.argsort(kinds.kind_of[free], kind="stable")][: len(slots)]] = slots % members
+    return owner
+
+
+def _keep(
+    kinds: Kinds, before: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """What stays where it was, and how many that is per kind and member."""
+    members = counts.shape[1]
+    owner = np.full(len(before), NOBODY, dtype=np.int64)
+    held = np.flatnonzero(before != NOBODY)
+    cell = kinds.kind_of[held] * members + before[held]
+    had = np.bincount(cell, minlength=counts.size)
+    if (had <= counts.ravel()).all():
+        owner[held] = before[held]
+        return owner, had.reshape(counts.shape)
+    order = np.argsort(cell, kind="stable")
+    rank = np.empty(len(held), dtype=np.int64)
+    rank[order] = np.arange(len(held)) - (np.cumsum(had) - had)[cell[order]]
+    keeps = held[rank < counts.ravel()[cell]]
+    owner[keeps] = before[keeps]
+    return owner, np.minimum(had.reshape(counts.shape), counts)
+
+
+def _prefer_claimants(
+    kinds: Kinds, claims: Claims, owner: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> None:
+    """A contested partition rather goes to one of its claimants, who need not wait for it."""
+    for partition, claimants in claims.contested.items():
+        kind = kinds.kind_of[partition]
+        for member in claimants:
+            if wanted[kind, member] > 0:
+                wanted[kind, member] -= 1
+                owner[partition] = member
+                break

@@ -1,0 +1,83 @@
+"""How many partitions of each kind each member holds: all that balance and movement depend on.
+
+Partitions that the same members may read (and whose replicas stand in the same racks) are of one
+*kind*, and interchangeable but for who held them before. So a group of a million partitions becomes a
+table of kinds × members, often with a single row, and an assignment becomes counts in that table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.assignors.water import pour
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Counts per kind and member, changed in place by the steps that balance them."""
+
+    supply: NDArray[np.int64]
+    """Kinds: how many partitions there are."""
+    allowed: NDArray[np.bool_]
+    """Kinds × members: who may read it."""
+    owned: NDArray[np.int64]
+    """Kinds × members: what each held before and may keep."""
+    far: NDArray[np.bool_] | None
+    """Kinds × members: whether no replica is in the member's rack; None where racks do not matter."""
+    held: NDArray[np.int64] = field(init=False)
+    loads: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.held = self.owned.copy()
+        self.loads = self.held.sum(axis=0)
+
+    @property
+    def moved(self) -> int:
+        """Partitions that some member held before and no longer does."""
+        return int(np.maximum(self.owned - self.held, 0).sum())
+
+    def shift(self, kind: int, giver: int, taker: int) -> None:
+        """One partition of this kind changes hands."""
+        self.held[kind, giver] -= 1
+        self.held[kind, taker] += 1
+        self.loads[giver] -= 1
+        self.loads[taker] += 1
+
+    def share_out(self) -> None:
+        """Give what nobody held to the least loaded, scarce kinds first, near members before far ones."""
+        left = self.supply - self.held.sum(axis=1)
+        if self.far is not None:
+            near = self.allowed & ~self.far
+            fair = int(self.supply.sum()) // max(1, len(self.loads))
+            for kind in np.argsort(near.sum(axis=1), kind="stable").tolist():
+                room = int(np.maximum(fair - self.loads[near[kind]], 0).sum())
+                left[kind] -= self._pour(kind, near[kind], min(int(left[kind]), room))
+        for kind in np.argsort(self.allowed.sum(axis=1), kind="stable").tolist():
+            self._pour(kind, self.allowed[kind], int(left[kind]))
+
+    def _pour(self, kind: int, members: NDArray[np.bool_], units: int) -> int:
+        if units > 0:
+            takers = np.flatnonzero(members)
+            poured = pour(self.loads[takers], units)
+            self.held[kind, takers] += poured
+            self.loads[takers] += poured
+        return units
+
+    def surely_best(self) -> bool:
+        """Whether loads differ by at most one and no fewer moves could have made them so.
+
+        A quick proof that holds for most groups. Loads of q and q + 1 are the most balanced there
+        are; whoever held more than q had to give the rest away, except that as many as may have
+        q + 1 keep one more.
+        """
+        if self.far is not None or np.ptp(self.loads) > 1:
+            return False
+        fair, extras = divmod(int(self.loads.sum()), len(self.loads))
+        above = np.maximum(self.owned.sum(axis=0) - fair, 0)
+        return self.moved == int(above.sum()) - min(extras, int(np.count_nonzero(above)))

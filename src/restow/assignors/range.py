@@ -1,0 +1,162 @@
+"""Kafka's range assignor, with KIP-881's rack matching.
+
+Per topic, the members that want it stand in order and each takes the next stretch of partitions;
+when they do not divide evenly the first few members take one more. Topics with the same members and
+the same number of partitions are thereby co-partitioned: partition 3 of each goes to one member.
+
+Racks change who takes which partition, never how many anybody gets. A topic *calls for* matching if
+some member stands in a rack of its replicas and not every partition is in all of those racks. If one
+topic calls for it, then before the plain ranges are dealt
+
+- topics with the same members and partition count are matched together: for each partition number the
+  first member that stands in a replica's rack in all of them, and has room, takes it in all of them;
+- a topic by itself that calls for it: each member in order takes what matches, as far as it has room.
+
+A member without a rack matches everything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from restow.assignors.base import Assignor
+from restow.assignors.group import Group, collector_paused, partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.model import Member, Rack, TopicPartition
+
+
+class Range(Assignor):
+    """Consecutive stretches of each topic."""
+
+    name = "range"
+
+    def assign(
+        self,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        partition_racks: PartitionRacks | None = None,
+    ) -> Assignment:
+        group = Group.of(partitions, members)
+        with collector_paused():
+            if partition_racks is not None and any(m.rack for m in members):
+                tables = _tables(group, partition_racks)
+                if any(table.calls_for_matching for table in tables):
+                    return group.named(_matched(group, tables))
+            return group.named(_plain(group))
+
+
+def _plain(group: Group) -> list[list[TopicPartition]]:
+    dealt: list[list[TopicPartition]] = [[] for _ in group.members]
+    everybody = range(len(group.members))
+    for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
+        wanting = everybody if group.uniform else group.subscribers(number).tolist()
+        row = partitions_of(topic, count)
+        each, extras = divmod(count, len(wanting))
+        at = 0
+        for member in wanting[:extras]:
+            dealt[member] += row[at : at + each + 1]
+            at += each + 1
+        if each:
+            for member in wanting[extras:]:
+                dealt[member] += row[at : at + each]
+                at += each
+    return dealt
+
+
+@dataclass(slots=True)
+class _Table:
+    """One topic while it is dealt: who stands around it and what each may still take."""
+
+    members: tuple[int, ...]
+    racks: tuple[frozenset[Rack], ...]
+    calls_for_matching: bool
+    each: int
+    extras: int
+    taken: dict[int, list[int]] = field(default_factory=dict)
+
+    def room(self, member: int) -> int:
+        return max(0, self.each + (self.extras > 0) - len(self.taken.get(member, ())))
+
+    def take(self, member: int, partitions: list[int]) -> None:
+        mine = self.taken.setdefault(member, [])
+        mine += partitions
+        if partitions and len(mine) > self.each:
+            self.extras -= 1
+
+
+def _tables(group: Group, partition_racks: PartitionRacks) -> list[_Table]:
+    tables = []
+    for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
+        members = tuple(group.subscribers(number).tolist())
+        racks = tuple(frozenset(r for r in of if r is not None) for of in partition_racks.get(topic, ()))
+        racks = racks or (frozenset(),) * count
+        all_racks = frozenset().union(*racks)
+        near = {group.members[m].rack or None for m in members} & all_racks
+        calls_for_matching = bool(near) and any(r != all_racks for r in racks)
+        tables.append(_Table(members, racks, calls_for_matching, *divmod(count, len(members))))
+    return tables
+
+
+def _matched(group: Group, tables: list[_Table]) -> list[list[TopicPartition]]:
+    racks = [member.rack or None for member in group.members]
+    alike: dict[tuple[tuple[int, ...], int], list[_Table]] = {}
+    for table in tables:
+        if any(racks[m] for m in table.members):
+            alike.setdefault((table.members, len(table.racks)), []).append(table)
+    for together in alike.values():
+        if len(together) > 1:
+            _match_together(together, racks)
+        elif together[0].calls_for_matching:
+            _match_alone(together[0], racks)
+    dealt: list[list[TopicPartition]] = [[] for _ in group.members]
+    for table, topic in zip(tables, group.topics, strict=True):
+        _deal_the_rest(table)
+        row = partitions_of(topic, len(table.racks))
+        for member, mine in table.taken.items():
+            dealt[member] += [row[p] for p in sorted(mine)]
+    return dealt
+
+
+def _match_together(tables: list[_Table], racks: list[Rack | None]) -> None:
+    """All tables stay in step, so the first one's room is everybody's."""
+    first = tables[0]
+    standing: dict[Rack | None, list[int]] = {}
+    for member in reversed(first.members):
+        standing.setdefault(racks[member], []).append(member)
+    for partition in range(len(first.racks)):
+        shared = frozenset.intersection(*(table.racks[partition] for table in tables))
+        candidates = []
+        for rack in (None, *shared):
+            waiting = standing.get(rack, [])
+            while waiting and not first.room(waiting[-1]):  # room only ever shrinks
+                waiting.pop()
+            candidates += waiting[-1:]
+        if candidates:
+            # Members are numbered in their order, so the lowest is the first.
+            for table in tables:
+                table.take(min(candidates), [partition])
+
+
+def _match_alone(table: _Table, racks: list[Rack | None]) -> None:
+    left = dict.fromkeys(range(len(table.racks)))
+    matching: dict[Rack | None, Iterator[int]] = {None: iter(range(len(table.racks)))}
+    for rack in {racks[m] for m in table.members} - {None}:
+        matching[rack] = iter([p for p, of in enumerate(table.racks) if rack in of])
+    for member in table.members:
+        found = list(islice((p for p in matching[racks[member]] if p in left), table.room(member)))
+        table.take(member, found)
+        for partition in found:
+            del left[partition]
+
+
+def _deal_the_rest(table: _Table) -> None:
+    gone = {p for mine in table.taken.values() for p in mine}
+    left = (p for p in range(len(table.racks)) if p not in gone)
+    for member in table.members:
+        table.take(member, list(islice(left, table.room(member))))

@@ -1,0 +1,64 @@
+"""Which assignors there are: our own, those registered by hand, those of installed packages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.assignors.base import Assignor
+from restow.assignors.range import Range
+from restow.assignors.round_robin import RoundRobin
+from restow.assignors.sticky import CooperativeSticky, Sticky
+from restow.errors import AssignorFailed, UnknownAssignor
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINTS = "restow.assignors"
+
+_known: dict[str, Assignor] = {a.name: a for a in (Range(), RoundRobin(), Sticky(), CooperativeSticky())}
+
+
+def register(assignor: Assignor | type[Assignor]) -> None:
+    """Make an assignor known under its name; a later one of the same name takes its place."""
+    instance = assignor() if isinstance(assignor, type) else assignor
+    if not isinstance(instance, Assignor) or not isinstance(getattr(instance, "name", None), str):
+        raise AssignorFailed(
+            f"{assignor!r} is not an assignor: derive it from restow.assignors.Assignor and give it a name"
+        )
+    _known[instance.name] = instance
+
+
+def get(name: str) -> Assignor:
+    """The assignor of that name; installed packages are asked only for names not known yet."""
+    if name not in _known:
+        for entry in _plugged_in():
+            if entry.name == name:
+                _load(entry)
+    try:
+        return _known[name]
+    except KeyError:
+        raise UnknownAssignor(f"no assignor is called {name!r}; there are {', '.join(names())}") from None
+
+
+def names() -> tuple[str, ...]:
+    """All names, our own first."""
+    return tuple(dict.fromkeys((*_known, *(entry.name for entry in _plugged_in()))))
+
+
+def _plugged_in() -> tuple[EntryPoint, ...]:
+    from importlib.metadata import entry_points  # reads every installed package's metadata
+
+    return tuple(entry_points(group=ENTRY_POINTS))
+
+
+def _load(entry: EntryPoint) -> None:
+    try:
+        loaded = entry.load()
+        instance = loaded() if isinstance(loaded, type) else loaded
+    except Exception as error:  # noqa: BLE001 (whatever a stranger's module raises on import)
+        raise AssignorFailed(f"the assignor {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
+    register(instance)
+    if getattr(instance, "name", None) != entry.name:
+        raise AssignorFailed(
+            f"the assignor {entry.name!r} ({entry.value}) calls itself {instance.name!r}: the names must agree"
+        )

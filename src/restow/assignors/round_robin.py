@@ -1,0 +1,54 @@
+"""Kafka's roundrobin assignor.
+
+All partitions in one row, topic by topic; the members in a circle; each partition goes to the next
+member in the circle that wants its topic. Members with the same subscriptions end up with counts
+that differ by at most one; with different ones the circle may be unfair, and that too is Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.assignors.base import Assignor
+from restow.assignors.group import Group, collector_paused, partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.model import Member, TopicPartition
+
+
+class RoundRobin(Assignor):
+    """Partitions in a row, members in a circle."""
+
+    name = "roundrobin"
+
+    def assign(
+        self,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
+    ) -> Assignment:
+        group = Group.of(partitions, members)
+        with collector_paused():
+            if group.uniform:
+                row = group.partitions()
+                return group.named([row[i :: len(group.members)] for i in range(len(group.members))])
+            return group.named(_around_the_circle(group))
+
+
+def _around_the_circle(group: Group) -> list[list[TopicPartition]]:
+    dealt: list[list[TopicPartition]] = [[] for _ in group.members]
+    at = 0
+    for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
+        wanting = group.subscribers(number)
+        first = int(np.searchsorted(wanting, at))
+        turns = np.roll(wanting, -first).tolist()
+        row = partitions_of(topic, count)
+        for turn, member in enumerate(turns[:count]):
+            dealt[member] += row[turn :: len(turns)]
+        at = (turns[(count - 1) % len(turns)] + 1) % len(group.members)
+    return dealt

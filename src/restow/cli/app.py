@@ -1,0 +1,109 @@
+"""The tree of commands.
+
+    restow
+    ├── place                 where a topic's replicas go
+    └── groups
+        ├── assign            who in a group reads what
+        └── assignors         which assignors there are
+
+Only what describes the commands is imported here; what they do is imported when they do it.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from restow import __version__
+from restow.cli import groups_assign, groups_assignors, place
+from restow.cli.frame import ASKED_WRONGLY, Command, Group, Root
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HELP = """Kafka partition placement and movement: exact, minimal, undoable.
+
+Nothing here needs or touches a cluster: give it brokers or a consumer group, and it answers what Kafka
+would, shows it, and says how good it is.
+
+\b
+Examples:
+  $ restow place --brokers 0-5 --partitions 12 --replication-factor 3
+  $ restow groups assign --assignor sticky --topics orders=12 --members c1,c2,c3
+  $ restow place --help
+"""
+
+_GROUPS_HELP = """Consumer groups: who reads which partition.
+
+\b
+Examples:
+  $ restow groups assign --assignor range --topics orders=12 --members c1,c2,c3
+  $ restow groups assignors
+"""
+
+_SETTINGS: dict[Any, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+app = typer.Typer(
+    name="restow",
+    cls=Root,
+    help=_HELP,
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=_SETTINGS,
+)
+groups = typer.Typer(cls=Group, help=_GROUPS_HELP, invoke_without_command=True, rich_markup_mode=None)
+
+app.command("place", cls=Command, help=place.HELP, context_settings=_SETTINGS)(place.command)
+groups.command("assign", cls=Command, help=groups_assign.HELP, context_settings=_SETTINGS)(groups_assign.command)
+groups.command("assignors", cls=Command, help=groups_assignors.HELP, context_settings=_SETTINGS)(
+    groups_assignors.command
+)
+app.add_typer(groups, name="groups", context_settings=_SETTINGS)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"restow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    version: Annotated[  # noqa: ARG001  (its callback has already answered)
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+    debug: Annotated[  # noqa: ARG001  (`Root` reads it from the context)
+        bool, typer.Option("--debug", help="Show the traceback when something fails.")
+    ] = False,
+) -> None:
+    """Without a command, say what there is."""
+    _help_if_alone(ctx)
+
+
+@groups.callback()
+def groups_root(ctx: typer.Context) -> None:
+    """Without a command, say what there is."""
+    _help_if_alone(ctx)
+
+
+def _help_if_alone(ctx: typer.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line in this process and return its exit code. Prints as the program would."""
+    try:
+        app(list(arguments), prog_name="restow")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else ASKED_WRONGLY
+    return 0
+
+
+def main() -> None:
+    """The `restow` program."""
+    sys.exit(run(sys.argv[1:]))

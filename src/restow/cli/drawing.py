@@ -1,0 +1,99 @@
+"""Pieces of pictures: marks, bars, ranges, and how to leave out the middle of something long."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+
+DEFAULT_ROWS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The marks of a picture; a terminal without UTF-8 gets plainer ones."""
+
+    leader: str
+    follower: str
+    nothing: str
+    gained: str
+    bar: str
+    dots: str
+    times: str
+
+
+PRETTY = Glyphs(leader="●", follower="○", nothing="·", gained="◆", bar="█▏▎▍▌▋▊▉", dots="…", times="×")
+PLAIN = Glyphs(leader="#", follower="o", nothing=".", gained="+", bar="#", dots="...", times="x")
+
+
+def glyphs(console: Console) -> Glyphs:
+    return PRETTY if console.encoding.replace("-", "").startswith("utf") else PLAIN
+
+
+def bar(value: int, maximum: int, width: int, marks: Glyphs) -> str:
+    """A bar of at most `width` cells; in eighths of a cell where the marks allow it."""
+    if maximum <= 0 or value <= 0:
+        return ""
+    full, *parts = marks.bar
+    eighths = max(1, round(value * width * 8 / maximum))
+    whole, rest = divmod(eighths, 8)
+    if not parts:
+        return full * max(1, whole)
+    return full * whole + (parts[rest - 1] if rest else "")
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """`0-3,7`: ascending, with runs drawn together."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 broker`, `2 brokers`."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
+    """Which of `total` rows to show: head and tail, with the middle left out when there are more than `rows`.
+
+    `rows` = 0 shows everything.
+    """
+    if rows <= 0 or total <= rows:
+        return range(total), range(0)
+    tail = rows // 3
+    return range(rows - tail), range(total - tail, total)
+
+
+def cut(text: str, width: int, marks: Glyphs) -> str:
+    """At most `width` characters, with dots where something is missing."""
+    if len(text) <= width:
+        return text
+    if width <= len(marks.dots):
+        return text[:width]
+    return text[: width - len(marks.dots)] + marks.dots
+
+
+def clean(text: str) -> str:
+    """A name from a file as it may go to a terminal: no escape sequences, no line breaks."""
+    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+
+
+def put(console: Console, line: Text | str = "", style: str | None = None) -> None:
+    """One line as it is: never wrapped, cut at the terminal's edge."""
+    console.print(line, style=style, no_wrap=True, overflow="ellipsis", crop=True)
+
+
+def heading(console: Console, text: str) -> None:
+    put(console)
+    put(console, text, style="bold")

@@ -1,0 +1,155 @@
+"""What stands between a command and the terminal.
+
+A command returns an `Answer`; here it becomes text or JSON, and an error becomes one message on stderr
+and an exit code:
+
+    0  done          1  it failed          2  it was asked wrongly          130  interrupted
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from restow.errors import InvalidInput, RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+FAILED = 1
+ASKED_WRONGLY = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command found out: as a JSON-ready document, and as a function that draws it."""
+
+    document: Callable[[], object]
+    draw: Callable[[Console], None]
+    as_json: bool
+
+
+def show(answer: Answer) -> None:
+    """Print an answer, and flush: a reader that has gone away should be noticed here."""
+    if answer.as_json:
+        json.dump(answer.document(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        answer.draw(console())
+    sys.stdout.flush()
+
+
+def console() -> Console:
+    """Rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe."""
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
+
+
+def use_colour(stream: Any) -> bool:
+    """The same rule for the few lines that are printed without rich."""
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def complain(message: str) -> None:
+    """One message on stderr, in the look of the option parser's own."""
+    label = "\x1b[1;31mError:\x1b[0m" if use_colour(sys.stderr) else "Error:"
+    text = f"{label} {message}\n"
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+class _HelpInSections:
+    """Help with the options under their headings, and a little colour where a person looks at it.
+
+    Drawn without rich, whose import alone takes longer than all of this.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]
+            record = param.get_help_record(ctx)
+            if record is not None:
+                title = getattr(param, "rich_help_panel", None) or "Options"
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+        if isinstance(self, TyperGroup):
+            self.format_commands(ctx, formatter)
+
+    def get_help(self, ctx: Any) -> str:
+        text: str = super().get_help(ctx)  # type: ignore[misc]
+        if not use_colour(sys.stdout):
+            return text
+        return "\n".join(_coloured(line) for line in text.split("\n"))
+
+
+def _coloured(line: str) -> str:
+    words = line.lstrip()
+    if words and words == line and line.endswith(":"):
+        return f"\x1b[1m{line}\x1b[0m"
+    if words.startswith("$ "):
+        return f"\x1b[32m{line}\x1b[0m"
+    if words.startswith("-") and "  " in words:
+        flags, gap, rest = words.partition("  ")
+        return f"{line[: len(line) - len(words)]}\x1b[36m{flags}\x1b[0m{gap}{rest}"
+    return line
+
+
+class Command(_HelpInSections, TyperCommand):
+    """A command: its arguments, and a function that returns an `Answer`."""
+
+
+class Group(_HelpInSections, TyperGroup):
+    """Several commands under one noun."""
+
+
+class Root(Group):
+    """The outermost group: prints what the command returned, and catches what it raised."""
+
+    def invoke(self, ctx: Any) -> Any:
+        debug = bool(ctx.params.get("debug"))
+        try:
+            answer = super().invoke(ctx)
+            if isinstance(answer, Answer):
+                show(answer)
+        except (typer.Exit, typer.Abort, typer.TyperException, KeyboardInterrupt):
+            raise
+        except BrokenPipeError:
+            _let_go_of_stdout()
+            raise typer.Exit(FAILED) from None
+        except Exception as error:
+            if debug:
+                raise
+            complain(_sentence(error))
+            raise typer.Exit(ASKED_WRONGLY if isinstance(error, InvalidInput) else FAILED) from None
+        return None
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, RestowError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}" + (f": {error.filename}" if error.filename else "")
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this: ask for fewer partitions, brokers or members"
+    kind = type(error).__name__
+    return f"unexpected {kind}: {error}. This is a bug in restow; `restow --debug …` shows where"
+
+
+def _let_go_of_stdout() -> None:
+    """Nobody reads any more: what is still buffered goes nowhere, without a word at interpreter exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, sys.stdout.fileno())
+    finally:
+        os.close(nowhere)

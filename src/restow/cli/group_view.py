@@ -1,0 +1,195 @@
+"""Drawing a group's assignment: who reads what, what moved, and how even it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put, ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from restow.cli.drawing import Glyphs
+    from restow.cli.groups_assign import GroupReport
+
+_MAX_BLOCKS = 4
+_MAX_NAME = 24
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """Some consecutive partitions of one topic, drawn as one column group of the picture."""
+
+    topic: str
+    partitions: range
+    width: int
+
+
+def draw_group(console: Console, report: GroupReport, rows: int) -> None:
+    """The whole answer, top to bottom."""
+    marks = glyphs(console)
+    put(console, _title(report, marks), style="bold")
+    _draw_members(console, report, rows, marks)
+    _draw_strips(console, report, rows, marks)
+    _draw_comparison(console, report)
+
+
+def _title(report: GroupReport, marks: Glyphs) -> str:
+    topics = count(len(report.partitions), "topic")
+    partitions = count(sum(report.partitions.values()), "partition")
+    return f"{report.assignor}: {partitions} of {topics} {marks.times} {count(len(report.after), 'member')}"
+
+
+def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyphs) -> None:
+    from rich.table import Table
+
+    sizes = {member: len(owned) for member, owned in report.after.items()}
+    largest = max(sizes.values(), default=0)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    table.add_column("member", no_wrap=True, overflow="ellipsis", max_width=_MAX_NAME)
+    table.add_column("count", justify="right")
+    table.add_column("", no_wrap=True, min_width=8)
+    table.add_column("partitions", overflow="fold")
+    names = list(report.after)
+    head, tail = middle_out(len(names), rows)
+    for index in (*head, *tail):
+        if tail and index == tail[0]:
+            table.add_row(marks.dots, "", "", f"{count(len(names) - rows, 'member')} left out (--rows 0 shows all)")
+        name = names[index]
+        table.add_row(
+            clean(name), str(sizes[name]), bar(sizes[name], largest, 8, marks), _per_topic(report.by_topic(name))
+        )
+    put(console)
+    console.print(table)
+
+
+def _per_topic(by_topic: Mapping[str, Sequence[int]]) -> Text:
+    from rich.text import Text
+
+    text = Text()
+    for topic, partitions in by_topic.items():
+        text.append("   " if text else "")
+        text.append(f"{clean(topic)} ", style="dim")
+        text.append(ranges(partitions))
+    return text
+
+
+def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs) -> None:
+    """One row per member, one mark per partition."""
+    names = list(report.after)
+    if not names or not sum(report.partitions.values()):
+        return
+    margin = min(_MAX_NAME, max(len(clean(name)) for name in names)) + 2
+    blocks = _blocks(report.partitions, max(20, console.width - margin))
+    head, tail = middle_out(len(names), rows)
+    for block in blocks[:_MAX_BLOCKS]:
+        put(console)
+        put(console, " " * margin + "  ".join(_topic_label(part, marks) for part in block), style="bold cyan")
+        put(console, " " * margin + "  ".join(_ruler(part) for part in block), style="dim")
+        for index in (*head, *tail):
+            if tail and index == tail[0]:
+                put(console, marks.dots, style="dim")
+            put(console, _strip(report, names[index], block, margin, marks))
+    if len(blocks) > _MAX_BLOCKS:
+        drawn = sum(len(part.partitions) for block in blocks[:_MAX_BLOCKS] for part in block)
+        left_out = sum(report.partitions.values()) - drawn
+        put(console, f"{marks.dots} {count(left_out, 'partition')} not drawn (a wider terminal shows more)", style="dim")
+    put(console)
+    put(console, _legend(report, marks), style="dim")
+
+
+def _legend(report: GroupReport, marks: Glyphs) -> str:
+    if not report.had_before:
+        return f"{marks.leader} reads   {marks.nothing} does not"
+    return f"{marks.leader} kept   {marks.gained} gained   {marks.follower} given up   {marks.nothing} neither"
+
+
+def _blocks(partitions: Mapping[str, int], width: int) -> list[list[_Slice]]:
+    """Topics side by side as far as they fit, then the next block; a topic wider than a block goes on in the next."""
+    blocks: list[list[_Slice]] = [[]]
+    room = width
+    for topic, size in partitions.items():
+        start = 0
+        while start < size:
+            label = min(len(clean(topic)), 12)
+            if room < max(label, min(size - start, 10)) and blocks[-1]:
+                blocks.append([])
+                room = width
+            stop = min(size, start + room)
+            part = _Slice(topic, range(start, stop), max(label, stop - start))
+            blocks[-1].append(part)
+            room -= part.width + 2
+            start = stop
+    return [block for block in blocks if block]
+
+
+def _topic_label(part: _Slice, marks: Glyphs) -> str:
+    return cut(clean(part.topic), part.width, marks).ljust(part.width)
+
+
+def _ruler(part: _Slice) -> str:
+    """Partition numbers above their marks: the first, and then every tenth or fifth that has room."""
+    line = ""
+    for partition in part.partitions:
+        at = partition - part.partitions[0]
+        due = at == 0 or partition % (5 if len(part.partitions) <= 20 else 10) == 0
+        if due and at >= len(line) + (1 if line else 0) and at + len(str(partition)) <= part.width:
+            line = line.ljust(at) + str(partition)
+    return line.ljust(part.width)
+
+
+def _strip(report: GroupReport, member: str, block: list[_Slice], margin: int, marks: Glyphs) -> Text:
+    from rich.text import Text
+
+    now, before = report.now_of(member), report.before_of(member)
+    line = Text(cut(clean(member), margin - 2, marks).ljust(margin))
+    for index, part in enumerate(block):
+        line.append("  " if index else "")
+        for partition in part.partitions:
+            where = (part.topic, partition)
+            if where in now:
+                kept = not report.had_before or where in before
+                line.append(marks.leader if kept else marks.gained, style="green" if kept else "bold yellow")
+            elif where in before:
+                line.append(marks.follower, style="red")
+            else:
+                line.append(marks.nothing, style="dim")
+        line.append(" " * (part.width - len(part.partitions)))
+    return line
+
+
+def _draw_comparison(console: Console, report: GroupReport) -> None:
+    comparison = report.comparison
+    heading(console, "Balance and movement")
+    sizes = [len(owned) for owned in report.after.values()]
+    low, high = min(sizes, default=0), max(sizes, default=0)
+    even = "as even as can be" if high - low <= 1 else "the most and the fewest a member has"
+    _line(console, "partitions", f"{low} to {high} per member", even)
+    score = f"{comparison.balance_score}"
+    if report.had_before:
+        score = f"{comparison.balance_score_before} before, {comparison.balance_score} now"
+    _line(console, "balance score", score, "sum of size differences over all pairs; 0 is perfect")
+    if report.had_before:
+        _line(console, "moved", str(comparison.moved), "read by another member before")
+        _line(console, "revoked", str(comparison.revoked), "taken from a member that is still here")
+    if report.unassigned:
+        waiting = count(sum(len(p) for p in report.unassigned.values()), "partition")
+        reason = "nobody subscribes to them"
+        if report.cooperative:
+            reason = "given up now, dealt in the next round (--previous)"
+        _line(console, "waiting", waiting, reason)
+        for topic, partitions in report.unassigned.items():
+            _line(console, "", f"{clean(topic)} {ranges(partitions)}", "")
+
+
+def _line(console: Console, label: str, value: str, note: str) -> None:
+    from rich.text import Text
+
+    text = Text(f"  {label:<15}")
+    text.append(value.ljust(22) if note else value)
+    text.append(f"  {note}" if note else "", style="dim")
+    put(console, text)

@@ -1,0 +1,92 @@
+"""`restow groups assignors`: which assignors there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HELP = """List the assignors that can be used: Restow's own and plugged-in ones.
+
+A package plugs one in with an entry point in the group `restow.assignors`; then its name works wherever
+an assignor is named.
+
+\b
+Examples:
+  $ restow groups assignors
+  $ restow groups assignors --json
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorLine:
+    """One assignor, in a line."""
+
+    name: str
+    about: str
+    cooperative: bool
+    plugged_in: bool
+
+    def document(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "about": self.about,
+            "cooperative": self.cooperative,
+            "plugged_in": self.plugged_in,
+        }
+
+
+def list_assignors() -> tuple[AssignorLine, ...]:
+    """All of them, by name; the line about each is the first of its docstring."""
+    from restow.assignors import get, names
+
+    found = []
+    for name in names():
+        kind = type(get(name))
+        about = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        found.append(
+            AssignorLine(
+                name=name,
+                about=about,
+                cooperative=kind.cooperative,
+                plugged_in=not kind.__module__.startswith("restow."),
+            )
+        )
+    return tuple(found)
+
+
+def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
+    from rich.table import Table
+
+    from restow.cli.drawing import clean
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("rebalance", no_wrap=True)
+    table.add_column("from", no_wrap=True)
+    table.add_column("about", overflow="fold")
+    for line in lines:
+        table.add_row(
+            clean(line.name),
+            "cooperative" if line.cooperative else "eager",
+            "plug-in" if line.plugged_in else "restow",
+            clean(line.about),
+        )
+    console.print(table)
+
+
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+) -> Answer:
+    lines = list_assignors()
+    return Answer(
+        document=lambda: {"assignors": [line.document() for line in lines]},
+        draw=lambda console: draw_assignors(console, lines),
+        as_json=as_json,
+    )
