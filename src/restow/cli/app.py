@@ -57,7 +57,9 @@ app = typer.Typer(
 groups = typer.Typer(cls=Group, help=_GROUPS_HELP, invoke_without_command=True, rich_markup_mode=None)
 
 app.command("place", cls=Command, help=place.HELP, context_settings=_SETTINGS)(place.command)
-groups.command("assign", cls=Command, help=groups_assign.HELP, context_settings=_SETTINGS)(groups_assign.command)
+groups.command("assign", cls=Command, help=groups_assign.HELP, context_settings=_SETTINGS)(
+    groups_assign.command
+)
 groups.command("assignors", cls=Command, help=groups_assignors.HELP, context_settings=_SETTINGS)(
     groups_assignors.command
 )
@@ -74,7 +76,8 @@ def _print_version(wanted: bool) -> None:
 def root(
     ctx: typer.Context,
     version: Annotated[  # noqa: ARG001  (its callback has already answered)
-        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
     ] = False,
     debug: Annotated[  # noqa: ARG001  (`Root` reads it from the context)
         bool, typer.Option("--debug", help="Show the traceback when something fails.")

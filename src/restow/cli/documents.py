@@ -78,7 +78,7 @@ class Node:
 
 
 def read_document(path: str) -> Node:
-    """The document in a file, or on stdin for `-`. What ends in .json is JSON; otherwise its first character tells."""
+    """The document in a file, or on stdin for `-`. Its name tells JSON from YAML, else its first letter."""
     text = _decode(_read_bytes(path), _title(path))
     if not text.strip():
         raise InvalidDocument(f"{_title(path)} is empty: expected a JSON or YAML mapping")
@@ -106,7 +106,9 @@ def _read_bytes(path: str) -> bytes:
             with Path(path).open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
-            raise InvalidDocument(f"{path} does not exist: check the name, or use - for standard input") from None
+            raise InvalidDocument(
+                f"{path} does not exist: check the name, or use - for standard input"
+            ) from None
         except PermissionError:
             raise InvalidDocument(f"{path} may not be read: check its permissions") from None
         except (OSError, ValueError) as error:

@@ -39,7 +39,7 @@ def bar(value: int, maximum: int, width: int, marks: Glyphs) -> str:
     """A bar of at most `width` cells; in eighths of a cell where the marks allow it."""
     if maximum <= 0 or value <= 0:
         return ""
-    full, *parts = marks.bar
+    full, parts = marks.bar[0], marks.bar[1:]
     eighths = max(1, round(value * width * 8 / maximum))
     whole, rest = divmod(eighths, 8)
     if not parts:

@@ -25,7 +25,9 @@ def parse_brokers(text: str, racks: str | None = None) -> tuple[Broker, ...]:
     for item in text.split(","):
         ids, colon, rack = item.strip().partition(":")
         if colon and not rack.strip():
-            raise InvalidBrokers(f"--brokers: {item.strip()!r} ends in a colon: write ID:RACK, or the id alone")
+            raise InvalidBrokers(
+                f"--brokers: {item.strip()!r} ends in a colon: write ID:RACK, or the id alone"
+            )
         found += [Broker(id=id_, rack=rack.strip() or None) for id_ in _ids(ids.strip(), item.strip())]
         if len(found) > MAX_BROKERS:
             raise InvalidBrokers(f"--brokers names more than {MAX_BROKERS:,} brokers: check the ranges")
@@ -41,7 +43,7 @@ def _ids(text: str, item: str) -> range:
     first, dash, last = text.partition("-")
     if not _is_id(first) or (dash and not _is_id(last)):
         raise InvalidBrokers(
-            f"--brokers: {item!r} is not a broker: write ids like 0,1,2, ranges like 0-5, racks like 0-2:a,3-5:b"
+            f"--brokers: {item!r} is not a broker: write ids (0,1,2), ranges (0-5), with racks 0-2:a,3-5:b"
         )
     low = int(first)
     high = int(last) if dash else low
@@ -81,4 +83,6 @@ def parse_names(text: str, flag: str) -> tuple[str, ...]:
 def check_partitions(count: int, where: str) -> None:
     """Refuse what no cluster can have, before memory is spent on it."""
     if count > MAX_PARTITIONS:
-        raise InvalidInput(f"{where}: more than {MAX_PARTITIONS:,} partitions is more than Restow will lay out")
+        raise InvalidInput(
+            f"{where}: more than {MAX_PARTITIONS:,} partitions is more than Restow will lay out"
+        )

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -47,6 +48,17 @@ def show(answer: Answer) -> None:
     sys.stdout.flush()
 
 
+def save_document(path: str, document: object) -> None:
+    """The JSON document into a file of its own."""
+    try:
+        with Path(path).open("w", encoding="utf-8") as file:
+            json.dump(document, file, ensure_ascii=False)
+            file.write("\n")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise OSError(f"{path!r} cannot be written: {reason}") from error
+
+
 def console() -> Console:
     """Rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe."""
     from rich.console import Console
@@ -78,9 +90,9 @@ class _HelpInSections:
         for param in self.get_params(ctx):  # type: ignore[attr-defined]
             record = param.get_help_record(ctx)
             if record is not None:
-                title = getattr(param, "rich_help_panel", None) or "Options"
-                sections.setdefault(title, []).append(record)
-        for title, records in sections.items():
+                kind = "Options" if param.param_type_name == "option" else "Arguments"
+                sections.setdefault(getattr(param, "rich_help_panel", None) or kind, []).append(record)
+        for title, records in sorted(sections.items(), key=lambda section: section[0] == "Options"):
             with formatter.section(title):
                 formatter.write_dl(records)
         if isinstance(self, TyperGroup):

@@ -23,7 +23,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.cli.documents import read_document
-from restow.cli.flags import INT32_MAX, MAX_MEMBERS, MAX_PARTITIONS, check_partitions, parse_names, parse_topics
+from restow.cli.flags import (
+    INT32_MAX,
+    MAX_MEMBERS,
+    MAX_PARTITIONS,
+    check_partitions,
+    parse_names,
+    parse_topics,
+)
 from restow.errors import InvalidGroup
 from restow.model import Member, TopicPartition
 
@@ -47,6 +54,8 @@ class GroupRequest:
     partitions: Mapping[str, int]
     members: tuple[Member, ...]
     partition_racks: Mapping[str, tuple[tuple[str | None, ...], ...]] | None = None
+    departed: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    """What members that have left had in the round before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,13 +85,18 @@ def group_request(
         group = tuple(known.get(name) or Member(id=name, topics=tuple(partitions)) for name in named)
     else:
         group = request.members if request else ()
+    departed: Mapping[str, tuple[TopicPartition, ...]] = {}
     if previous is not None:
-        group = _with_previous(group, read_previous(previous))
+        last = read_previous(previous)
+        group = _with_previous(group, last)
+        here = {member.id for member in group}
+        departed = {member: owned for member, owned in last.owned.items() if member not in here}
     return GroupRequest(
         assignor=assignor or (request.assignor if request else DEFAULT_ASSIGNOR),
         partitions=partitions,
         members=group,
-        partition_racks=request.partition_racks if request else None,
+        partition_racks=request.partition_racks if request and topics is None else None,
+        departed=departed,
     )
 
 
@@ -180,7 +194,9 @@ def _partition_racks(
             racks.fail(f"{topic!r} is not among the topics under 'partitions'")
         rows = racks.items()
         if len(rows) != partitions[topic]:
-            racks.fail(f"{len(rows)} lists of racks for {partitions[topic]} partitions: give one per partition")
+            racks.fail(
+                f"{len(rows)} lists of racks for {partitions[topic]} partitions: give one per partition"
+            )
         found[topic] = tuple(
             tuple(None if rack.value is None else rack.text() for rack in row.items()) for row in rows
         )

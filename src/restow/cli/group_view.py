@@ -58,10 +58,15 @@ def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyph
     head, tail = middle_out(len(names), rows)
     for index in (*head, *tail):
         if tail and index == tail[0]:
-            table.add_row(marks.dots, "", "", f"{count(len(names) - rows, 'member')} left out (--rows 0 shows all)")
+            table.add_row(
+                marks.dots, "", "", f"{count(len(names) - rows, 'member')} left out (--rows 0 shows all)"
+            )
         name = names[index]
         table.add_row(
-            clean(name), str(sizes[name]), bar(sizes[name], largest, 8, marks), _per_topic(report.by_topic(name))
+            clean(name),
+            str(sizes[name]),
+            bar(sizes[name], largest, 8, marks),
+            _per_topic(report.by_topic(name)),
         )
     put(console)
     console.print(table)
@@ -89,7 +94,7 @@ def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs
     for block in blocks[:_MAX_BLOCKS]:
         put(console)
         put(console, " " * margin + "  ".join(_topic_label(part, marks) for part in block), style="bold cyan")
-        put(console, " " * margin + "  ".join(_ruler(part) for part in block), style="dim")
+        put(console, " " * margin + "  ".join(_ruler(part) for part in block).rstrip(), style="dim")
         for index in (*head, *tail):
             if tail and index == tail[0]:
                 put(console, marks.dots, style="dim")
@@ -97,7 +102,11 @@ def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs
     if len(blocks) > _MAX_BLOCKS:
         drawn = sum(len(part.partitions) for block in blocks[:_MAX_BLOCKS] for part in block)
         left_out = sum(report.partitions.values()) - drawn
-        put(console, f"{marks.dots} {count(left_out, 'partition')} not drawn (a wider terminal shows more)", style="dim")
+        put(
+            console,
+            f"{marks.dots} {count(left_out, 'partition')} not drawn (a wider terminal shows more)",
+            style="dim",
+        )
     put(console)
     put(console, _legend(report, marks), style="dim")
 
@@ -105,11 +114,13 @@ def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs
 def _legend(report: GroupReport, marks: Glyphs) -> str:
     if not report.had_before:
         return f"{marks.leader} reads   {marks.nothing} does not"
-    return f"{marks.leader} kept   {marks.gained} gained   {marks.follower} given up   {marks.nothing} neither"
+    return (
+        f"{marks.leader} kept   {marks.gained} gained   {marks.follower} given up   {marks.nothing} neither"
+    )
 
 
 def _blocks(partitions: Mapping[str, int], width: int) -> list[list[_Slice]]:
-    """Topics side by side as far as they fit, then the next block; a topic wider than a block goes on in the next."""
+    """Topics side by side as far as they fit, then the next block; a topic too wide goes on in the next."""
     blocks: list[list[_Slice]] = [[]]
     room = width
     for topic, size in partitions.items():
@@ -159,6 +170,7 @@ def _strip(report: GroupReport, member: str, block: list[_Slice], margin: int, m
             else:
                 line.append(marks.nothing, style="dim")
         line.append(" " * (part.width - len(part.partitions)))
+    line.rstrip()
     return line
 
 
@@ -167,29 +179,27 @@ def _draw_comparison(console: Console, report: GroupReport) -> None:
     heading(console, "Balance and movement")
     sizes = [len(owned) for owned in report.after.values()]
     low, high = min(sizes, default=0), max(sizes, default=0)
-    even = "as even as can be" if high - low <= 1 else "the most and the fewest a member has"
-    _line(console, "partitions", f"{low} to {high} per member", even)
+    _line(
+        console, "partitions", f"{low} to {high} per member", "as even as can be" if high - low <= 1 else ""
+    )
     score = f"{comparison.balance_score}"
     if report.had_before:
         score = f"{comparison.balance_score_before} before, {comparison.balance_score} now"
-    _line(console, "balance score", score, "sum of size differences over all pairs; 0 is perfect")
+    _line(console, "balance score", score, "sum of differences over all pairs")
     if report.had_before:
-        _line(console, "moved", str(comparison.moved), "read by another member before")
-        _line(console, "revoked", str(comparison.revoked), "taken from a member that is still here")
-    if report.unassigned:
-        waiting = count(sum(len(p) for p in report.unassigned.values()), "partition")
-        reason = "nobody subscribes to them"
-        if report.cooperative:
-            reason = "given up now, dealt in the next round (--previous)"
-        _line(console, "waiting", waiting, reason)
-        for topic, partitions in report.unassigned.items():
-            _line(console, "", f"{clean(topic)} {ranges(partitions)}", "")
+        _line(console, "moved", str(comparison.moved), "another member read them before")
+        _line(console, "revoked", str(comparison.revoked), "taken from members that are here")
+    for topic, partitions in report.unassigned.items():
+        waiting = report.cooperative and topic in report.subscribed
+        label, note = ("waiting", "free for the next round") if waiting else ("unread", "nobody subscribes")
+        _line(console, label, f"{clean(topic)} {ranges(partitions)}", note)
 
 
 def _line(console: Console, label: str, value: str, note: str) -> None:
     from rich.text import Text
 
-    text = Text(f"  {label:<15}")
-    text.append(value.ljust(22) if note else value)
-    text.append(f"  {note}" if note else "", style="dim")
+    text = Text(f"  {label:<15}{value}")
+    if note:
+        text.pad_right(max(0, 42 - len(text)))
+        text.append(f"  {note}", style="dim")
     put(console, text)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.frame import Answer
+from restow.cli.drawing import DEFAULT_ROWS
+from restow.cli.frame import Answer, save_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.assignors import Comparison
+    from restow.assignors import Assignor, Comparison
     from restow.cli.group_request import GroupRequest
     from restow.model import TopicPartition
 
@@ -34,7 +35,7 @@ Examples:
   $ restow groups assign --assignor range \\
         --topics orders=12,payments=6 --members c1,c2,c3
   $ restow groups assign group.yaml --assignor sticky
-  $ restow groups assign --topics orders=12 --members c1,c2,c3 --json > round1.json
+  $ restow groups assign --topics orders=12 --members c1,c2,c3 --save round1.json
   $ restow groups assign --topics orders=12 --members c1,c2,c3,c4 \\
         --previous round1.json
 
@@ -58,6 +59,8 @@ class GroupReport:
     before: Mapping[str, Sequence[TopicPartition]]
     after: Mapping[str, Sequence[TopicPartition]]
     comparison: Comparison
+    subscribed: frozenset[str] = frozenset()
+    """Topics that some member wants."""
     unassigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -99,23 +102,45 @@ def assign_group(request: GroupRequest) -> GroupReport:
     """Ask the assignor, and compare its answer with what the members owned."""
     from restow.assignors import assign, compare, get
 
+    assignor = get(request.assignor)
     after = assign(
         request.assignor,
         partitions=request.partitions,
         members=request.members,
         partition_racks=request.partition_racks,
     )
-    before = {member.id: member.owned for member in request.members}
+    before = {**_held_before(request, assignor), **request.departed}
     return GroupReport(
         assignor=request.assignor,
-        cooperative=get(request.assignor).cooperative,
+        cooperative=assignor.cooperative,
         generation=max((member.generation or 0 for member in request.members), default=0) + 1,
         partitions=request.partitions,
         before=before,
         after=after,
         comparison=compare(before, after),
+        subscribed=frozenset(topic for member in request.members for topic in member.topics),
         unassigned=_unassigned(request.partitions, after),
     )
+
+
+def _held_before(request: GroupRequest, assignor: Assignor) -> dict[str, tuple[TopicPartition, ...]]:
+    """Who held what, as the assignor reads it: the highest generation wins, of two equal ones neither."""
+    from restow.assignors.sticky import Sticky
+
+    claims: dict[TopicPartition, dict[str, int]] = {}
+    for member in request.members:
+        owned, generation = member.owned, member.generation
+        if isinstance(assignor, Sticky):
+            owned, generation = assignor.claim(member)
+        for where in owned:
+            claims.setdefault(where, {})[member.id] = -1 if generation is None else generation
+    held: dict[str, list[TopicPartition]] = {member.id: [] for member in request.members}
+    for where, claimants in claims.items():
+        highest = max(claimants.values())
+        rightful = [member for member, generation in claimants.items() if generation == highest]
+        if len(rightful) == 1:
+            held[rightful[0]].append(where)
+    return {member: tuple(owned) for member, owned in held.items()}
 
 
 def _unassigned(
@@ -137,7 +162,8 @@ def complete_assignor(incomplete: str) -> list[str]:
 
 def command(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="The group as JSON or YAML; - reads standard input.")
+        str | None,
+        typer.Argument(metavar="FILE", help="The group as JSON or YAML; - reads standard input."),
     ] = None,
     assignor: Annotated[
         str | None,
@@ -145,7 +171,7 @@ def command(
             "--assignor",
             "-a",
             metavar="NAME",
-            help="Who decides. [default: the file's, else cooperative-sticky; see `restow groups assignors`]",
+            help="Who decides. Default: the file's, else cooperative-sticky.",
             autocompletion=complete_assignor,
             rich_help_panel="The group",
         ),
@@ -172,9 +198,20 @@ def command(
             rich_help_panel="The group",
         ),
     ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the JSON document there too, for the next round's --previous.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     rows: Annotated[
-        int, typer.Option(min=0, help="Members to draw at most; 0 draws all.", rich_help_panel="Output")
-    ] = 24,
+        int,
+        typer.Option(
+            metavar="N", help="Draw at most so many members; 0 draws all.", rich_help_panel="Output"
+        ),
+    ] = DEFAULT_ROWS,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON document instead of pictures.", rich_help_panel="Output")
     ] = False,
@@ -183,6 +220,8 @@ def command(
     from restow.cli.group_view import draw_group
 
     report = assign_group(group_request(file, assignor, topics, members, previous))
+    if save is not None:
+        save_document(save, report.document())
     return Answer(
         document=report.document, draw=lambda console: draw_group(console, report, rows), as_json=as_json
     )

@@ -15,7 +15,13 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from restow.cli.documents import read_document
-from restow.cli.flags import INT32_MAX, MAX_BROKERS, MAX_PARTITIONS, MAX_REPLICAS, check_partitions, parse_brokers
+from restow.cli.flags import (
+    INT32_MAX,
+    MAX_BROKERS,
+    MAX_PARTITIONS,
+    MAX_REPLICAS,
+    parse_brokers,
+)
 from restow.errors import InvalidInput
 from restow.model import Broker
 
@@ -23,6 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.cli.documents import Node
+
+_LIMITS = {
+    "partitions": MAX_PARTITIONS,
+    "replication_factor": MAX_BROKERS,
+    "start_index": INT32_MAX,
+    "start_partition": INT32_MAX,
+    "seed": 2**63 - 1,
+    "to": MAX_PARTITIONS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +59,9 @@ class PlaceRequest:
 
     def broker_list(self) -> tuple[Broker, ...]:
         if self.brokers is None:
-            raise InvalidInput("no brokers to place on: give --brokers, like --brokers 0-5 or --brokers 0:a,1:b,2:c")
+            raise InvalidInput(
+                "no brokers to place on: give --brokers, like --brokers 0-5 or --brokers 0:a,1:b,2:c"
+            )
         if isinstance(self.brokers, str):
             return parse_brokers(self.brokers, self.racks)
         if self.racks is not None:
@@ -68,10 +85,14 @@ def place_request(file: str | None, flags: PlaceRequest, current: str | None) ->
 
 
 def _check_sizes(request: PlaceRequest) -> None:
-    for count, flag in ((request.partitions, "--partitions"), (request.to, "--to")):
-        check_partitions(count or 0, flag)
-    if (request.start_partition or 0) > INT32_MAX - MAX_PARTITIONS:
-        raise InvalidInput(f"--start-partition: {request.start_partition} is not a partition Kafka could have")
+    for name, most in _LIMITS.items():
+        value = getattr(request, name)
+        if value is not None and not -INT32_MAX <= value <= most:
+            flag = name.replace("_", "-")
+            raise InvalidInput(f"--{flag}: that is out of range, the largest Restow takes is {most:,}")
+    for name in ("start_index", "start_partition", "seed"):
+        if (getattr(request, name) or 0) < 0:
+            raise InvalidInput(f"--{name.replace('_', '-')} must be 0 or more, not {getattr(request, name)}")
     if (request.partitions or 0) * (request.replication_factor or 0) > MAX_REPLICAS:
         raise InvalidInput(f"more than {MAX_REPLICAS:,} replicas is more than Restow will lay out")
 
@@ -80,23 +101,17 @@ def read_place_file(path: str) -> PlaceRequest:
     """A topic file."""
     document = read_document(path)
     told = document.record([f.name for f in fields(PlaceRequest)])
-    numbers = {
-        "partitions": MAX_PARTITIONS,
-        "replication_factor": MAX_BROKERS,
-        "start_index": INT32_MAX,
-        "start_partition": INT32_MAX,
-        "seed": 2**63 - 1,
-        "to": MAX_PARTITIONS,
-    }
     values: dict[str, object] = {
-        key: told[key].integer(0, most) for key, most in numbers.items() if key in told
+        key: told[key].integer(0, most) for key, most in _LIMITS.items() if key in told
     }
     values |= {key: told[key].text() for key in ("rack_mode", "topic", "by_hand") if key in told}
     if "brokers" in told:
         values["brokers"] = _brokers(told["brokers"])
     if "racks" in told:
         racks = told["racks"]
-        values["racks"] = racks.text() if isinstance(racks.value, str) else ",".join(r.text() for r in racks.items())
+        values["racks"] = (
+            racks.text() if isinstance(racks.value, str) else ",".join(r.text() for r in racks.items())
+        )
     if "current" in told:
         values["current"] = _assignment(told["current"], told["topic"].text() if "topic" in told else None)
     return PlaceRequest(**values)  # type: ignore[arg-type]
@@ -138,7 +153,9 @@ def _assignment(node: Node, topic: str | None) -> dict[int, tuple[int, ...]]:
     found: dict[int, tuple[int, ...]] = {}
     for name, replicas in told.items():
         if not (name.isascii() and name.isdigit() and len(name) <= 10):
-            node.fail(f"{name!r} is not a partition: expected {{\"0\": [1, 2], …}} or Kafka's reassignment JSON")
+            node.fail(
+                f'{name!r} is not a partition: expected {{"0": [1, 2], …}} or Kafka\'s reassignment JSON'
+            )
         found[int(name)] = _replicas(replicas)
     return found
 

@@ -1,0 +1,203 @@
+"""Drawing a placement: a row per partition, a column per broker, and how even it came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+    from rich.text import Text
+
+    from restow.cli.drawing import Glyphs
+    from restow.cli.place import PlaceReport
+    from restow.model import Broker
+
+_RACK_GAP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The brokers that fit into the picture, rack by rack."""
+
+    racks: tuple[tuple[str, tuple[int, ...]], ...]
+    cell: int
+    left_out: int
+
+    def group_width(self, rack: str, ids: tuple[int, ...]) -> int:
+        return max(len(ids) * self.cell, min(len(rack), 12))
+
+
+def draw_placement(console: Console, report: PlaceReport, rows: int) -> None:
+    """The whole answer, top to bottom."""
+    marks = glyphs(console)
+    put(console, _title(report, marks), style="bold")
+    if report.seed is not None:
+        put(console, f"random start; --seed {report.seed} repeats it", style="dim")
+    _draw_matrix(console, report, rows, marks)
+    _draw_loads(console, report, rows, marks)
+    _draw_verdict(console, report)
+
+
+def _title(report: PlaceReport, marks: Glyphs) -> str:
+    factors = {len(replicas) for replicas in report.assignment.values()}
+    factor = count(max(factors), "replica")
+    if len(factors) > 1:
+        factor = f"{min(factors)} to {factor}"
+    racks = {broker.rack for broker in report.brokers if broker.rack is not None}
+    name = f"{clean(report.topic)}: " if report.topic else ""
+    return (
+        f"{name}{count(len(report.assignment), 'partition')} {marks.times} {factor} "
+        f"on {count(len(report.brokers), 'broker')}" + (f" in {count(len(racks), 'rack')}" if racks else "")
+    )
+
+
+def _by_rack(brokers: Sequence[Broker]) -> list[tuple[str, list[int]]]:
+    """Racks in order of their names, brokers within by id; those without a rack come last."""
+    found: dict[str, list[int]] = {}
+    for broker in sorted(brokers, key=lambda b: (b.rack is None, b.rack or "", b.id)):
+        found.setdefault(clean(broker.rack) if broker.rack is not None else "", []).append(broker.id)
+    return list(found.items())
+
+
+def _fit(brokers: Sequence[Broker], width: int) -> _Columns:
+    cell = max(len(str(broker.id)) for broker in brokers) + 1
+    groups: list[tuple[str, tuple[int, ...]]] = []
+    used = 0
+    for rack, ids in _by_rack(brokers):
+        gap = _RACK_GAP if groups else 0
+        fitting = ids[: max(0, (width - used - gap) // cell)]
+        if not fitting:
+            break
+        groups.append((rack, tuple(fitting)))
+        used += gap + max(len(fitting) * cell, min(len(rack), 12))
+    return _Columns(tuple(groups), cell, len(brokers) - sum(len(ids) for _, ids in groups))
+
+
+def _draw_matrix(console: Console, report: PlaceReport, rows: int, marks: Glyphs) -> None:
+    partitions = list(report.assignment)
+    head, tail = middle_out(len(partitions), rows)
+    shown = [partitions[index] for index in (*head, *tail)]
+    followers = {p: " ".join(map(str, report.assignment[p][1:])) for p in shown}
+    width = min(max(len("followers"), *map(len, followers.values())), max(12, console.width // 3))
+    margin = len("partition") + 2 + len("leader") + 2 + width + 3
+    columns = _fit(report.brokers, console.width - margin)
+    put(console)
+    _draw_header(console, columns, margin, width, marks)
+    for index, partition in enumerate(shown):
+        if tail and index == len(head):
+            left_out = count(len(partitions) - len(shown), "partition")
+            put(console, f"{marks.dots:>9}  {left_out} left out (--rows 0 shows all)", style="dim")
+        put(console, _row(report, partition, followers[partition], width, columns, marks))
+    if columns.left_out:
+        put(
+            console,
+            f"{count(columns.left_out, 'broker')} not drawn; a wider terminal shows more, all count below",
+            style="dim",
+        )
+    legend = f"{marks.leader} leader   {marks.follower} follower" + (
+        "   + new partition" if report.new else ""
+    )
+    put(console)
+    put(console, legend, style="dim")
+
+
+def _draw_header(console: Console, columns: _Columns, margin: int, width: int, marks: Glyphs) -> None:
+    from rich.text import Text
+
+    gap = " " * _RACK_GAP
+    if any(rack for rack, _ in columns.racks):
+        names = [
+            cut(rack or "no rack", columns.group_width(rack, ids), marks).center(
+                columns.group_width(rack, ids)
+            )
+            for rack, ids in columns.racks
+        ]
+        put(console, " " * margin + gap.join(names).rstrip(), style="bold cyan")
+    line = Text(f"partition  leader  {'followers':<{width}}   ", style="dim")
+    for index, (rack, ids) in enumerate(columns.racks):
+        group = "".join(f"{id_:>{columns.cell}}" for id_ in ids)
+        line.append(
+            (gap if index else "") + group.ljust(columns.group_width(rack, ids)), style="not dim bold"
+        )
+    put(console, line)
+
+
+def _row(
+    report: PlaceReport, partition: int, followers: str, width: int, columns: _Columns, marks: Glyphs
+) -> Text:
+    from rich.text import Text
+
+    replicas = report.assignment[partition]
+    is_new = partition in report.new
+    line = Text()
+    line.append(f"{'+' if is_new else ''}{partition}".rjust(9), style="bold yellow" if is_new else "")
+    line.append(f"  {replicas[0]:>6}", style="bold")
+    line.append(f"  {cut(followers, width, marks):<{width}}   ")
+    for index, (rack, ids) in enumerate(columns.racks):
+        line.append(" " * _RACK_GAP if index else "")
+        for id_ in ids:
+            line.append(" " * (columns.cell - 1))
+            if id_ == replicas[0]:
+                line.append(marks.leader, style="bold green")
+            elif id_ in replicas:
+                line.append(marks.follower, style="green")
+            else:
+                line.append(marks.nothing, style="dim")
+        line.append(" " * (columns.group_width(rack, ids) - len(ids) * columns.cell))
+    line.rstrip()
+    return line
+
+
+def _draw_loads(console: Console, report: PlaceReport, rows: int, marks: Glyphs) -> None:
+    from rich.text import Text
+
+    loads = sorted(report.evaluation.loads, key=lambda load: (load.rack is None, load.rack or "", load.id))
+    racks = [clean(load.rack or "-") for load in loads]
+    rack_width = min(16, max(4, *map(len, racks)))
+    most_replicas = max(load.replicas for load in loads)
+    most_leaders = max(load.leaders for load in loads)
+    digits = max(len(str(most_replicas)), 1)
+    room = max(8, min(24, (console.width - 6 - rack_width - 2 * digits - 12) // 2))
+    heading(console, "Per broker")
+    field = room + digits + 1
+    put(console, f"broker  {'rack':<{rack_width}}  {'replicas':<{field}}   leaders", style="dim")
+    head, tail = middle_out(len(loads), rows)
+    for index in (*head, *tail):
+        load = loads[index]
+        if tail and index == tail[0]:
+            left_out = count(len(loads) - len(head) - len(tail), "broker")
+            put(console, f"{marks.dots:>6}  {left_out} left out (--rows 0 shows all)", style="dim")
+        line = Text(f"{load.id:>6}  {cut(racks[index], rack_width, marks):<{rack_width}}  ")
+        line.append(f"{load.replicas:>{digits}} ")
+        line.append(f"{bar(load.replicas, most_replicas, room, marks):<{room}}   ", style="cyan")
+        line.append(f"{load.leaders:>{digits}} ")
+        line.append(bar(load.leaders, most_leaders, room, marks), style="green")
+        put(console, line)
+
+
+def _draw_verdict(console: Console, report: PlaceReport) -> None:
+    verdict = report.evaluation
+    heading(console, "Verdict")
+    for label, counts, ratio in (
+        ("replicas", verdict.replicas.values(), verdict.replicas_max_over_mean),
+        ("leaders", verdict.leaders.values(), verdict.leaders_max_over_mean),
+    ):
+        put(console, f"  {label:<9} {min(counts)} to {max(counts)} per broker, max/mean {ratio:.2f}")
+    spread = verdict.rack_spread
+    if spread is None:
+        known = any(broker.rack is not None for broker in report.brokers)
+        put(
+            console,
+            f"  racks     {'not known for every broker' if known else 'none given'}: spread not judged",
+        )
+        return
+    span = f"{spread.fewest}" if spread.fewest == spread.most else f"{spread.fewest} to {spread.most}"
+    put(console, f"  racks     every partition is in {span} of {count(spread.racks, 'rack')}")
+    if spread.partitions_short:
+        short = count(spread.partitions_short, "partition")
+        put(console, f"            {short} could be in more racks", style="yellow")
