@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.errors import InvalidReplicaAssignment
+from restow.placement import Broker, parse_by_hand
+
+THREE = [Broker(number) for number in range(3)]
+
+
+def test_the_worked_example() -> None:
+    assert parse_by_hand("0:1:2,1:2:0,2:0:1", THREE) == {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
+
+
+def test_blanks_around_ids_do_not_matter() -> None:
+    assert parse_by_hand(" 0 : 1 , 1 : 2 ") == {0: [0, 1], 1: [1, 2]}
+
+
+def test_any_broker_will_do_if_none_are_given() -> None:
+    assert parse_by_hand("2147483647") == {0: [2147483647]}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("0:1,1:1", "Partition 1 names a broker more than once (1, 1)"),
+        (
+            "0:1,2",
+            "Partition 1 has 1 replicas (2) while partition 0 has 2; give all partitions the same number.",
+        ),
+        ("0:1,1:7", "Partition 1 names unknown broker 7; there are 0, 1, 2."),
+        ("", "Partition 0 is empty; write its broker ids with colons between, as in 0:1:2,1:2:0."),
+        (",", "Partition 0 is empty"),
+        ("0:1,,1:0", "Partition 1 is empty"),
+        ("0:1,", "Partition 1 is empty"),
+        ("a:b", "Partition 0 has 'a' where a broker id should be (0 to 2147483647)"),
+        ("0:1,1:", "Partition 1 has '' where a broker id should be"),
+        (":1", "Partition 0 has '' where a broker id should be"),
+        ("-1:0", "Partition 0 has '-1' where a broker id should be"),
+        ("1_0", "Partition 0 has '1_0' where a broker id should be"),
+        ("0.5", "Partition 0 has '0.5' where a broker id should be"),
+        ("²", "Partition 0 has '²' where a broker id should be"),
+        ("2147483648", "Partition 0 has '2147483648' where a broker id should be"),
+        ("1 2:0", "Partition 0 has '1 2' where a broker id should be"),
+    ],
+)
+def test_what_kafka_would_refuse_or_misread_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(InvalidReplicaAssignment, match=re.escape(sentence)):
+        parse_by_hand(text, THREE)
+
+
+@given(
+    rows=st.integers(1, 5).flatmap(
+        lambda factor: st.lists(
+            st.lists(st.integers(0, 2**31 - 1), min_size=factor, max_size=factor, unique=True),
+            min_size=1,
+            max_size=8,
+        )
+    )
+)
+def test_what_is_written_is_read(rows: list[list[int]]) -> None:
+    text = ",".join(":".join(map(str, replicas)) for replicas in rows)
+    assert parse_by_hand(text) == dict(enumerate(rows))
