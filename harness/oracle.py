@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from restow.assignors.user_data import encode_claim, encode_generation
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from py4j.java_gateway import JavaGateway, JavaObject
 
@@ -114,8 +115,19 @@ def java_assign(
         return _java_error(error)
 
 
+class Oracle:
+    """`java_place` and `java_assign` on one gateway, as an argument that test frameworks can print."""
+
+    def __init__(self, gateway: JavaGateway) -> None:
+        self.place = partial(java_place, gateway)
+        self.assign = partial(java_assign, gateway)
+
+    def __repr__(self) -> str:
+        return "Oracle()"
+
+
 class JavaGroup:
-    """A group laid out in Java, so that `assign` is one call that can be timed and repeated."""
+    """A group laid out in Java, so that Kafka can be asked, and timed, any number of times."""
 
     def __init__(
         self,
@@ -133,12 +145,15 @@ class JavaGroup:
         self._consumer = consumer
         # A HashMap, because that is what the consumer's coordinator hands to its assignor.
         self._subscriptions = jvm.java.util.HashMap()
+        self._user_data: list[JavaObject] = []
         protocol = consumer.internals.ConsumerProtocol
         wrap = jvm.java.nio.ByteBuffer.wrap
         for member in members:
             subscription = protocol.deserializeSubscription(wrap(encode_subscription(name, member)))
             if member.instance_id is not None:
                 subscription.setGroupInstanceId(jvm.java.util.Optional.of(member.instance_id))
+            if name == "sticky" and (user_data := subscription.userData()) is not None:
+                self._user_data.append(user_data)
             self._subscriptions.put(member.id, subscription)
         response = jvm.org.apache.kafka.common.requests.MetadataResponse.parse(
             wrap(encode_metadata(partitions, partition_racks)), _METADATA_VERSION
@@ -146,11 +161,21 @@ class JavaGroup:
         self._cluster = response.buildCluster()
         self._members = sorted((member.id for member in members), key=lambda name: name.encode("utf-16-be"))
 
-    def assign(self) -> JavaObject:
-        """Kafka's answer, by a fresh assignor. It stays in Java until `read`."""
+    def ready(self) -> Callable[[], JavaObject]:
+        """One call of a fresh assignor, to be timed by whoever wants to. For another, get ready again.
+
+        Kafka's sticky assignor reads the user data's buffers to their end and would find nothing in
+        them the next time, so they are wound back here.
+        """
+        for user_data in self._user_data:
+            user_data.rewind()
         assignor = getattr(self._consumer, ASSIGNORS[self._name])()
         group = self._consumer.ConsumerPartitionAssignor.GroupSubscription(self._subscriptions)
-        return assignor.assign(self._cluster, group)
+        return partial(assignor.assign, self._cluster, group)
+
+    def assign(self) -> JavaObject:
+        """Kafka's answer. It stays in Java until `read`."""
+        return self.ready()()
 
     def read(self, answer: JavaObject) -> dict[str, list[TopicPartition]]:
         """An answer of `assign` as Python values, in Kafka's order."""

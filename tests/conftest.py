@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.jars import kafka_jars
 from harness.java import HarnessError
 from harness.jvm import kafka_jvm
+from harness.oracle import Oracle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +37,9 @@ def jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kafka(jars: Path) -> Iterator[Any]:
-    """The gateway to the session's one JVM."""
-    with needs_kafka():
-        jvm = kafka_jvm()
-        gateway = jvm.__enter__()
-    try:
-        yield gateway
-    finally:
-        jvm.__exit__(None, None, None)
+def kafka(jars: Path) -> Iterator[Oracle]:
+    """Apache Kafka's own classes, in the session's one JVM."""
+    with ExitStack() as stack:
+        with needs_kafka():
+            gateway = stack.enter_context(kafka_jvm())
+        yield Oracle(gateway)

@@ -1,0 +1,170 @@
+"""Whether an assignment is as good as Kafka's, where it need not be the same.
+
+Kafka's sticky assignors break ties by Java's hash order, so what is compared is what matters to a
+group: that the assignment is valid, how even it is, and what it takes from whom.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from restow.model import Member, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Given = Mapping[str, Sequence[TopicPartition]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """What an assignor is asked."""
+
+    partitions: dict[str, int]
+    members: tuple[Member, ...]
+    partition_racks: dict[str, list[list[str]]] | None = None
+
+    def question(self) -> dict[str, Any]:
+        """The arguments of `assign`, ours and Kafka's."""
+        return {
+            "partitions": self.partitions,
+            "members": self.members,
+            "partition_racks": self.partition_racks,
+        }
+
+
+def judge(name: str, group: Group, ours: Given, kafkas: Given) -> list[str]:
+    """What is wrong with ours, measured against Kafka's answer to the same question. Empty: nothing."""
+    return _JUDGES[name](group, ours, kafkas)
+
+
+def faults(group: Group, given: Given, *, complete: bool) -> list[str]:
+    """What makes an assignment invalid, whoever made it."""
+    found = []
+    topics = {member.id: set(member.topics) for member in group.members}
+    if set(given) != set(topics):
+        found.append(f"answers for {sorted(given)} in a group of {sorted(topics)}")
+    holders = Counter(partition for partitions in given.values() for partition in partitions)
+    found += [f"{partition} is given {times} times" for partition, times in holders.items() if times > 1]
+    found += [
+        f"{p} does not exist" for p in holders if not 0 <= p.partition < group.partitions.get(p.topic, 0)
+    ]
+    found += [
+        f"{member} gets {partition} and does not subscribe to it"
+        for member, partitions in given.items()
+        for partition in partitions
+        if partition.topic not in topics.get(member, ())
+    ]
+    if complete and (missing := unassigned(group, given)):
+        found.append(f"nobody gets {', '.join(map(str, sorted(missing)))}")
+    return found
+
+
+def handed_over_too_early(group: Group, given: Given) -> list[str]:
+    """Partitions that a cooperative group gives to somebody while their owner still reads them."""
+    owners = owners_before(group)
+    return [
+        f"{member} gets {partition}, which {owners[partition]} still holds"
+        for member, partitions in given.items()
+        for partition in partitions
+        if owners.get(partition, member) != member
+    ]
+
+
+def owners_before(group: Group) -> dict[TopicPartition, str]:
+    """The claimant of the highest generation; nobody where two share it."""
+    claims: dict[TopicPartition, list[tuple[int, str]]] = {}
+    for member in group.members:
+        for partition in set(member.owned):
+            generation = -1 if member.generation is None else member.generation
+            claims.setdefault(partition, []).append((generation, member.id))
+    owners = {}
+    for partition, claimants in claims.items():
+        highest = max(generation for generation, _ in claimants)
+        rightful = [member for generation, member in claimants if generation == highest]
+        if len(rightful) == 1:
+            owners[partition] = rightful[0]
+    return owners
+
+
+def taken(group: Group, given: Given) -> set[TopicPartition]:
+    """Existing partitions that their owner before does not get."""
+    kept = {(member, partition) for member, partitions in given.items() for partition in partitions}
+    return {
+        partition
+        for partition, owner in owners_before(group).items()
+        if 0 <= partition.partition < group.partitions.get(partition.topic, 0)
+        and (owner, partition) not in kept
+    }
+
+
+def unassigned(group: Group, given: Given) -> set[TopicPartition]:
+    """Partitions that somebody subscribes to and nobody gets."""
+    wanted = {topic for member in group.members for topic in member.topics}
+    everything = {
+        TopicPartition(topic, partition)
+        for topic, count in group.partitions.items()
+        if topic in wanted
+        for partition in range(count)
+    }
+    return everything.difference(*given.values())
+
+
+def balance_score(given: Given) -> int:
+    """Sum over all pairs of members of how far their sizes lie apart: 0 is perfectly even."""
+    return sum(abs(len(one) - len(other)) for one, other in combinations(given.values(), 2))
+
+
+def _judge_roundrobin(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    return _differences(ours, kafkas, list)
+
+
+def _judge_range(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    """As sets, because which topic comes first is Java's hash order."""
+    return faults(group, ours, complete=True) + _differences(ours, kafkas, set)
+
+
+def _judge_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    found = faults(group, ours, complete=True)
+    score, kafkas_score = balance_score(ours), balance_score(kafkas)
+    if score > kafkas_score:
+        found.append(f"balance score {score}, where Kafka has {kafkas_score}")
+    if score == kafkas_score:
+        found += _takes_more(group, ours, kafkas)
+    return found
+
+
+def _judge_cooperative_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    found = faults(group, ours, complete=False) + handed_over_too_early(group, ours)
+    found += _takes_more(group, ours, kafkas)
+    left, kafkas_left = len(unassigned(group, ours)), len(unassigned(group, kafkas))
+    if left > kafkas_left:
+        found.append(f"leaves {left} unassigned, where Kafka leaves {kafkas_left}")
+    return found
+
+
+def _takes_more(group: Group, ours: Given, kafkas: Given) -> list[str]:
+    count, kafkas_count = len(taken(group, ours)), len(taken(group, kafkas))
+    if count <= kafkas_count:
+        return []
+    return [f"takes {count} partitions from their owners, where Kafka takes {kafkas_count}"]
+
+
+def _differences(ours: Given, kafkas: Given, as_what: type[list[Any]] | type[set[Any]]) -> list[str]:
+    return [
+        f"{member}: {ours.get(member)} instead of {kafkas.get(member)}"
+        for member in sorted({*ours, *kafkas})
+        if as_what(ours.get(member, ())) != as_what(kafkas.get(member, ()))
+    ]
+
+
+_JUDGES = {
+    "range": _judge_range,
+    "roundrobin": _judge_roundrobin,
+    "sticky": _judge_sticky,
+    "cooperative-sticky": _judge_cooperative_sticky,
+}
