@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from restow.placement import Broker
 
 RACKS = ("a", "b", "c", "d", "Z", "10", "9", "", "é", "\uffee", "\U0001f600")
+
+# How long an example takes says something about the machine's other work, not about placement.
+at_leisure = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from restow.errors import InvalidReplicaAssignment
 from restow.placement import Broker, parse_by_hand
+from tests.unit.placement.clusters import at_leisure
 
 THREE = [Broker(number) for number in range(3)]
 
@@ -53,6 +54,7 @@ def test_what_kafka_would_refuse_or_misread_is_refused(text: str, sentence: str)
         parse_by_hand(text, THREE)
 
 
+@at_leisure
 @given(
     rows=st.integers(1, 5).flatmap(
         lambda factor: st.lists(

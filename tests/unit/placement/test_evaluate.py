@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from restow.errors import InvalidBrokers, InvalidReplicaAssignment
 from restow.placement import Broker, BrokerLoad, RackSpread, evaluate, place
+from tests.unit.placement.clusters import at_leisure
 
 FOUR = [Broker(7, "a"), Broker(3, "a"), Broker(5, "b"), Broker(1, "c")]
 
@@ -82,6 +83,7 @@ def test_the_brokers_must_be_a_cluster() -> None:
         evaluate({0: [1]}, [Broker(1), Broker(1)])
 
 
+@at_leisure
 @given(
     assignment=st.dictionaries(
         st.integers(0, 1000), st.lists(st.sampled_from([1, 3, 5, 7]), min_size=1, max_size=4, unique=True)

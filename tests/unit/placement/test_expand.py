@@ -15,7 +15,7 @@ from restow.errors import (
     RackInformationMissing,
 )
 from restow.placement import Broker, expand, place
-from tests.unit.placement.clusters import Case, cases
+from tests.unit.placement.clusters import Case, at_leisure, cases
 
 FIVE = [Broker(number) for number in range(5)]
 CURRENT = {0: [1, 2], 1: [2, 3]}
@@ -50,6 +50,7 @@ def test_racks_count_as_in_a_new_topic() -> None:
     assert plain != new
 
 
+@at_leisure
 @given(case=cases(racks=True), existing=st.integers(1, 30), data=st.data())
 def test_it_is_placement_that_goes_on(case: Case, existing: int, data: st.DataObject) -> None:
     brokers = sorted(case.brokers, key=lambda broker: broker.id)

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from restow.placement import Broker, evaluate, place
 from restow.placement.rack_aware import alternate_racks
-from tests.unit.placement.clusters import Case, cases, slowly_placed
+from tests.unit.placement.clusters import Case, at_leisure, cases, slowly_placed
 
 NINE = [Broker(number, f"rack-{number // 3}") for number in range(9)]
 
@@ -82,6 +82,7 @@ def test_a_long_topic_on_few_brokers_repeats_the_pattern() -> None:
     assert placed[-400:].tolist() == slowly_placed(Case(brokers, 20_000, 3, 1, 4))[-400:]
 
 
+@at_leisure
 @given(case=cases(racks=True))
 def test_equals_the_specification_word_by_word(case: Case) -> None:
     placed = place(
@@ -90,6 +91,7 @@ def test_equals_the_specification_word_by_word(case: Case) -> None:
     assert placed.tolist() == slowly_placed(case)
 
 
+@at_leisure
 @given(case=cases(racks=True))
 def test_replicas_stand_in_as_many_racks_as_they_can(case: Case) -> None:
     placed = place(case.brokers, case.partitions, case.factor, start_index=case.start)
@@ -99,6 +101,7 @@ def test_replicas_stand_in_as_many_racks_as_they_can(case: Case) -> None:
     assert spread.fewest == spread.most == min(case.factor, spread.racks)
 
 
+@at_leisure
 @given(case=cases(racks=True))
 def test_leaders_are_even_whatever_the_racks(case: Case) -> None:
     placed = place(case.brokers, case.partitions, case.factor, start_index=case.start)

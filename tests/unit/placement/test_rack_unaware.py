@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.placement import Broker, evaluate, place
-from tests.unit.placement.clusters import Case, cases, slowly_placed
+from tests.unit.placement.clusters import Case, at_leisure, cases, slowly_placed
 
 FIVE = [Broker(number) for number in range(5)]
 
@@ -77,6 +77,7 @@ def test_the_pattern_repeats_after_every_broker_met_every_shift() -> None:
     assert placed[:200].tolist() == slowly_placed(Case(FIVE, 200, 3, 1, 3))
 
 
+@at_leisure
 @given(case=cases(racks=False))
 def test_equals_the_specification_word_by_word(case: Case) -> None:
     placed = place(
@@ -85,6 +86,7 @@ def test_equals_the_specification_word_by_word(case: Case) -> None:
     assert placed.tolist() == slowly_placed(case)
 
 
+@at_leisure
 @given(case=cases(racks=False), laps=st.integers(1, 4))
 def test_whole_laps_are_perfectly_even(case: Case, laps: int) -> None:
     partitions = laps * len(case.brokers)
