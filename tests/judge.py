@@ -141,7 +141,9 @@ def _judge_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
 def _judge_cooperative_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
     found = faults(group, ours, complete=False) + handed_over_too_early(group, ours)
     found += _takes_more(group, ours, kafkas)
-    left, kafkas_left = len(unassigned(group, ours)), len(unassigned(group, kafkas))
+    # What Kafka hands over too early it should have left unassigned for one round.
+    kafkas_left = len(unassigned(group, kafkas)) + len(handed_over_too_early(group, kafkas))
+    left = len(unassigned(group, ours))
     if left > kafkas_left:
         found.append(f"leaves {left} unassigned, where Kafka leaves {kafkas_left}")
     return found
