@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from restow.model import Broker, BrokerId
 
+# Leading zeros are harmless, but Python refuses to read numbers of thousands of digits.
+_LONGEST_ID = 100
+
 
 def parse_by_hand(text: str, brokers: Iterable[Broker] | None = None) -> dict[int, list[BrokerId]]:
     """Replicas by partition, counted from 0; the first is the preferred leader.
@@ -69,7 +72,7 @@ def _words(partition: int, part: str) -> list[str]:
 
 def _broker_id(partition: int, word: str) -> BrokerId:
     digits = word.strip()
-    if digits.isascii() and digits.isdigit() and int(digits) <= LARGEST_ID:
+    if digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_ID and int(digits) <= LARGEST_ID:
         return int(digits)
     raise InvalidReplicaAssignment(
         f"Partition {partition} has {digits!r} where a broker id should be (0 to {LARGEST_ID}); "

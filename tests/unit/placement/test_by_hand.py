@@ -25,6 +25,15 @@ def test_any_broker_will_do_if_none_are_given() -> None:
     assert parse_by_hand("2147483647") == {0: [2147483647]}
 
 
+def test_leading_zeros_do_not_matter() -> None:
+    assert parse_by_hand("007:1") == {0: [7, 1]}
+
+
+def test_a_number_too_long_to_read_is_refused_like_any_too_large() -> None:
+    with pytest.raises(InvalidReplicaAssignment, match="where a broker id should be"):
+        parse_by_hand("9" * 5_000)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
