@@ -1,0 +1,125 @@
+"""Drop-ins for aiokafka's `AIOKafkaConsumer(partition_assignment_strategy=[…])`.
+
+    AIOKafkaConsumer("t", group_id="g", partition_assignment_strategy=[Sticky()])
+
+aiokafka uses what it is given as it is, for as long as the consumer lives. So give every consumer its
+own instance; a class will do for assignors that remember nothing, such as range and roundrobin.
+
+aiokafka speaks the eager protocol only, and as a leader it reads neither the owned partitions, nor
+the racks, nor the instance ids of the members. A cooperative assignor cannot work that way: members of
+other clients would still be reading what it hands to somebody else, or nobody would ask for the
+second round in which it hands it out. So there is none here; `sticky` moves as little. Nor does
+aiokafka tell an assignor the generation: where two members claim a partition, one that can say since
+when wins over one that cannot.
+"""
+
+from __future__ import annotations
+
+from types import MethodType
+from typing import TYPE_CHECKING, Any, ClassVar
+
+try:
+    from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+    from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+except ImportError as error:
+    raise ImportError("aiokafka is needed for this: pip install restow[aiokafka]") from error
+
+from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, Seat, by_topic
+from restow.assignors.base import Assignor
+from restow.assignors.registry import get
+from restow.errors import InvalidInput
+from restow.model import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ["AiokafkaAssignor", "Range", "RoundRobin", "Sticky", "adapter"]
+
+
+class _OnAnInstance:
+    """A method that, called on the class, makes an instance first, or says why there must be one."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(self, instance: AiokafkaAssignor | None, owner: type[AiokafkaAssignor]) -> MethodType:
+        return MethodType(self._function, owner.for_everybody() if instance is None else instance)
+
+
+class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
+    """An assignor of ours in aiokafka's clothes. Subclasses say which by its name."""
+
+    name: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._seat = Seat(self.name)
+        if self._seat.assignor.cooperative:
+            raise InvalidInput(
+                f"aiokafka cannot rebalance cooperatively, which {self.name!r} needs: "
+                "use 'sticky', or kafka-python's consumer"
+            )
+
+    @classmethod
+    def for_everybody(cls) -> AiokafkaAssignor:
+        """An instance that several consumers may share, which is one that remembers nothing."""
+        shared = cls()
+        if type(shared._seat.assignor).user_data is not Assignor.user_data:
+            raise TypeError(
+                f"{cls.__name__} remembers what its consumer had, so every consumer needs its own: "
+                f"partition_assignment_strategy=[{cls.__name__}()]"
+            )
+        return shared
+
+    @_OnAnInstance
+    def metadata(self, topics: Iterable[str]) -> bytes:
+        """What this consumer says when it joins; in bytes, as the client's own class has no generation."""
+        return self._seat.subscription(topics).encode()
+
+    @_OnAnInstance
+    def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
+        """Take note of what this consumer got."""
+        self._seat.told(assignment.partitions())
+
+    @_OnAnInstance
+    def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
+        """Deal out for the whole group, when this consumer is its leader."""
+        joined = [
+            Member(id=member, topics=tuple(said.subscription), user_data=said.user_data)
+            for member, said in members.items()
+        ]
+        given = self._seat.assign(joined, cluster.partitions_for_topic)
+        return {
+            member: ConsumerProtocolMemberAssignment(
+                ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""
+            )
+            for member, partitions in given.items()
+        }
+
+
+class Range(AiokafkaAssignor):
+    """Kafka's range assignor: consecutive partitions of each topic."""
+
+    name = "range"
+
+
+class RoundRobin(AiokafkaAssignor):
+    """Kafka's round-robin assignor: one partition to each in turn."""
+
+    name = "roundrobin"
+
+
+class Sticky(AiokafkaAssignor):
+    """Kafka's sticky assignor: balanced, and as little moved as possible."""
+
+    name = "sticky"
+
+
+def adapter(name: str) -> type[AiokafkaAssignor]:
+    """A drop-in class for any assignor Restow knows, also a plugged-in one, if it is not cooperative."""
+    title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
+    made: type[AiokafkaAssignor] = type(
+        title, (AiokafkaAssignor,), {"name": get(name).name, "__doc__": f"The assignor {name!r}."}
+    )
+    made()
+    return made

@@ -1,0 +1,121 @@
+"""What the adapters share: one consumer's side of the group protocol, free of any client.
+
+An assignor is stateless, but a consumer must say what it had when it joins again; a `Seat` remembers
+that for one consumer. The rest is translation between the clients' metadata and `Member`.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.assignors.assign import assign
+from restow.assignors.registry import get
+from restow.assignors.user_data import NO_GENERATION
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+    from restow.assignors.base import Assignment, PartitionRacks
+    from restow.model import Member, Rack
+
+SUBSCRIPTION_VERSION = 3
+"""The first that carries owned partitions, generation and rack."""
+
+ASSIGNMENT_VERSION = 0
+"""Its fields never changed, so every client reads this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """What a consumer says when it joins a group."""
+
+    topics: tuple[str, ...]
+    user_data: bytes | None
+    owned: tuple[tuple[str, tuple[int, ...]], ...]
+    generation: int
+    rack: Rack | None
+
+    def encode(self) -> bytes:
+        """Version 3 of the consumer protocol's subscription; older readers stop after the user data."""
+        data = self.user_data
+        return b"".join(
+            (
+                struct.pack(">hi", SUBSCRIPTION_VERSION, len(self.topics)),
+                *map(_string, self.topics),
+                struct.pack(">i", -1) if data is None else struct.pack(">i", len(data)) + data,
+                struct.pack(">i", len(self.owned)),
+                *(
+                    _string(topic) + struct.pack(f">i{len(ids)}i", len(ids), *ids)
+                    for topic, ids in self.owned
+                ),
+                struct.pack(">i", self.generation),
+                _string(self.rack),
+            )
+        )
+
+
+class Seat:
+    """One consumer's place in its group: what it was last told, and what it says of that."""
+
+    def __init__(self, name: str, rack: Rack | None = None) -> None:
+        self.assignor = get(name)
+        self._rack = rack
+        self._told: tuple[TopicPartition, ...] | None = None
+        self._generation = NO_GENERATION
+
+    def told(self, partitions: Iterable[tuple[str, int]], generation: int = NO_GENERATION) -> None:
+        """Take note of an assignment that has just become this consumer's."""
+        self._told = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
+        self._generation = generation
+
+    def subscription(self, topics: Iterable[str]) -> Subscription:
+        """What to say when joining.
+
+        Owned partitions are listed for a cooperative assignor only, as an eager client has let go of
+        all of them by then; and only for topics still subscribed to, as a cooperative client lets go
+        of the others before it joins.
+        """
+        wanted = tuple(sorted(topics))
+        held: tuple[TopicPartition, ...] = ()
+        if self.assignor.cooperative and self._told:
+            held = tuple(partition for partition in self._told if partition.topic in wanted)
+        return Subscription(
+            topics=wanted,
+            user_data=self.assignor.user_data(self._told, self._generation),
+            owned=tuple(by_topic(held)),
+            generation=self._generation,
+            rack=self._rack,
+        )
+
+    def assign(
+        self,
+        members: Sequence[Member],
+        partitions_of: Callable[[str], Set[int] | None],
+        racks_of: Callable[[Mapping[str, int]], PartitionRacks] | None = None,
+    ) -> Assignment:
+        """Deal out, as the group's leader. Topics the client has no metadata of are left out."""
+        topics = {topic for member in members for topic in member.topics}
+        # Partitions are numbered without gaps, so the highest number tells how many there are.
+        partitions = {topic: max(known) + 1 for topic in sorted(topics) if (known := partitions_of(topic))}
+        racks = None
+        if racks_of is not None and any(member.rack is not None for member in members):
+            racks = racks_of(partitions)
+        return assign(self.assignor.name, partitions=partitions, members=members, partition_racks=racks)
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
+    """Partitions gathered under their topics, both sorted."""
+    gathered: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        gathered.setdefault(topic, []).append(partition)
+    return [(topic, tuple(ids)) for topic, ids in gathered.items()]
+
+
+def _string(text: str | None) -> bytes:
+    if text is None:
+        return struct.pack(">h", -1)
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
