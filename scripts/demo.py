@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from restow.cli import run
+from restow.cli.frame import NOBODY_READS, let_go_of_stdout
 
 BOLD, GREEN, DIM, OFF = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
 
@@ -85,7 +86,7 @@ SCENES = (
             f"$ {GROUP} --members c1,c2,c3,c4 --previous round1.json --save round2.json",
             "In the second round what was given up goes to c4. Nothing else moves.",
             f"$ {GROUP} --members c1,c2,c3,c4 --previous round2.json --save round3.json",
-            "c1 leaves. Its partitions are free at once, so one round is enough; the others keep all they had.",
+            "c1 leaves. Its partitions are free at once, so one round is enough; the others keep theirs.",
             f"$ {GROUP} --members c2,c3,c4 --previous round3.json",
         ),
     ),
@@ -118,6 +119,8 @@ def play(line: str) -> None:
     else:
         print()
         code = run(arguments)
+    if code == NOBODY_READS:
+        sys.exit(code)
     if code != 0:
         sys.exit(f"demo: `{line}` ended with exit code {code}")
 
@@ -152,5 +155,5 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        let_go_of_stdout()
+        sys.exit(NOBODY_READS)

@@ -18,7 +18,7 @@ import typer
 
 from restow import __version__
 from restow.cli import groups_assign, groups_assignors, place
-from restow.cli.frame import ASKED_WRONGLY, Command, Group, Root
+from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,13 +56,14 @@ app = typer.Typer(
 )
 groups = typer.Typer(cls=Group, help=_GROUPS_HELP, invoke_without_command=True, rich_markup_mode=None)
 
-app.command("place", cls=Command, help=place.HELP, context_settings=_SETTINGS)(place.command)
-groups.command("assign", cls=Command, help=groups_assign.HELP, context_settings=_SETTINGS)(
-    groups_assign.command
-)
-groups.command("assignors", cls=Command, help=groups_assignors.HELP, context_settings=_SETTINGS)(
-    groups_assignors.command
-)
+for _typer, _name, _module in (
+    (app, "place", place),
+    (groups, "assign", groups_assign),
+    (groups, "assignors", groups_assignors),
+):
+    _typer.command(
+        _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS
+    )(_module.command)
 app.add_typer(groups, name="groups", context_settings=_SETTINGS)
 
 
@@ -104,9 +105,17 @@ def run(arguments: Sequence[str]) -> int:
         app(list(arguments), prog_name="restow")
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else ASKED_WRONGLY
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return 0
 
 
 def main() -> None:
     """The `restow` program."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        let_go_of_stdout()
+        code = NOBODY_READS
+    sys.exit(code)

@@ -7,7 +7,6 @@ that every complaint reads like `group.yaml, members[2].topics: expected a list,
 from __future__ import annotations
 
 import json
-import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,10 +100,10 @@ def _read_bytes(path: str) -> bytes:
         data = sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
     else:
         try:
-            if stat.S_ISDIR(Path(path).stat().st_mode):
-                raise InvalidDocument(f"{path} is a directory: name a JSON or YAML file in it")
             with Path(path).open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
+        except IsADirectoryError:
+            raise InvalidDocument(f"{path} is a directory: name a JSON or YAML file in it") from None
         except FileNotFoundError:
             raise InvalidDocument(
                 f"{path} does not exist: check the name, or use - for standard input"

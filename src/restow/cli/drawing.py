@@ -47,15 +47,18 @@ def bar(value: int, maximum: int, width: int, marks: Glyphs) -> str:
     return full * whole + (parts[rest - 1] if rest else "")
 
 
-def ranges(numbers: Iterable[int]) -> str:
-    """`0-3,7`: ascending, with runs drawn together."""
+def ranges(numbers: Iterable[int], most: int = 0) -> str:
+    """`0-3,7`: ascending, with runs drawn together; of more than `most` runs the rest is counted."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])
-    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
+    shown = runs[:most] if most else runs
+    left_out = sum(high - low + 1 for low, high in runs[len(shown) :])
+    text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
+    return f"{text} and {left_out:,} more" if left_out else text
 
 
 def count(number: int, noun: str) -> str:
@@ -76,12 +79,14 @@ def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def cut(text: str, width: int, marks: Glyphs) -> str:
-    """At most `width` characters, with dots where something is missing."""
+    """At most `width` characters. What is missing is missing in the middle: names differ at their ends."""
     if len(text) <= width:
         return text
-    if width <= len(marks.dots):
+    room = width - len(marks.dots)
+    if room < 2:
         return text[:width]
-    return text[: width - len(marks.dots)] + marks.dots
+    tail = room // 2
+    return text[: room - tail] + marks.dots + text[len(text) - tail :]
 
 
 def clean(text: str) -> str:

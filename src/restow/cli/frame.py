@@ -3,7 +3,7 @@
 A command returns an `Answer`; here it becomes text or JSON, and an error becomes one message on stderr
 and an exit code:
 
-    0  done          1  it failed          2  it was asked wrongly          130  interrupted
+    0  done     1  it failed     2  it was asked wrongly     130  interrupted     141  nobody reads
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 FAILED = 1
 ASKED_WRONGLY = 2
+INTERRUPTED = 128 + 2
+NOBODY_READS = 128 + 13
+"""What a shell reports of a program that SIGPIPE ended, as in `restow … | head`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +44,21 @@ class Answer:
 def show(answer: Answer) -> None:
     """Print an answer, and flush: a reader that has gone away should be noticed here."""
     if answer.as_json:
-        json.dump(answer.document(), sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
+        sys.stdout.write(_as_json(answer.document()))
     else:
         answer.draw(console())
     sys.stdout.flush()
 
 
+def _as_json(document: object) -> str:
+    """All at once: writing piece by piece is many times slower. ASCII, so that no encoding can spoil it."""
+    return json.dumps(document) + "\n"
+
+
 def save_document(path: str, document: object) -> None:
     """The JSON document into a file of its own."""
     try:
-        with Path(path).open("w", encoding="utf-8") as file:
-            json.dump(document, file, ensure_ascii=False)
-            file.write("\n")
+        Path(path).write_text(_as_json(document), encoding="utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise OSError(f"{path!r} cannot be written: {reason}") from error
@@ -63,7 +68,11 @@ def console() -> Console:
     """Rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe."""
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False, markup=False, soft_wrap=False)
+    class Pipe(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Pipe(highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 
 def use_colour(stream: Any) -> bool:
@@ -137,8 +146,8 @@ class Root(Group):
         except (typer.Exit, typer.Abort, typer.TyperException, KeyboardInterrupt):
             raise
         except BrokenPipeError:
-            _let_go_of_stdout()
-            raise typer.Exit(FAILED) from None
+            let_go_of_stdout()
+            raise typer.Exit(NOBODY_READS) from None
         except Exception as error:
             if debug:
                 raise
@@ -158,7 +167,7 @@ def _sentence(error: Exception) -> str:
     return f"unexpected {kind}: {error}. This is a bug in restow; `restow --debug …` shows where"
 
 
-def _let_go_of_stdout() -> None:
+def let_go_of_stdout() -> None:
     """Nobody reads any more: what is still buffered goes nowhere, without a word at interpreter exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MAX_BLOCKS = 4
 _MAX_NAME = 24
+_MAX_RUNS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,7 @@ def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyph
     sizes = {member: len(owned) for member, owned in report.after.items()}
     largest = max(sizes.values(), default=0)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("member", no_wrap=True, overflow="ellipsis", max_width=_MAX_NAME)
+    table.add_column("member", no_wrap=True)
     table.add_column("count", justify="right")
     table.add_column("", no_wrap=True, min_width=8)
     table.add_column("partitions", overflow="fold")
@@ -58,28 +59,32 @@ def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyph
     head, tail = middle_out(len(names), rows)
     for index in (*head, *tail):
         if tail and index == tail[0]:
-            table.add_row(
-                marks.dots, "", "", f"{count(len(names) - rows, 'member')} left out (--rows 0 shows all)"
-            )
+            table.add_row(marks.dots, "", "", f"{count(len(names) - rows, 'member')} left out (--rows 0)")
         name = names[index]
         table.add_row(
-            clean(name),
+            cut(clean(name), _name_width(console), marks),
             str(sizes[name]),
             bar(sizes[name], largest, 8, marks),
-            _per_topic(report.by_topic(name)),
+            _per_topic(report.by_topic(name), _MAX_RUNS if rows else 0),
         )
     put(console)
     console.print(table)
 
 
-def _per_topic(by_topic: Mapping[str, Sequence[int]]) -> Text:
+def _name_width(console: Console) -> int:
+    return max(6, min(_MAX_NAME, console.width // 3))
+
+
+def _per_topic(by_topic: Mapping[str, Sequence[int]], most: int) -> Text:
     from rich.text import Text
 
+    lists = {clean(topic): ranges(partitions, most) for topic, partitions in by_topic.items()}
+    long = max(map(len, lists.values()), default=0) > 24
     text = Text()
-    for topic, partitions in by_topic.items():
-        text.append("   " if text else "")
-        text.append(f"{clean(topic)} ", style="dim")
-        text.append(ranges(partitions))
+    for topic, listed in lists.items():
+        text.append(("\n" if long else "   ") if text else "")
+        text.append(f"{topic} ", style="dim")
+        text.append(listed)
     return text
 
 
@@ -88,12 +93,16 @@ def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs
     names = list(report.after)
     if not names or not sum(report.partitions.values()):
         return
-    margin = min(_MAX_NAME, max(len(clean(name)) for name in names)) + 2
+    margin = min(_name_width(console), max(len(clean(name)) for name in names)) + 2
     blocks = _blocks(report.partitions, max(20, console.width - margin))
     head, tail = middle_out(len(names), rows)
     for block in blocks[:_MAX_BLOCKS]:
         put(console)
-        put(console, " " * margin + "  ".join(_topic_label(part, marks) for part in block), style="bold cyan")
+        put(
+            console,
+            " " * margin + "  ".join(_topic_label(part, marks) for part in block).rstrip(),
+            style="bold cyan",
+        )
         put(console, " " * margin + "  ".join(_ruler(part) for part in block).rstrip(), style="dim")
         for index in (*head, *tail):
             if tail and index == tail[0]:
@@ -192,7 +201,7 @@ def _draw_comparison(console: Console, report: GroupReport) -> None:
     for topic, partitions in report.unassigned.items():
         waiting = report.cooperative and topic in report.subscribed
         label, note = ("waiting", "free for the next round") if waiting else ("unread", "nobody subscribes")
-        _line(console, label, f"{clean(topic)} {ranges(partitions)}", note)
+        _line(console, label, f"{clean(topic)} {ranges(partitions, _MAX_RUNS)}", note)
 
 
 def _line(console: Console, label: str, value: str, note: str) -> None:

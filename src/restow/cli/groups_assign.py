@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from restow.cli.group_request import GroupRequest
     from restow.model import TopicPartition
 
+ABOUT = "Who in a group reads which partition."
 HELP = """Deal a group's partitions out to its members, and compare with what they had.
 
 A consumer group shares the partitions of its topics: each is read by exactly one member. Which one is

@@ -12,6 +12,7 @@ from restow.cli.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
+ABOUT = "Which assignors there are."
 HELP = """List the assignors that can be used: Restow's own and plugged-in ones.
 
 A package plugs one in with an entry point in the group `restow.assignors`; then its name works wherever

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from restow.model import Broker
     from restow.placement import Evaluation
 
+ABOUT = "Where a topic's replicas go."
 HELP = """Decide on which brokers a topic's replicas go, as Kafka does, and judge the outcome.
 
 A topic is cut into partitions, and each partition is kept on several brokers: its replicas. How many is

@@ -26,10 +26,31 @@ class _Columns:
 
     racks: tuple[tuple[str, tuple[int, ...]], ...]
     cell: int
-    left_out: int
+    """Width of a broker's column; when it is too narrow for the ids, these stand upright."""
+    name: int
+    """How much of a rack's name there is room for."""
+    left_out: int = 0
 
     def group_width(self, rack: str, ids: tuple[int, ...]) -> int:
-        return max(len(ids) * self.cell, min(len(rack), 12))
+        return max(len(ids) * self.cell, min(len(rack), self.name))
+
+    def width(self) -> int:
+        return sum(self.group_width(rack, ids) + _RACK_GAP for rack, ids in self.racks) - _RACK_GAP
+
+    def id_lines(self) -> list[str]:
+        """The header above the marks: the ids side by side, or digit over digit."""
+        digits = max((len(str(id_)) for _, ids in self.racks for id_ in ids), default=1)
+        lines = []
+        for line in range(1 if self.cell > digits else digits):
+            groups = [
+                "".join(
+                    f"{id_:>{self.cell}}" if self.cell > digits else f"{id_:>{digits}}"[line].rjust(self.cell)
+                    for id_ in ids
+                ).ljust(self.group_width(rack, ids))
+                for rack, ids in self.racks
+            ]
+            lines.append((" " * _RACK_GAP).join(groups))
+        return lines
 
 
 def draw_placement(console: Console, report: PlaceReport, rows: int) -> None:
@@ -58,24 +79,30 @@ def _title(report: PlaceReport, marks: Glyphs) -> str:
 
 def _by_rack(brokers: Sequence[Broker]) -> list[tuple[str, list[int]]]:
     """Racks in order of their names, brokers within by id; those without a rack come last."""
+    nameless = "no rack" if any(broker.rack is not None for broker in brokers) else ""
     found: dict[str, list[int]] = {}
     for broker in sorted(brokers, key=lambda b: (b.rack is None, b.rack or "", b.id)):
-        found.setdefault(clean(broker.rack) if broker.rack is not None else "", []).append(broker.id)
+        found.setdefault(nameless if broker.rack is None else clean(broker.rack), []).append(broker.id)
     return list(found.items())
 
 
 def _fit(brokers: Sequence[Broker], width: int) -> _Columns:
-    cell = max(len(str(broker.id)) for broker in brokers) + 1
-    groups: list[tuple[str, tuple[int, ...]]] = []
-    used = 0
-    for rack, ids in _by_rack(brokers):
-        gap = _RACK_GAP if groups else 0
-        fitting = ids[: max(0, (width - used - gap) // cell)]
-        if not fitting:
-            break
-        groups.append((rack, tuple(fitting)))
-        used += gap + max(len(fitting) * cell, min(len(rack), 12))
-    return _Columns(tuple(groups), cell, len(brokers) - sum(len(ids) for _, ids in groups))
+    """All brokers, as wide as there is room for; if there is too little, the first ones of each rack."""
+    groups = [(rack, tuple(ids)) for rack, ids in _by_rack(brokers)]
+    wide = max(len(str(broker.id)) for broker in brokers) + 1
+    for cell, name in ((wide, 12), (wide, 6), (2, 12), (2, 6), (1, 6), (1, 3)):
+        columns = _Columns(tuple(groups), cell, name)
+        if columns.width() <= width:
+            return columns
+    each = max(len(ids) for _, ids in groups)
+    while columns.width() > width and (each > 1 or len(groups) > 1):
+        if each > 1:
+            each -= 1
+        else:
+            groups.pop()
+        kept = tuple((rack, ids[:each]) for rack, ids in groups)
+        columns = _Columns(kept, 1, 3, len(brokers) - sum(len(ids) for _, ids in kept))
+    return columns
 
 
 def _draw_matrix(console: Console, report: PlaceReport, rows: int, marks: Glyphs) -> None:
@@ -112,19 +139,16 @@ def _draw_header(console: Console, columns: _Columns, margin: int, width: int, m
     gap = " " * _RACK_GAP
     if any(rack for rack, _ in columns.racks):
         names = [
-            cut(rack or "no rack", columns.group_width(rack, ids), marks).center(
-                columns.group_width(rack, ids)
-            )
+            cut(rack, columns.group_width(rack, ids), marks).center(columns.group_width(rack, ids))
             for rack, ids in columns.racks
         ]
         put(console, " " * margin + gap.join(names).rstrip(), style="bold cyan")
-    line = Text(f"partition  leader  {'followers':<{width}}   ", style="dim")
-    for index, (rack, ids) in enumerate(columns.racks):
-        group = "".join(f"{id_:>{columns.cell}}" for id_ in ids)
-        line.append(
-            (gap if index else "") + group.ljust(columns.group_width(rack, ids)), style="not dim bold"
-        )
-    put(console, line)
+    *above, last = columns.id_lines()
+    for line in above:
+        put(console, " " * margin + line.rstrip(), style="bold")
+    text = Text(f"partition  leader  {'followers':<{width}}   ", style="dim")
+    text.append(last.rstrip(), style="not dim bold")
+    put(console, text)
 
 
 def _row(

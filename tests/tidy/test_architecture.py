@@ -1,0 +1,84 @@
+"""Who imports whom, and what may be imported where."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import restow
+
+ROOT = Path(__file__).parents[2]
+SRC = ROOT / "src" / "restow"
+MODULES = sorted(SRC.rglob("*.py"))
+PACKAGES = ["restow", *(m.name for m in pkgutil.walk_packages(restow.__path__, "restow.") if m.ispkg)]
+
+# A library, and the folders under src/restow that may know it. An empty tuple: nowhere.
+ALLOWED = {
+    "time": ("runtime",),
+    "random": ("runtime",),
+    "socket": ("runtime",),
+    "asyncio": ("runtime",),
+    "pyspark": ("pipeline",),
+    "kafka": ("assignors/adapters",),
+    "aiokafka": ("assignors/adapters",),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "yaml": ("cli",),
+}
+# What the command line may not import until a command runs: a cold start is felt at every completion.
+SLOW = ("numpy", "rich", "yaml", "restow.placement", "restow.assignors")
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> set[str]:
+    """Every absolute module name imported anywhere in a file, at any depth."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.add(node.module)
+    return found
+
+
+def test_the_import_contracts_hold() -> None:
+    script = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run([script, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("library", ALLOWED)
+def test_a_library_is_met_only_where_it_belongs(library: str) -> None:
+    strangers = [
+        name_of(path)
+        for path in MODULES
+        if any(module.split(".")[0] == library for module in imports(path))
+        and not path.relative_to(SRC).as_posix().startswith(tuple(f"{home}/" for home in ALLOWED[library]))
+    ]
+    assert strangers == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_a_package_offers_exists(package: str) -> None:
+    module = importlib.import_module(package)
+    offered = getattr(module, "__all__", [])
+    assert [name for name in offered if not hasattr(module, name)] == []
+    assert len(set(offered)) == len(offered)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["place", "--help"], ["groups", "assign", "-h"]]
+)
+def test_help_and_version_load_nothing_slow(arguments: list[str]) -> None:
+    code = f"import sys; from restow.cli import run; run({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(done.stderr.split()).isdisjoint(SLOW)

@@ -1,0 +1,83 @@
+"""What is written down: links lead somewhere, and nothing tells of one machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href|srcset)=\"([^\"]+)\"")
+# Put together here, so that this file does not hold what it looks for. `someone` is nobody in particular.
+ABSOLUTE_PATH = re.compile(
+    r"(?<![\w.:/~$}*-])/(?:wor" + r"k|hom" + r"e|Use" + r"rs|roo" + r"t|mn" + r"t)/(?!someone\b)[\w.-]+"
+)
+REGISTRY = re.compile(
+    r"(?:pypi|files\.python" + r"hosted|repo1?\.mav" + r"en|registry\.n" + r"pmjs)\.(?:org|apache)"
+)
+
+
+def tracked() -> list[Path]:
+    """The files under version control, or all that could be where this is not a checkout."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout: there is no list of tracked files")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def texts() -> list[tuple[Path, str]]:
+    found = []
+    for path in tracked():
+        try:
+            found.append((path, path.read_text(encoding="utf-8")))
+        except UnicodeDecodeError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("pattern", [ABSOLUTE_PATH, REGISTRY], ids=["absolute path", "registry"])
+def test_no_file_tells_of_one_machine(pattern: re.Pattern[str]) -> None:
+    hits = [
+        f"{path.relative_to(ROOT)}: {match.group()}"
+        for path, text in texts()
+        if path.name != "LICENSE"
+        for match in pattern.finditer(text)
+    ]
+    assert hits == []
+
+
+def test_the_patterns_find_what_they_look_for() -> None:
+    assert ABSOLUTE_PATH.search('open("/' + 'home/somebody/x")')
+    assert REGISTRY.search("https://py" + "pi.org/simple")
+    assert not ABSOLUTE_PATH.search("src/home/somebody")
+
+
+def test_relative_links_lead_somewhere() -> None:
+    dead = []
+    for path in (
+        sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + sorted(ROOT.glob("*/README.md"))
+    ):
+        for match in LINK.finditer(path.read_text()):
+            target = (match.group(1) or match.group(2)).split("#")[0]
+            if target and "://" not in target and not (path.parent / target).exists():
+                dead.append(f"{path.relative_to(ROOT)}: {target}")
+    assert dead == []
+
+
+def test_pictures_are_well_formed() -> None:
+    pictures = sorted((ROOT / "docs").rglob("*.svg"))
+    assert pictures
+    for picture in pictures:
+        assert ET.fromstring(picture.read_text()).tag.endswith("svg")  # noqa: S314  (our own files)
+
+
+def test_every_command_in_the_readme_exists() -> None:
+    """`make` targets and `restow` commands that the documents name can be run."""
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for name in ("README.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"`?make ([a-z-]+)`", (ROOT / name).read_text()))
+        assert named <= targets, name

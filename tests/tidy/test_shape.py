@@ -1,0 +1,59 @@
+"""How the code looks: sizes, docstrings, no drawers for odds and ends."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OURS = sorted(
+    path
+    for folder in ("src", "tests", "benchmarks", "harness", "scripts")
+    for path in (ROOT / folder).rglob("*.py")
+)
+SOURCES = [path for path in OURS if path.is_relative_to(ROOT / "src")]
+MODULE_LINES = 400
+FUNCTION_LINES = 70
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(SOURCES) > 10
+
+
+@pytest.mark.parametrize("path", OURS, ids=name_of)
+def test_a_module_is_short(path: Path) -> None:
+    assert len(path.read_text().splitlines()) < MODULE_LINES
+
+
+@pytest.mark.parametrize("path", OURS, ids=name_of)
+def test_functions_are_short(path: Path) -> None:
+    long = [
+        f"{node.name} (line {node.lineno})"
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and body_lines(node) >= FUNCTION_LINES
+    ]
+    assert long == []
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the body: a command's arguments are a table, and may be as long as it has flags."""
+    assert function.end_lineno is not None
+    return function.end_lineno - function.body[0].lineno + 1
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_a_module_says_what_it_is(path: Path) -> None:
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring
+    assert docstring.strip()
+
+
+def test_there_are_no_drawers() -> None:
+    drawers = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
+    assert [name_of(path) for path in OURS if path.name in drawers] == []

@@ -1,0 +1,217 @@
+"""The program as a process: exit codes, streams, pipes, signals, environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import restow
+from restow.assignors import Assignor, register
+from restow.cli import app, run
+
+PLACE = ("place", "--brokers", "0-5", "--partitions", "12", "--replication-factor", "3", "--start-index", "0")
+PROGRAM = (sys.executable, "-c", "from restow.cli import main; main()")
+
+
+def test_the_installed_program_answers() -> None:
+    program = Path(sys.executable).with_name("restow")
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"restow {restow.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
+def test_no_command_is_a_call_for_help(spawn, arguments) -> None:
+    done = spawn(*arguments)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "place" in done.stdout
+    assert "groups" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("place",), ("groups",), ("groups", "assign"), ("groups", "assignors")]
+)
+def test_every_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> None:
+    text = invoke(*command, "--help").stdout
+    assert "Examples:" in text
+    assert max(map(len, text.splitlines())) <= 100
+    examples = text.replace("\\\n", " ").splitlines()
+    commands = [
+        line.strip().removeprefix("$ restow ").split() for line in examples if line.strip().startswith("$ ")
+    ]
+    assert commands
+    monkeypatch.chdir(tmp_path)
+    Path("topic.yaml").write_text("brokers: 0-5\npartitions: 6\nreplication_factor: 2\n")
+    Path("group.yaml").write_text("partitions: {orders: 4}\nmembers: [{id: c1}, {id: c2}]\n")
+    for words in commands:
+        call, file = (words[:-2], words[-1]) if ">" in words else (words, None)
+        result = invoke(*call)
+        assert result.exit_code == 0, words
+        if file is not None:
+            Path(file).write_text(result.stdout)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonesuch",),
+        ("place", "--nonesuch"),
+        ("place", "--partitions", "many"),
+        ("place", "--rack-mode", "sometimes"),
+        ("place", "--brokers"),
+        ("place", "a.yaml", "b.yaml"),
+        ("groups", "nonesuch"),
+        ("place", "--brokers", "0-2", "-p", "1", "-r", "9"),
+        ("groups", "assign", "missing.yaml"),
+    ],
+)
+def test_wrong_usage_is_exit_code_two(spawn, arguments) -> None:
+    done = spawn(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Error: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback(spawn) -> None:
+    done = spawn("--debug", "place", "--brokers", "x")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "InvalidBrokers" in done.stderr
+
+
+class Broken(Assignor):
+    """Breaks."""
+
+    name = "broken"
+
+    def assign(self, partitions, members, partition_racks=None):
+        raise ZeroDivisionError("oh dear")
+
+
+def test_a_bug_is_a_message_too(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("restow.assignors.registry._known", {})
+    register(Broken())
+    result = invoke("groups", "assign", "-a", "broken", "--topics", "t=1", "--members", "a")
+    assert result.exit_code == 1
+    assert "oh dear" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_json_is_one_document_and_nothing_else(spawn) -> None:
+    done = spawn(*PLACE, "--json")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.count("\n") == 1
+    assert len(json.loads(done.stdout)["partitions"]) == 12
+
+
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
+@pytest.mark.parametrize("arguments", [PLACE, ("--help",), ("place", "--nonesuch")])
+def test_a_pipe_gets_no_colours(spawn, environment, arguments) -> None:
+    done = spawn(*arguments, **environment)
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def on_a_terminal(*arguments: str, **environment: str) -> str:
+    """What the program prints when its output is a terminal."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [*PROGRAM, *arguments],
+        stdout=follower,
+        stderr=follower,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+    ) as program:
+        os.close(follower)
+        printed = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            printed += piece
+        os.close(leader)
+        program.wait()
+    return printed.decode()
+
+
+@pytest.mark.parametrize("arguments", [PLACE, ("place", "--help"), ("place", "--brokers", "x")])
+def test_a_terminal_gets_colours_unless_it_asks_not_to(monkeypatch: pytest.MonkeyPatch, arguments) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[" in on_a_terminal(*arguments)
+    quiet = on_a_terminal(*arguments, NO_COLOR="1")
+    assert "\x1b[3" not in quiet
+    assert "broker" in quiet
+
+
+def test_without_utf8_the_marks_are_ascii(spawn) -> None:
+    done = spawn(*PLACE, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+    assert "# o o" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [(*PLACE[:3], "-p", "20000", "-r", "3", "--rows", "0"), PLACE, ("place", "--help")]
+)
+def test_a_reader_that_goes_away_makes_no_noise(arguments) -> None:
+    with subprocess.Popen([*PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        assert program.stderr is not None
+        program.stdout.close()
+        assert program.stderr.read() == b""
+        assert program.wait() in (1, 141)
+
+
+WAITING = """
+import signal, sys, types
+from restow.cli import main
+
+def wait(_size):
+    print("up", file=sys.stderr, flush=True)
+    signal.pause()
+
+sys.stdin = types.SimpleNamespace(buffer=types.SimpleNamespace(read=wait))
+main()
+"""
+
+
+def test_an_interrupt_is_exit_code_130() -> None:
+    """Interrupted while it waits for standard input."""
+    command = [sys.executable, "-c", WAITING, "place", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
+        assert program.stderr is not None
+        assert program.stderr.readline() == b"up\n"
+        program.send_signal(signal.SIGINT)
+        printed, errors = program.communicate()
+    assert program.returncode == 130
+    assert printed == b""
+    assert b"Traceback" not in errors
+
+
+def test_run_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert run(["place", "--brokers", "x"]) == 2
+    assert run(["nonesuch"]) == 2
+    assert "Error" in capsys.readouterr().err
+
+
+def test_completion_knows_commands_and_assignors(spawn) -> None:
+    done = spawn(
+        _RESTOW_COMPLETE="complete_bash", COMP_WORDS="restow groups assign --assignor coop", COMP_CWORD="4"
+    )
+    assert done.stdout.split() == ["cooperative-sticky"]
+
+
+def test_the_app_has_a_name() -> None:
+    assert app.info.name == "restow"
