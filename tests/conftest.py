@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """kafka-python reads its own message definitions in a way that Python 3.11 and 3.12 deprecate."""
+    for function in ("read_text", "open_text"):
+        config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
+
+
 @contextmanager
 def needs_kafka() -> Iterator[None]:
     """Where Java or the jars cannot be had: a failure on CI, a skip with the reason elsewhere."""

@@ -43,8 +43,10 @@ class _OnAnInstance:
         self._function = function
         self.__doc__ = function.__doc__
 
-    def __get__(self, instance: AiokafkaAssignor | None, owner: type[AiokafkaAssignor]) -> MethodType:
-        return MethodType(self._function, owner.for_everybody() if instance is None else instance)
+    def __get__(self, instance: AiokafkaAssignor | None, owner: type[AiokafkaAssignor]) -> Callable[..., Any]:
+        if instance is not None:
+            return MethodType(self._function, instance)
+        return lambda *arguments: self._function(owner.for_everybody(), *arguments)
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]

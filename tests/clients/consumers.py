@@ -1,0 +1,129 @@
+"""Consumers that keep polling in a thread of their own, so that a test can watch what they hold."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from aiokafka import AIOKafkaConsumer
+from kafka import KafkaConsumer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from tests.clients.topics import Held, Topics
+
+WAIT_S = 60
+POLL_MS = 50
+SESSION = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 200}
+
+
+class Watched(AbstractContextManager["Watched"], ABC):
+    """A consumer in a thread. `held` is what it last held; `check` raises what went wrong in it."""
+
+    def __init__(self, topics: Topics, strategy: Any) -> None:
+        self.topics = topics
+        self.strategy = strategy
+        self.held: Held = frozenset()
+        self._leave = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._guarded, name=type(self).__name__)
+
+    @abstractmethod
+    def consume(self) -> None:
+        """Read until `_leave` is set, keep `held` up to date, and leave the group."""
+
+    def __enter__(self) -> Watched:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+        if error is None:
+            self.check()
+
+    def leave(self) -> None:
+        self._leave.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        if self._error is not None:
+            raise AssertionError(f"{type(self).__name__} failed") from self._error
+
+    def _guarded(self) -> None:
+        try:
+            self.consume()
+        except BaseException as error:  # noqa: BLE001 (handed to the test's own thread)
+            self._error = error
+        finally:
+            self.held = frozenset()
+
+
+class KafkaPython(Watched):
+    def consume(self) -> None:
+        consumer = KafkaConsumer(
+            *self.topics.names,
+            bootstrap_servers=self.topics.bootstrap,
+            group_id=self.topics.group,
+            partition_assignment_strategy=[self.strategy],
+            **SESSION,
+        )
+        try:
+            while not self._leave.is_set():
+                consumer.poll(timeout_ms=POLL_MS)
+                self.held = frozenset(map(tuple, consumer.assignment()))
+        finally:
+            consumer.close()
+
+
+class Aiokafka(Watched):
+    def consume(self) -> None:
+        asyncio.run(self._consume())
+
+    async def _consume(self) -> None:
+        consumer = AIOKafkaConsumer(
+            *self.topics.names,
+            bootstrap_servers=self.topics.bootstrap,
+            group_id=self.topics.group,
+            partition_assignment_strategy=[self.strategy],
+            **SESSION,
+        )
+        try:
+            await consumer.start()
+            while not self._leave.is_set():
+                await consumer.getmany(timeout_ms=POLL_MS)
+                self.held = frozenset(map(tuple, consumer.assignment()))
+        finally:
+            await consumer.stop()
+
+
+def wait_until_shared_evenly(topics: Topics, members: Sequence[Watched]) -> list[Held]:
+    """Until every partition is held exactly once and everybody holds as many; what each then holds."""
+    quota = len(topics.everything) // len(members)
+
+    def settled() -> bool:
+        held = [member.held for member in members]
+        times = Counter(partition for each in held for partition in each)
+        once = times.keys() == topics.everything and set(times.values()) == {1}
+        return once and {len(each) for each in held} == {quota}
+
+    _wait_until(settled, members)
+    return [member.held for member in members]
+
+
+def _wait_until(condition: Callable[[], bool], members: Sequence[Watched]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        for member in members:
+            member.check()
+        held = {f"{i} {type(member).__name__}": sorted(member.held) for i, member in enumerate(members)}
+        assert time.monotonic() < deadline, f"not settled within {WAIT_S} s: {held}"
+        time.sleep(0.02)

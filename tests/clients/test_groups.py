@@ -1,0 +1,83 @@
+"""Real consumers with our drop-ins in groups on a real Apache Kafka."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.assignors.adapters import aiokafka, kafka_python
+from tests.clients.consumers import Aiokafka, KafkaPython, Watched, wait_until_shared_evenly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.clients.topics import Topics
+
+pytestmark = pytest.mark.apache
+
+STICKY = {"sticky", "cooperative-sticky"}
+KAFKA_PYTHON = {
+    each.name: each
+    for each in (
+        kafka_python.Range,
+        kafka_python.RoundRobin,
+        kafka_python.Sticky,
+        kafka_python.CooperativeSticky,
+    )
+}
+AIOKAFKA = {each.name: each for each in (aiokafka.Range, aiokafka.RoundRobin, aiokafka.Sticky)}
+
+
+def of_kafka_python(topics: Topics, name: str) -> Watched:
+    return KafkaPython(topics, KAFKA_PYTHON[name])
+
+
+def of_aiokafka(topics: Topics, name: str) -> Watched:
+    return Aiokafka(topics, AIOKAFKA[name]())
+
+
+@pytest.mark.parametrize("name", KAFKA_PYTHON)
+def test_three_of_kafka_python(topics: Topics, name: str) -> None:
+    live_together(topics, name, [of_kafka_python] * 3)
+
+
+@pytest.mark.parametrize("name", AIOKAFKA)
+def test_three_of_aiokafka(topics: Topics, name: str) -> None:
+    live_together(topics, name, [of_aiokafka] * 3)
+
+
+@pytest.mark.parametrize("name", AIOKAFKA)
+@pytest.mark.parametrize(
+    "makers",
+    [[of_kafka_python, of_aiokafka, of_kafka_python], [of_aiokafka, of_kafka_python, of_aiokafka]],
+    ids=["kafka-python leads", "aiokafka leads"],
+)
+def test_both_clients_in_one_group(
+    topics: Topics, name: str, makers: list[Callable[[Topics, str], Watched]]
+) -> None:
+    live_together(topics, name, makers)
+
+
+def live_together(topics: Topics, name: str, makers: list[Callable[[Topics, str], Watched]]) -> None:
+    """Join one by one, leave from the first on; all partitions are always shared out evenly.
+
+    With a sticky assignor nobody gives away more than the newcomer needs, or loses anything to the
+    one who leaves.
+    """
+    members: list[Watched] = []
+    before: list[Any] = []
+    with ExitStack() as stack:
+        for make in makers:
+            members.append(stack.enter_context(make(topics, name)))
+            now = wait_until_shared_evenly(topics, members)
+            if name in STICKY:
+                assert all(new <= old for new, old in zip(now[:-1], before, strict=True))
+            before = now
+        while len(members) > 1:
+            members.pop(0).leave()
+            now = wait_until_shared_evenly(topics, members)
+            if name in STICKY:
+                assert all(old <= new for new, old in zip(now, before[1:], strict=True))
+            before = now
