@@ -1,0 +1,115 @@
+"""The drop-ins as aiokafka's coordinator calls them, over its own wire classes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+
+from restow.assignors.adapters import kafka_python
+from restow.assignors.adapters.aiokafka import Range, RoundRobin, Sticky, adapter
+from restow.errors import InvalidInput, UnknownAssignor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.assignors.adapters.aiokafka import AiokafkaAssignor
+
+ALL = [Range, RoundRobin, Sticky]
+
+
+class FakeCluster:
+    def __init__(self, partitions: Mapping[str, int]) -> None:
+        self._partitions = partitions
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        return set(range(self._partitions[topic])) if topic in self._partitions else None
+
+
+def said(assignor: AiokafkaAssignor | type[AiokafkaAssignor], *topics: str) -> ConsumerProtocolMemberMetadata:
+    """A member's subscription as the leader gets it, after a trip over the wire."""
+    return ConsumerProtocolMemberMetadata.decode(assignor.metadata(topics))
+
+
+def rebalance(cluster: FakeCluster, members: dict[str, AiokafkaAssignor]) -> dict[str, set[tuple[str, int]]]:
+    """One round: the first member leads, everybody is told."""
+    leader = next(iter(members.values()))
+    answer = leader.assign(cluster, {name: said(assignor, "t") for name, assignor in members.items()})
+    held = {}
+    for name, assignor in members.items():
+        told = ConsumerProtocolMemberAssignment.decode(answer[name].encode())
+        assignor.on_assignment(told)
+        held[name] = {tuple(partition) for partition in told.partitions()}
+    return held
+
+
+@pytest.mark.parametrize("drop_in", ALL)
+def test_everybody_gets_a_share_and_topics_without_metadata_do_no_harm(
+    drop_in: type[AiokafkaAssignor],
+) -> None:
+    assert issubclass(drop_in, AbstractPartitionAssignor)
+    leader = drop_in()
+    answer = leader.assign(
+        FakeCluster({"t": 4}), {"a": said(leader, "t", "ghost"), "b": said(drop_in(), "t")}
+    )
+    held = {name: [tuple(p) for p in given.partitions()] for name, given in answer.items()}
+    assert {name: len(mine) for name, mine in held.items()} == {"a": 2, "b": 2}
+    assert len({p for mine in held.values() for p in mine}) == 4
+
+
+@pytest.mark.parametrize("drop_in", [Range, RoundRobin])
+def test_a_class_will_do_where_nothing_is_remembered(drop_in: type[AiokafkaAssignor]) -> None:
+    answer = drop_in.assign(FakeCluster({"t": 2}), {"a": said(drop_in, "t")})
+    drop_in.on_assignment(answer["a"])
+    assert len(answer["a"].partitions()) == 2
+
+
+def test_sticky_asks_for_an_instance() -> None:
+    with pytest.raises(TypeError, match=r"partition_assignment_strategy=\[Sticky\(\)\]"):
+        Sticky.metadata({"t"})
+
+
+def test_sticky_keeps_over_the_wire() -> None:
+    cluster, one, two = FakeCluster({"t": 6}), Sticky(), Sticky()
+    first = rebalance(cluster, {"a": one})
+    second = rebalance(cluster, {"b": two, "a": one})
+    assert second["a"] < first["a"]
+    third = rebalance(cluster, {"c": Sticky(), "a": one, "b": two})
+    assert third["a"] < second["a"]
+    assert third["b"] < second["b"]
+    assert [len(mine) for mine in third.values()] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("drop_in", ALL)
+def test_newer_readers_understand_the_subscription(drop_in: type[AiokafkaAssignor]) -> None:
+    assignor = drop_in()
+    rebalance(FakeCluster({"t": 2}), {"a": assignor})
+    read = ConsumerProtocolSubscription.decode(assignor.metadata({"t", "u"}))
+    assert (read.topics, read.owned_partitions, read.generation_id, read.rack_id) == (
+        ["t", "u"],
+        [],
+        -1,
+        None,
+    )
+
+
+def test_the_bytes_are_those_of_kafka_python() -> None:
+    ours, theirs = Sticky(), kafka_python.Sticky()
+    rebalance(FakeCluster({"t": 2}), {"a": ours})
+    theirs._seat.told([("t", 0), ("t", 1)])
+    assert ours.metadata({"t"}) == theirs.metadata({"t"}).encode()
+
+
+def test_a_cooperative_assignor_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="aiokafka cannot rebalance cooperatively"):
+        adapter("cooperative-sticky")
+
+
+def test_adapter() -> None:
+    sticky = adapter("sticky")
+    assert (sticky.name, sticky.__name__) == ("sticky", "Sticky")
+    with pytest.raises(UnknownAssignor):
+        adapter("nonsense")

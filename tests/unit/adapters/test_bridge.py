@@ -1,0 +1,93 @@
+"""What a seat says when its consumer joins, and how it deals out."""
+
+from __future__ import annotations
+
+import pytest
+
+from restow.assignors import Member, TopicPartition
+from restow.assignors.adapters.bridge import Seat, by_topic
+from restow.assignors.user_data import decode_claim, decode_generation
+from restow.errors import UnknownAssignor
+
+
+def test_a_newcomer_claims_nothing() -> None:
+    said = Seat("sticky").subscription({"b", "a"})
+    assert (said.topics, said.user_data, said.owned, said.generation) == (("a", "b"), None, (), -1)
+
+
+def test_sticky_says_what_it_had_in_its_user_data_alone() -> None:
+    seat = Seat("sticky")
+    seat.told([("t", 1), ("t", 0)], 7)
+    said = seat.subscription({"t"})
+    assert said.user_data is not None
+    assert decode_claim(said.user_data) == ((("t", 1), ("t", 0)), 7)
+    assert (said.owned, said.generation) == ((), 7)
+
+
+def test_cooperative_sticky_says_what_it_has_in_the_subscription() -> None:
+    seat = Seat("cooperative-sticky")
+    seat.told([("t", 1), ("u", 3), ("t", 0)], 7)
+    said = seat.subscription({"t", "u"})
+    assert said.owned == (("t", (0, 1)), ("u", (3,)))
+    assert said.user_data is not None
+    assert decode_generation(said.user_data) == said.generation == 7
+
+
+def test_cooperative_sticky_no_longer_claims_topics_it_has_unsubscribed_from() -> None:
+    """The client has let go of them before it joins; a claim would keep them from everybody for a round."""
+    seat = Seat("cooperative-sticky")
+    seat.told([("t", 1), ("u", 3)], 7)
+    assert seat.subscription({"t"}).owned == (("t", (1,)),)
+
+
+def test_seats_do_not_share_what_they_were_told() -> None:
+    one, other = Seat("sticky"), Seat("sticky")
+    one.told([("t", 0)], 1)
+    assert other.subscription({"t"}).user_data is None
+
+
+def test_range_says_nothing_but_its_rack() -> None:
+    seat = Seat("range", rack="r1")
+    seat.told([("t", 0)], 4)
+    said = seat.subscription({"t"})
+    assert (said.user_data, said.owned, said.rack) == (None, (), "r1")
+
+
+@pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
+def test_topics_without_metadata_are_left_out(name: str) -> None:
+    known = {"t": {0, 1}, "empty": set()}
+    members = [Member(id="a", topics=("ghost", "t")), Member(id="b", topics=("empty", "t"))]
+    given = Seat(name).assign(members, known.get)
+    assert sorted(p for mine in given.values() for p in mine) == [("t", 0), ("t", 1)]
+    assert Seat(name).assign(members[:1], {}.get) == {"a": []}
+
+
+def test_a_partition_missing_from_the_metadata_does_not_hide_the_last_one() -> None:
+    given = Seat("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
+    assert given == {"a": [TopicPartition("t", p) for p in range(3)]}
+
+
+def test_racks_are_looked_up_only_if_somebody_has_one() -> None:
+    asked = []
+
+    def racks_of(partitions: dict[str, int]) -> dict[str, list[list[str]]]:
+        asked.append(partitions)
+        return {"t": [["r1"], ["r0"]]}
+
+    without = [Member(id="a", topics=("t",)), Member(id="b", topics=("t",))]
+    Seat("range").assign(without, {"t": {0, 1}}.get, racks_of)
+    assert asked == []
+    racked = [Member(id="a", topics=("t",), rack="r0"), Member(id="b", topics=("t",), rack="r1")]
+    given = Seat("range").assign(racked, {"t": {0, 1}}.get, racks_of)
+    assert given == {"a": [("t", 1)], "b": [("t", 0)]}
+    assert asked == [{"t": 2}]
+
+
+def test_an_unknown_name_is_refused_at_once() -> None:
+    with pytest.raises(UnknownAssignor):
+        Seat("nonsense")
+
+
+def test_by_topic() -> None:
+    partitions = [TopicPartition("u", 1), TopicPartition("t", 2), TopicPartition("u", 0)]
+    assert by_topic(partitions) == [("t", (2,)), ("u", (0, 1))]
