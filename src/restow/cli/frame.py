@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,14 +112,16 @@ class _HelpInSections:
         text: str = super().get_help(ctx)  # type: ignore[misc]
         if not use_colour(sys.stdout):
             return text
-        return "\n".join(_coloured(line) for line in text.split("\n"))
+        lines = text.split("\n")
+        goes_on = [False, *(line.endswith("\\") for line in lines)]
+        return "\n".join(starmap(_coloured, zip(lines, goes_on, strict=False)))
 
 
-def _coloured(line: str) -> str:
+def _coloured(line: str, goes_on: bool) -> str:
     words = line.lstrip()
     if words and words == line and line.endswith(":"):
         return f"\x1b[1m{line}\x1b[0m"
-    if words.startswith("$ "):
+    if words.startswith("$ ") or goes_on:
         return f"\x1b[32m{line}\x1b[0m"
     if words.startswith("-") and "  " in words:
         flags, gap, rest = words.partition("  ")

@@ -12,7 +12,7 @@ A present assignment (`current`) is Kafka's reassignment JSON, `{"0": [1, 2], �
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cli.documents import read_document
 from restow.cli.flags import (
@@ -79,7 +79,8 @@ def place_request(file: str | None, flags: PlaceRequest, current: str | None) ->
     given = {f.name: getattr(flags, f.name) for f in fields(flags) if getattr(flags, f.name) is not None}
     request = replace(request, **given)
     if current is not None:
-        request = replace(request, current=read_current(current, request.topic))
+        now = read_current(current, request.topic)
+        request = replace(request, current=now.replicas, topic=now.topic)
     _check_sizes(request)
     return request
 
@@ -113,7 +114,8 @@ def read_place_file(path: str) -> PlaceRequest:
             racks.text() if isinstance(racks.value, str) else ",".join(r.text() for r in racks.items())
         )
     if "current" in told:
-        values["current"] = _assignment(told["current"], told["topic"].text() if "topic" in told else None)
+        now = _assignment(told["current"], told["topic"].text() if "topic" in told else None)
+        values |= {"current": now.replicas, "topic": now.topic}
     return PlaceRequest(**values)  # type: ignore[arg-type]
 
 
@@ -139,14 +141,21 @@ def _broker(node: Node) -> Broker:
     return Broker(id=told["id"].integer(0, INT32_MAX), rack=told["rack"].text() if "rack" in told else None)
 
 
-def read_current(path: str, topic: str | None) -> dict[int, tuple[int, ...]]:
-    """The replicas a topic has now."""
+class Current(NamedTuple):
+    """The replicas a topic has now, by partition, and its name if the file tells."""
+
+    replicas: dict[int, tuple[int, ...]]
+    topic: str | None
+
+
+def read_current(path: str, topic: str | None) -> Current:
+    """What is in a file; of several topics the one that was asked for."""
     return _assignment(read_document(path), topic)
 
 
-def _assignment(node: Node, topic: str | None) -> dict[int, tuple[int, ...]]:
+def _assignment(node: Node, topic: str | None) -> Current:
     if isinstance(node.value, list):
-        return {partition: _replicas(item) for partition, item in enumerate(node.items())}
+        return Current({partition: _replicas(item) for partition, item in enumerate(node.items())}, topic)
     told = node.mapping()
     if "partitions" in told:
         return _kafka_assignment(node, topic)
@@ -157,34 +166,34 @@ def _assignment(node: Node, topic: str | None) -> dict[int, tuple[int, ...]]:
                 f'{name!r} is not a partition: expected {{"0": [1, 2], …}} or Kafka\'s reassignment JSON'
             )
         found[int(name)] = _replicas(replicas)
-    return found
+    return Current(found, topic)
 
 
-def _kafka_assignment(node: Node, topic: str | None) -> dict[int, tuple[int, ...]]:
+def _kafka_assignment(node: Node, topic: str | None) -> Current:
     """`{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1]}]}`."""
     told = node.record(("version", "partitions"))
     if "version" in told:
         told["version"].integer(1, 1)
     found: dict[int, tuple[int, ...]] = {}
-    topics: set[str] = set()
-    for entry in told["partitions"].items():
+    name = topic
+    for entry in told["partitions"].items() if "partitions" in told else []:
         row = entry.record(("topic", "partition", "replicas", "log_dirs"))
         for key in ("topic", "partition", "replicas"):
             if key not in row:
                 entry.fail(f"{key!r} is missing")
-        name = row["topic"].text()
-        if topic is not None and name != topic:
+        if topic is not None and row["topic"].text() != topic:
             continue
-        topics.add(name)
+        name = name or row["topic"].text()
+        if row["topic"].text() != name:
+            node.fail(f"it has several topics ({name}, {row['topic'].text()}, …): pick one with --topic")
         partition = row["partition"].integer(0, INT32_MAX)
-        if partition in found and len(topics) == 1:
+        if partition in found:
             row["partition"].fail(f"partition {partition} is there twice: keep one")
         found[partition] = _replicas(row["replicas"])
-    if len(topics) > 1:
-        node.fail(f"it has several topics ({', '.join(sorted(topics)[:5])}): pick one with --topic")
-    if topic is not None and not topics:
-        node.fail(f"it has no partition of topic {topic!r}: check --topic")
-    return found
+    if not found:
+        of = f" of topic {topic!r}: check --topic" if topic is not None else ""
+        node.fail(f"it has no partitions{of}")
+    return Current(found, name)
 
 
 def _replicas(node: Node) -> tuple[int, ...]:

@@ -140,6 +140,6 @@ def test_current_assignments(content: object) -> None:
     path = in_a_file(json.dumps(content).encode(), ".json")
     try:
         with suppress(InvalidInput):
-            place_topic(PlaceRequest(current=read_current(path, None), brokers="0-4", to=5))
+            place_topic(PlaceRequest(current=read_current(path, None).replicas, brokers="0-4", to=5))
     finally:
         Path(path).unlink()

@@ -81,6 +81,7 @@ def test_expanding_keeps_what_is_there(answer, invoke, tmp_path: Path) -> None:
     assert replicas(document)[:8] == WORKED_EXAMPLE
     assert replicas(document)[8:] == [[3, 4, 0], [4, 0, 1]]
     assert [row["partition"] for row in document["partitions"] if row["new"]] == [8, 9]
+    assert document["topic"] == "t"
 
 
 def test_the_kafka_format_is_kafkas(invoke) -> None:
@@ -185,6 +186,8 @@ def test_what_cannot_be_is_refused(refused, arguments, says) -> None:
         (kafka_json(("a", 0), ("a", 0)), "twice"),
         ('{"version":1,"partitions":[{"topic":"a","partition":0}]}', "'replicas' is missing"),
         ('{"version":1,"partitions":[{"topic":"a","partition":0,"replicas":["0"]}]}', "replicas[0]"),
+        ('{"version":1,"partitions":[]}', "no partitions"),
+        ('{"version":1,"partitions":null}', "no partitions"),
         ('{"zero": [0]}', "'zero' is not a partition"),
         ("[[0, 1], 7]", "expected a list"),
         ('{"1": [0]}', "partition 0"),
