@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from itertools import product
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -29,8 +30,9 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @pytest.fixture
-def topics(bootstrap: str) -> Topics:
+def topics(bootstrap: str) -> Iterator[Topics]:
     """Two topics of six partitions each, and a group that nobody else is in."""
+    from kafka import KafkaProducer
     from kafka.admin import KafkaAdminClient, NewTopic
 
     unique = uuid4().hex
@@ -39,4 +41,12 @@ def topics(bootstrap: str) -> Topics:
         admin.create_topics(
             [NewTopic(name, num_partitions=PARTITIONS, replication_factor=1) for name in names]
         )
-    return Topics(bootstrap=bootstrap, group=f"group-{unique}", names=names, partitions_each=PARTITIONS)
+
+    with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
+
+        def nudge() -> None:
+            for name, partition in product(names, range(PARTITIONS)):
+                producer.send(name, b"wake up", partition=partition)
+            producer.flush()
+
+        yield Topics(bootstrap, f"group-{unique}", names, PARTITIONS, nudge)

@@ -11,16 +11,19 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from aiokafka import AIOKafkaConsumer
-from kafka import KafkaConsumer
+from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
     from tests.clients.topics import Held, Topics
 
 WAIT_S = 60
 POLL_MS = 50
+# If the time given to kafka-python's poll is up between its JoinGroup and its SyncGroup, it never
+# takes up its assignment. So it gets more than a test needs, and a record ends the poll instead.
+LONG_POLL_MS = 20_000
 SESSION = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 200}
 
 
@@ -52,6 +55,7 @@ class Watched(AbstractContextManager["Watched"], ABC):
 
     def leave(self) -> None:
         self._leave.set()
+        self.topics.nudge()
         self._thread.join()
 
     def check(self) -> None:
@@ -67,21 +71,27 @@ class Watched(AbstractContextManager["Watched"], ABC):
             self.held = frozenset()
 
 
-class KafkaPython(Watched):
+class KafkaPython(Watched, ConsumerRebalanceListener):
     def consume(self) -> None:
         consumer = KafkaConsumer(
-            *self.topics.names,
             bootstrap_servers=self.topics.bootstrap,
             group_id=self.topics.group,
             partition_assignment_strategy=[self.strategy],
+            auto_offset_reset="earliest",
             **SESSION,
         )
         try:
+            consumer.subscribe(self.topics.names, listener=self)
             while not self._leave.is_set():
-                consumer.poll(timeout_ms=POLL_MS)
-                self.held = frozenset(map(tuple, consumer.assignment()))
+                consumer.poll(timeout_ms=LONG_POLL_MS)
         finally:
             consumer.close()
+
+    def on_partitions_assigned(self, assigned: Iterable[tuple[str, int]]) -> None:
+        self.held |= {(topic, partition) for topic, partition in assigned}
+
+    def on_partitions_revoked(self, revoked: Iterable[tuple[str, int]]) -> None:
+        self.held -= {(topic, partition) for topic, partition in revoked}
 
 
 class Aiokafka(Watched):

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Held = frozenset[tuple[str, int]]
 
@@ -15,6 +19,8 @@ class Topics:
     group: str
     names: tuple[str, ...]
     partitions_each: int
+    nudge: Callable[[], None]
+    """Write a record to every partition, so that whoever waits for one wakes up."""
 
     @property
     def everything(self) -> Held:
