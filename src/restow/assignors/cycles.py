@@ -70,12 +70,10 @@ class _Search:
     def improve(self) -> int:
         """Find and carry out exchanges; what they gained in all."""
         reached, kind_before, member_before = self._shortest()
-        loads = self.ledger.loads
-        price = reached + self.step * (2 * loads + 1)
+        price = reached + self.step * (2 * self.ledger.loads + 1)
+        ends = [end for end in np.argsort(price, kind="stable").tolist() if price[end] < 0]
         gained = 0
-        for end in np.argsort(price, kind="stable").tolist():
-            if price[end] >= 0:
-                break
+        for end in (*_loops(member_before), *ends):
             chain = _walk(end, kind_before, member_before)
             while (gain := self._try(chain)) > 0:
                 gained += gain
@@ -101,7 +99,7 @@ class _Search:
             reached = np.where(better, nearer, reached)
             kind_before = np.where(better, kind, kind_before)
             member_before = np.where(better, giver[kind], member_before)
-            if lap % 4 == 3 and _loop(member_before) is not None:
+            if lap % 4 == 3 and _loops(member_before):
                 break
         return reached, kind_before, member_before
 
@@ -151,13 +149,11 @@ def _walk(
     return chain
 
 
-def _loop(member_before: NDArray[np.int64]) -> int | None:
-    """Some member whose way back never reaches a root, if there is one."""
-    at = np.arange(len(member_before))
+def _loops(member_before: NDArray[np.int64]) -> list[int]:
+    """A member of each closed chain, if there are any: their ways back never reach a root."""
+    back = np.where(member_before == _ROOT, np.arange(len(member_before)), member_before)
     steps = 1
-    back = np.where(member_before == _ROOT, at, member_before)
-    while steps < len(at):
+    while steps < len(back):  # doubling: one step back, two, four, …
         back = back[back]
         steps *= 2
-    rootless = np.flatnonzero(member_before[back] != _ROOT)
-    return int(rootless[0]) if rootless.size else None
+    return np.unique(back[member_before[back] != _ROOT]).tolist()

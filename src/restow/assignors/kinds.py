@@ -39,6 +39,23 @@ class Kinds:
             return cls(kind_of, allowed, None)
         return _split_by_racks(group, cls(kind_of, allowed, None), partition_racks)
 
+    def shares(self, group: Group, ledger: Ledger, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """What is to be shared out, as (kind, how many), in Kafka's order.
+
+        Topics with fewer possible readers come first, since they leave less choice; then by name.
+        """
+        kept = (owner != NOBODY) & self.allowed[self.kind_of, owner]
+        topic_of = np.repeat(np.arange(len(group.topics)), group.counts)[~kept]
+        kind_of = self.kind_of[~kept]
+        readers = self.allowed.sum(axis=1)[kind_of]
+        order = np.lexsort((kind_of, topic_of, readers))
+        shares: list[tuple[int, int]] = []
+        if order.size:
+            kinds = kind_of[order]
+            starts = np.flatnonzero(np.diff(kinds, prepend=-1))
+            shares = list(zip(kinds[starts].tolist(), np.diff(starts, append=len(kinds)).tolist(), strict=True))
+        return shares
+
     def ledger(self, owner: NDArray[np.int64]) -> Ledger:
         """The table to balance, with what each member held and may keep."""
         kinds, members = self.allowed.shape

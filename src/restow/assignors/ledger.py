@@ -15,6 +15,8 @@ import numpy as np
 from restow.assignors.water import pour
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 
@@ -37,6 +39,12 @@ class Ledger:
         self.held = self.owned.copy()
         self.loads = self.held.sum(axis=0)
 
+    def copy(self) -> Ledger:
+        """One to try things out on."""
+        other = Ledger(self.supply, self.allowed, self.owned, self.far)
+        other.held, other.loads = self.held.copy(), self.loads.copy()
+        return other
+
     @property
     def moved(self) -> int:
         """Partitions that some member held before and no longer does."""
@@ -49,25 +57,27 @@ class Ledger:
         self.loads[giver] -= 1
         self.loads[taker] += 1
 
-    def share_out(self) -> None:
-        """Give what nobody held to the least loaded, scarce kinds first, near members before far ones."""
-        left = self.supply - self.held.sum(axis=1)
+    def share_out(self, shares: Iterable[tuple[int, int]], order: NDArray[np.int64]) -> None:
+        """Give what nobody holds to the least loaded, share by share (a kind and how many of it).
+
+        Near members come before far ones, up to what is fair; equally loaded ones in the given order.
+        """
+        left = list(shares)
         if self.far is not None:
             near = self.allowed & ~self.far
-            fair = int(self.supply.sum()) // max(1, len(self.loads))
-            for kind in np.argsort(near.sum(axis=1), kind="stable").tolist():
+            fair = int(self.supply.sum()) // len(self.loads)
+            for i, (kind, units) in sorted(enumerate(left), key=lambda share: near[share[1][0]].sum()):
                 room = int(np.maximum(fair - self.loads[near[kind]], 0).sum())
-                left[kind] -= self._pour(kind, near[kind], min(int(left[kind]), room))
-        for kind in np.argsort(self.allowed.sum(axis=1), kind="stable").tolist():
-            self._pour(kind, self.allowed[kind], int(left[kind]))
+                self._pour(kind, order[near[kind, order]], min(units, room))
+                left[i] = kind, units - min(units, room)
+        for kind, units in left:
+            self._pour(kind, order[self.allowed[kind, order]], units)
 
-    def _pour(self, kind: int, members: NDArray[np.bool_], units: int) -> int:
+    def _pour(self, kind: int, takers: NDArray[np.int64], units: int) -> None:
         if units > 0:
-            takers = np.flatnonzero(members)
             poured = pour(self.loads[takers], units)
             self.held[kind, takers] += poured
             self.loads[takers] += poured
-        return units
 
     def surely_best(self) -> bool:
         """Whether loads differ by at most one and no fewer moves could have made them so.

@@ -10,7 +10,8 @@ from restow.assignors.base import Assignor
 from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle
 from restow.assignors.deal import deal
-from restow.assignors.group import NOBODY, Group
+from restow.assignors.gentle import level_gently
+from restow.assignors.group import NOBODY, Group, java_order
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import level
 from restow.assignors.user_data import (
@@ -44,7 +45,7 @@ class Sticky(Assignor):
     ) -> Assignment:
         group = Group.of(partitions, members)
         claims = read_claims(group, self.claim)
-        return group.assignment(self.hand_over(claims, _rebalance(group, claims, partition_racks)))
+        return group.assignment(self.hand_over(claims, _rebalance(group, claims.owner, partition_racks, self.cooperative, claims.contested)))
 
     def claim(self, member: Member) -> Claim:
         """What the member held: from its user data where there is any."""
@@ -86,14 +87,32 @@ class CooperativeSticky(Sticky):
         return encode_generation(generation)
 
 
-def _rebalance(group: Group, claims: Claims, partition_racks: PartitionRacks | None) -> NDArray[np.int64]:
+def _rebalance(group: Group, before: NDArray[np.int64], partition_racks, coop, contested) -> NDArray[np.int64]:
     """The new owner of each partition."""
     if not group.members or not group.partition_count:
         return np.full(group.partition_count, NOBODY, dtype=np.int64)
     kinds = Kinds.of(group, partition_racks)
-    ledger = kinds.ledger(claims.owner)
-    ledger.share_out()
-    level(ledger)
-    if not ledger.surely_best():
-        settle(ledger)
-    return deal(kinds, claims, ledger.held)
+    by_id = np.array(sorted(range(len(group.members)), key=lambda m: java_order(group.members[m].id)))
+    ledger = kinds.ledger(before)
+    ledger.share_out(kinds.shares(group, ledger, before), by_id)
+    if coop:
+        level_gently(ledger)
+        if ledger.moved and ledger.held.size <= 4096:
+            narrow = by_id[np.argsort(kinds.allowed.sum(axis=0)[by_id], kind="stable")]
+            for order in (by_id[::-1], narrow, narrow[::-1]):
+                other = kinds.ledger(before)
+                other.share_out(kinds.shares(group, other, before), order)
+                level_gently(other)
+                if other.moved < ledger.moved: ledger = other
+            from restow.assignors.leveling import level as lv
+            other = kinds.ledger(before)
+            other.share_out(kinds.shares(group, other, before), by_id)
+            lv(other); settle(other)
+            from restow.assignors.gentle import _give_back
+            while _give_back(other): pass
+            if other.moved < ledger.moved: ledger = other
+    else:
+        level(ledger)
+        if not ledger.surely_best():
+            settle(ledger)
+    return deal(kinds, before, ledger.held, contested)
