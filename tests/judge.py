@@ -77,18 +77,24 @@ def handed_over_too_early(group: Group, given: Given) -> list[str]:
 
 def owners_before(group: Group) -> dict[TopicPartition, str]:
     """The claimant of the highest generation; nobody where two share it."""
+    return {p: rightful[0] for p, rightful in _rightful_claimants(group).items() if len(rightful) == 1}
+
+
+def contested(group: Group) -> set[TopicPartition]:
+    """Partitions whose highest generation two members share."""
+    return {p for p, rightful in _rightful_claimants(group).items() if len(rightful) > 1}
+
+
+def _rightful_claimants(group: Group) -> dict[TopicPartition, list[str]]:
     claims: dict[TopicPartition, list[tuple[int, str]]] = {}
     for member in group.members:
         for partition in set(member.owned):
             generation = -1 if member.generation is None else member.generation
             claims.setdefault(partition, []).append((generation, member.id))
-    owners = {}
-    for partition, claimants in claims.items():
-        highest = max(generation for generation, _ in claimants)
-        rightful = [member for generation, member in claimants if generation == highest]
-        if len(rightful) == 1:
-            owners[partition] = rightful[0]
-    return owners
+    return {
+        partition: [member for generation, member in claimants if generation == max(claimants)[0]]
+        for partition, claimants in claims.items()
+    }
 
 
 def taken(group: Group, given: Given) -> set[TopicPartition]:
@@ -111,7 +117,11 @@ def unassigned(group: Group, given: Given) -> set[TopicPartition]:
         if topic in wanted
         for partition in range(count)
     }
-    return everything.difference(*given.values())
+    return everything - _all_of(given)
+
+
+def _all_of(given: Given) -> set[TopicPartition]:
+    return {partition for partitions in given.values() for partition in partitions}
 
 
 def balance_score(given: Given) -> int:
@@ -141,8 +151,9 @@ def _judge_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
 def _judge_cooperative_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
     found = faults(group, ours, complete=False) + handed_over_too_early(group, ours)
     found += _takes_more(group, ours, kafkas)
-    # What Kafka hands over too early it should have left unassigned for one round.
-    kafkas_left = len(unassigned(group, kafkas)) + len(handed_over_too_early(group, kafkas))
+    # What Kafka gives to one while another still claims it should have stayed unassigned for a round.
+    too_early = len(handed_over_too_early(group, kafkas)) + len(contested(group) & _all_of(kafkas))
+    kafkas_left = len(unassigned(group, kafkas)) + too_early
     left = len(unassigned(group, ours))
     if left > kafkas_left:
         found.append(f"leaves {left} unassigned, where Kafka leaves {kafkas_left}")

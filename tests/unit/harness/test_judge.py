@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from restow.model import Member, TopicPartition
-from tests.judge import Group, balance_score, faults, judge, owners_before, taken, unassigned
+from tests.judge import Group, balance_score, contested, faults, judge, owners_before, taken, unassigned
 
 P0, P1, P2, P3 = (TopicPartition("t", p) for p in range(4))
 A = Member(id="a", topics=("t",), owned=(P0, P1), generation=3)
@@ -80,6 +80,12 @@ def test_the_owner_is_the_claimant_of_the_highest_generation() -> None:
     assert owners_before(replace(GROUP, members=(A, equal))) == {P0: "a", P2: "b"}
     silent = replace(B, owned=(P1, P2), generation=None)
     assert owners_before(replace(GROUP, members=(A, silent))) == {P0: "a", P1: "a", P2: "b"}
+
+
+def test_cooperative_sticky_may_hold_back_what_kafka_gives_while_two_claim_it() -> None:
+    group = replace(GROUP, members=(A, replace(B, owned=(P1, P2, P3))))
+    assert contested(group) == {P1}
+    assert judge("cooperative-sticky", group, {"a": [P0], "b": [P2, P3]}, KEPT) == []
 
 
 def test_measures() -> None:
