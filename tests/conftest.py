@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from py4j.java_gateway import JavaGateway
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """kafka-python reads its own message definitions in a way that Python 3.11 and 3.12 deprecate."""
@@ -43,9 +45,15 @@ def jars() -> Path:
 
 
 @pytest.fixture(scope="session")
-def kafka(jars: Path) -> Iterator[Oracle]:
-    """Apache Kafka's own classes, in the session's one JVM."""
+def gateway(jars: Path) -> Iterator[JavaGateway]:
+    """The way into the session's one JVM, which has Apache Kafka's classes."""
     with ExitStack() as stack:
         with needs_kafka():
             gateway = stack.enter_context(kafka_jvm())
-        yield Oracle(gateway)
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def kafka(gateway: JavaGateway) -> Oracle:
+    """What Apache Kafka's own classes answer."""
+    return Oracle(gateway)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import TracebackType
 
+    from py4j.java_gateway import JavaGateway
+
     from tests.clients.topics import Held, Topics
 
 WAIT_S = 60
@@ -113,6 +115,35 @@ class Aiokafka(Watched):
                 self.held = frozenset(map(tuple, consumer.assignment()))
         finally:
             await consumer.stop()
+
+
+class Java(Watched):
+    """Apache Kafka's own consumer, with its own assignor of the class named by `strategy`."""
+
+    def __init__(self, topics: Topics, strategy: str, gateway: JavaGateway) -> None:
+        super().__init__(topics, strategy)
+        self._jvm = gateway.jvm
+
+    def consume(self) -> None:
+        bytes_ = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+        consumer = self._jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
+            {
+                "bootstrap.servers": self.topics.bootstrap,
+                "group.id": self.topics.group,
+                "partition.assignment.strategy": f"org.apache.kafka.clients.consumer.{self.strategy}",
+                "key.deserializer": bytes_,
+                "value.deserializer": bytes_,
+                **{key.replace("_", "."): str(value) for key, value in SESSION.items()},
+            }
+        )
+        try:
+            consumer.subscribe(list(self.topics.names))
+            moment = self._jvm.java.time.Duration.ofMillis(POLL_MS)
+            while not self._leave.is_set():
+                consumer.poll(moment)
+                self.held = frozenset((p.topic(), p.partition()) for p in consumer.assignment())
+        finally:
+            consumer.close()
 
 
 def wait_until_shared_evenly(topics: Topics, members: Sequence[Watched]) -> list[Held]:

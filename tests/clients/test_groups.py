@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from harness.oracle import ASSIGNORS
 from restow.assignors.adapters import aiokafka, kafka_python
-from tests.clients.consumers import Aiokafka, KafkaPython, Watched, wait_until_shared_evenly
+from tests.clients.consumers import Aiokafka, Java, KafkaPython, Watched, wait_until_shared_evenly
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from py4j.java_gateway import JavaGateway
 
     from tests.clients.topics import Topics
 
@@ -57,6 +60,20 @@ def test_three_of_aiokafka(topics: Topics, name: str) -> None:
 def test_both_clients_in_one_group(
     topics: Topics, name: str, makers: list[Callable[[Topics, str], Watched]]
 ) -> None:
+    live_together(topics, name, makers)
+
+
+@pytest.mark.jvm
+@pytest.mark.parametrize("name", KAFKA_PYTHON)
+@pytest.mark.parametrize("java_leads", [True, False], ids=["java leads", "ours leads"])
+def test_java_and_ours_in_one_group(
+    topics: Topics, gateway: JavaGateway, name: str, java_leads: bool
+) -> None:
+    def of_java(topics: Topics, name: str) -> Watched:
+        return Java(topics, ASSIGNORS[name], gateway)
+
+    other = of_aiokafka if name in AIOKAFKA else of_kafka_python
+    makers = [of_java, of_kafka_python, other] if java_leads else [of_kafka_python, of_java, other]
     live_together(topics, name, makers)
 
 
