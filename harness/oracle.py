@@ -155,10 +155,12 @@ class JavaGroup:
             if name == "sticky" and (user_data := subscription.userData()) is not None:
                 self._user_data.append(user_data)
             self._subscriptions.put(member.id, subscription)
-        response = jvm.org.apache.kafka.common.requests.MetadataResponse.parse(
-            wrap(encode_metadata(partitions, partition_racks)), _METADATA_VERSION
+        common = jvm.org.apache.kafka.common
+        metadata = common.message.MetadataResponseData(
+            common.protocol.ByteBufferAccessor(wrap(encode_metadata(partitions, partition_racks))),
+            _METADATA_VERSION,
         )
-        self._cluster = response.buildCluster()
+        self._cluster = common.requests.MetadataResponse(metadata, _METADATA_VERSION).buildCluster()
         self._members = sorted((member.id for member in members), key=lambda name: name.encode("utf-16-be"))
 
     def ready(self) -> Callable[[], JavaObject]:
