@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import struct
 import subprocess
 import time
 from base64 import urlsafe_b64encode
@@ -90,7 +91,7 @@ def apache_kafka(
         started = [(node, stack.enter_context(_running(run, node))) for node in members]
         deadline = time.monotonic() + _READY_TIMEOUT_S
         for node, process in started:
-            _wait_until_ready(node, process, deadline)
+            _wait_until_ready(node, process, nodes, deadline)
         yield Cluster(bootstrap=",".join(f"{_HOST}:{node.broker_port}" for node in members))
 
 
@@ -146,23 +147,38 @@ def _running(run: list[str], node: _Node) -> Iterator[subprocess.Popen[bytes]]:
         try:
             yield process
         finally:
-            # Java and both shells are one group, led by the shell we started; it is not reaped yet.
-            os.killpg(process.pid, signal.SIGKILL)
+            # Java and both shells are one group, led by the shell we started, which ends last.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
-def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], deadline: float) -> None:
-    """A broker opens its port only once it is registered and has caught up with the metadata."""
+def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], brokers: int, deadline: float) -> None:
+    """Until the node itself tells of all brokers: it listens before it has heard of them."""
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise HarnessError(f"Apache Kafka's node {node.id} ended as it started:\n{_last_words(node)}")
-        try:
-            with socket.create_connection((_HOST, node.broker_port), timeout=1):
-                return
-        except OSError:
-            time.sleep(0.05)
+        if _known_brokers(node) == brokers:
+            return
+        time.sleep(0.05)
     raise HarnessError(
         f"Apache Kafka's node {node.id} was not ready within {_READY_TIMEOUT_S} s:\n{_last_words(node)}"
     )
+
+
+def _known_brokers(node: _Node) -> int:
+    """How many brokers the node's answer to a metadata request (version 1, no topics) begins with."""
+    request = struct.pack(">hhihi", 3, 1, 0, -1, 0)
+    try:
+        with socket.create_connection((_HOST, node.broker_port), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            with connection.makefile("rb") as stream:
+                answer = stream.read(12)
+    except OSError:
+        return 0
+    if len(answer) < 12:
+        return 0
+    brokers: int = struct.unpack(">iii", answer)[2]
+    return brokers
 
 
 def _last_words(node: _Node) -> str:
