@@ -45,9 +45,12 @@ def _check_members(members: Sequence[Member]) -> None:
         if member.id in ids:
             raise InvalidGroup(f"member {member.id!r} is there twice: every member needs its own id")
         ids.add(member.id)
-        if isinstance(member.topics, str):
+        topics: object = member.topics
+        if isinstance(topics, str):
             raise InvalidGroup(f"member {member.id!r}: topics must be a tuple of names, not one string")
-        other = instances.setdefault(member.instance_id, member.id) if member.instance_id is not None else member.id
+        if member.instance_id is None:
+            continue
+        other = instances.setdefault(member.instance_id, member.id)
         if other != member.id:
             raise InvalidGroup(
                 f"members {other!r} and {member.id!r} both have the instance id {member.instance_id!r}: "
@@ -74,7 +77,7 @@ def _check_answer(
     wanted = {member.id: frozenset(member.topics) for member in members}
     if answer.keys() != wanted.keys():
         odd = sorted(answer.keys() ^ wanted.keys())
-        raise AssignorFailed(f"assignor {assignor.name!r} must answer for every member and no other: see {odd}")
+        raise AssignorFailed(f"assignor {assignor.name!r} must answer for exactly the members: see {odd}")
     given: dict[TopicPartition, str] = {}
     for member, mine in answer.items():
         for partition in mine:
@@ -85,6 +88,5 @@ def _check_answer(
                     "which does not subscribe to it or where it does not exist"
                 )
             if given.setdefault(partition, member) != member:
-                raise AssignorFailed(
-                    f"assignor {assignor.name!r} gave {topic}-{number} to both {given[partition]!r} and {member!r}"
-                )
+                both = f"{given[partition]!r} and {member!r}"
+                raise AssignorFailed(f"assignor {assignor.name!r} gave {topic}-{number} to both {both}")

@@ -32,7 +32,7 @@ def compare(
     """What changed from one assignment to the next, and how balanced each is."""
     had = {partition: member for member, partitions in before.items() for partition in partitions}
     has = {partition: member for member, partitions in after.items() for partition in partitions}
-    taken = [(member, has.get(partition)) for partition, member in had.items() if has.get(partition) != member]
+    taken = [(old, has.get(p)) for p, old in had.items() if has.get(p) != old]
     return Comparison(
         balance_score=balance_score(map(len, after.values())),
         balance_score_before=balance_score(map(len, before.values())),

@@ -47,7 +47,7 @@ def settle(ledger: Ledger) -> None:
 
 
 class _Search:
-    """Prices of taking a partition of a kind from, and giving it to, each member; and the search over them."""
+    """What it costs to take a partition of a kind from, or give it to, each member; the search over that."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
@@ -55,7 +55,8 @@ class _Search:
         longest = 2 * (min(kinds, members) + 1)
         self.move = 1 if ledger.far is None else longest + 1
         self.step = (self.move + 1) * longest + 1
-        self.far = np.zeros((kinds, members), dtype=np.int64) if ledger.far is None else ledger.far.astype(np.int64)
+        near = np.zeros((kinds, members), dtype=np.int64)
+        self.far = near if ledger.far is None else ledger.far.astype(np.int64)
         self.take = np.empty((kinds, members), dtype=np.int64)
         self.give = np.empty((kinds, members), dtype=np.int64)
         self._price(slice(None), slice(None))
@@ -156,4 +157,5 @@ def _loops(member_before: NDArray[np.int64]) -> list[int]:
     while steps < len(back):  # doubling: one step back, two, four, …
         back = back[back]
         steps *= 2
-    return np.unique(back[member_before[back] != _ROOT]).tolist()
+    endless: list[int] = np.unique(back[member_before[back] != _ROOT]).tolist()
+    return endless

@@ -9,25 +9,22 @@ import numpy as np
 from restow.assignors.group import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from restow.assignors.claims import Claims
     from restow.assignors.kinds import Kinds
 
 
-def deal(
-    kinds: Kinds, before: NDArray[np.int64], counts: NDArray[np.int64], contested: Mapping[int, tuple[int, ...]]
-) -> NDArray[np.int64]:
+def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """An owner for each partition such that each member has its count of each kind.
 
     Everybody keeps the first of what they held, up to their count. What is left goes round the members
     of its kind that still want some, so that neighbours in a topic go to different members.
     """
     members = counts.shape[1]
-    owner, kept = _keep(kinds, before, counts)
+    owner, kept = _keep(kinds, claims.owner, counts)
     wanted = counts - kept
-    _prefer_claimants(kinds, contested, owner, wanted)
+    _prefer_claimants(kinds, claims, owner, wanted)
     free = np.flatnonzero(owner == NOBODY)
     cells = np.flatnonzero(wanted)
     if not free.size or not cells.size:
@@ -61,15 +58,11 @@ def _keep(
     return owner, np.minimum(had.reshape(counts.shape), counts)
 
 
-
 def _prefer_claimants(
-    kinds: Kinds,
-    contested: Mapping[int, tuple[int, ...]],
-    owner: NDArray[np.int64],
-    wanted: NDArray[np.int64],
+    kinds: Kinds, claims: Claims, owner: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> None:
     """A contested partition rather goes to one of its claimants, who need not wait for it."""
-    for partition, claimants in contested.items():
+    for partition, claimants in claims.contested.items():
         kind = kinds.kind_of[partition]
         for member in claimants:
             if wanted[kind, member] > 0:

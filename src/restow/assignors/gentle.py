@@ -20,17 +20,48 @@ from restow.assignors.leveling import level
 from restow.assignors.levels import Levels, bits, lowest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
     from restow.assignors.ledger import Ledger
 
 # All this searches: worth it up to about so many kinds × members. Larger groups are leveled directly.
 _CELLS = 4096
 
 
-def level_gently(ledger: Ledger) -> None:
-    """Level a group with few partitions taken from those who held them."""
+def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+    """Share out and level a group so that little is taken from those who held it.
+
+    Where members are equal the first one is chosen, and that can be unlucky; so the group is gone through
+    in several orders, and the one that took the least is kept.
+    """
     if ledger.held.size > _CELLS:
+        ledger.share_out(shares)
         level(ledger)
-    elif np.ptp(ledger.loads) > 1:
+        return
+    best: tuple[int, Ledger, NDArray[np.int64]] | None = None
+    for order in _orders(len(ledger.loads)):
+        trial = ledger.reordered(order)
+        trial.share_out(shares)
+        _level_gently(trial)
+        if best is None or trial.moved < best[0]:
+            best = trial.moved, trial, order
+        if best[0] == 0:
+            break
+    if best is not None:
+        ledger.held[:, best[2]], ledger.loads[best[2]] = best[1].held, best[1].loads
+
+
+def _orders(members: int) -> Iterator[NDArray[np.int64]]:
+    there = np.arange(members)
+    for order in (there, there[::-1]):
+        yield order
+        yield np.roll(order, members // 2)
+
+
+def _level_gently(ledger: Ledger) -> None:
+    if np.ptp(ledger.loads) > 1:
         _Gentle(ledger).run(hurting=True)
         while _give_back(ledger):
             pass
@@ -53,12 +84,14 @@ class _Gentle(Levels):
         """Level the group; False if that would hurt somebody and may not."""
         sidesteps = len(self.loads)
         while True:
-            while any(self._pass_on(giver) for giver in self._from_the_top()):
-                pass
+            if any(self._pass_on(giver, chains=False) for giver in self._from_the_top()):
+                continue
             pair = self._most_unfair()
             if pair is None:
                 return True
             giver, taker = pair
+            if self._pass_on(giver, chains=True):
+                continue
             if sidesteps and (self._spare_giver(giver) or self._spare_taker(taker)):
                 sidesteps -= 1
                 continue
@@ -85,7 +118,7 @@ class _Gentle(Levels):
             above += members
         return found
 
-    def _pass_on(self, giver: int) -> bool:
+    def _pass_on(self, giver: int, *, chains: bool) -> bool:
         """Relieve a member by a chain of partitions, each new to who gives it, to one with two less."""
         below = self.members_up_to(self.loads[giver] - 2)
         came: dict[int, tuple[int, int]] = {}
@@ -96,7 +129,8 @@ class _Gentle(Levels):
                 for taker in bits(self.takers[kind] & ~seen):
                     seen |= 1 << taker
                     came[taker] = member, kind
-                    queue.append(taker)
+                    if chains:
+                        queue.append(taker)
                     if below >> taker & 1:
                         self._carry_out(came, giver, taker)
                         return True
@@ -120,39 +154,34 @@ class _Gentle(Levels):
         return False
 
     def _spare_taker(self, taker: int) -> bool:
-        """Fill the taker up by a chain of partitions, each new to who gives it, from one that can do with less.
+        """Fill the taker up by a chain of partitions, each new to its giver, from one that can do with less.
 
         That is one with at most one more than the taker, to whom nobody with much more can then give.
         """
-        load = self.loads[taker]
-        came: dict[int, tuple[int, int]] = {}
-        seen = 1 << taker
-        queue = [taker]
-        for member in queue:
-            for other in range(len(self.loads)):
-                kinds = self.spare[other] & self.wants[member]
-                if seen >> other & 1 or not kinds:
-                    continue
-                seen |= 1 << other
-                came[other] = member, lowest(kinds)
-                queue.append(other)
-                chain = self._way(came, other, taker)
-                had = self.holds[taker] | 1 << chain[-1][0]
-                if self.loads[other] == load + 1 or (self.loads[other] == load and not had & self.wants[other]):
-                    if not self._can_be_given(other):
-                        for step in chain:
-                            self.move(*step)
-                        return True
-        return False
+        return any(self._fill_up(taker, kind) for kind in bits(self.wants[taker]))
 
-    @staticmethod
-    def _way(came: dict[int, tuple[int, int]], start: int, end: int) -> list[tuple[int, int, int]]:
-        chain = []
-        while start != end:
-            member, kind = came[start]
-            chain.append((kind, start, member))
-            start = member
-        return chain
+    def _fill_up(self, taker: int, kind: int) -> bool:
+        has = self.holds[taker] | 1 << kind
+        load = self.loads[taker]
+        others = [member for member in range(len(self.loads)) if member != taker]
+        came = {other: (taker, kind) for other in others if self.spare[other] >> kind & 1}
+        queue = list(came)
+        for member in queue:
+            one_more = self.loads[member] == load + 1
+            as_much = self.loads[member] == load and not has & self.wants[member]
+            if (one_more or as_much) and not self._can_be_given(member):
+                giver = member
+                while giver != taker:
+                    receiver, passed = came[giver]
+                    self.move(passed, giver, receiver)
+                    giver = receiver
+                return True
+            for other in others:
+                kinds = self.spare[other] & self.wants[member]
+                if kinds and other not in came:
+                    came[other] = member, lowest(kinds)
+                    queue.append(other)
+        return False
 
     def _can_be_given(self, member: int) -> bool:
         """Whether somebody could give to this member if it had one less."""

@@ -1,7 +1,7 @@
 """A group in numbers: members and partitions become indices before any algorithm looks at them.
 
-Members are numbered in Kafka's order (static ones first, by instance id, then the others by member
-id), topics by name, and partitions topic by topic, so that sorting numbers sorts the names:
+Members are numbered in an order of Kafka's (see `in_line` and `by_id`), topics by name, and partitions
+topic by topic, so that sorting numbers sorts the names:
 
     topic 0        topic 1     topic 2
     0 1 2 3 4 5    6 7 8       9 10 11 12     ← partition numbers
@@ -17,7 +17,7 @@ import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import repeat
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ import numpy as np
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -78,9 +78,14 @@ class Group:
     """Distinct subscriptions × topics."""
 
     @classmethod
-    def of(cls, partitions: Mapping[str, int], members: Sequence[Member]) -> Group:
-        """Number the members and those of their topics that have partitions."""
-        ordered = sorted(members, key=_member_order)
+    def of(
+        cls,
+        partitions: Mapping[str, int],
+        members: Sequence[Member],
+        order: Callable[[Member], tuple[bool, bytes]],
+    ) -> Group:
+        """Number the members, and those of their topics that have partitions."""
+        ordered = sorted(members, key=order)
         distinct: dict[tuple[str, ...], int] = {}
         subscription_of = [distinct.setdefault(tuple(m.topics), len(distinct)) for m in ordered]
         subscribed = {topic for topics in distinct for topic in topics}
@@ -132,10 +137,16 @@ class Group:
             # Sixteen bits where they suffice: numpy sorts those by radix, ten times faster.
             narrow = (owner + 1).astype(np.uint16) if len(self.members) < 2**16 - 1 else owner + 1
             ordered = everything[np.argsort(narrow, kind="stable")].tolist()
-            return self.named([ordered[a:b] for a, b in zip(ends, ends[1:], strict=False)])
+            return self.named([ordered[a:b] for a, b in pairwise(ends)])
 
 
-def _member_order(member: Member) -> tuple[bool, bytes]:
+def in_line(member: Member) -> tuple[bool, bytes]:
+    """The order of range and roundrobin: static members by instance id, then the others by member id."""
     if member.instance_id is not None:
         return False, java_order(member.instance_id)
+    return by_id(member)
+
+
+def by_id(member: Member) -> tuple[bool, bytes]:
+    """The order of the sticky ones."""
     return True, java_order(member.id)

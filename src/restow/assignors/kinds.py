@@ -39,7 +39,7 @@ class Kinds:
             return cls(kind_of, allowed, None)
         return _split_by_racks(group, cls(kind_of, allowed, None), partition_racks)
 
-    def shares(self, group: Group, ledger: Ledger, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def shares(self, group: Group, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
         """What is to be shared out, as (kind, how many), in Kafka's order.
 
         Topics with fewer possible readers come first, since they leave less choice; then by name.
@@ -49,12 +49,10 @@ class Kinds:
         kind_of = self.kind_of[~kept]
         readers = self.allowed.sum(axis=1)[kind_of]
         order = np.lexsort((kind_of, topic_of, readers))
-        shares: list[tuple[int, int]] = []
-        if order.size:
-            kinds = kind_of[order]
-            starts = np.flatnonzero(np.diff(kinds, prepend=-1))
-            shares = list(zip(kinds[starts].tolist(), np.diff(starts, append=len(kinds)).tolist(), strict=True))
-        return shares
+        kinds = kind_of[order]
+        starts = np.flatnonzero(np.diff(kinds, prepend=-1))
+        lengths = np.diff(starts, append=len(kinds))
+        return list(zip(kinds[starts].tolist(), lengths.tolist(), strict=True))
 
     def ledger(self, owner: NDArray[np.int64]) -> Ledger:
         """The table to balance, with what each member held and may keep."""
@@ -88,8 +86,8 @@ def _split_by_racks(group: Group, kinds: Kinds, partition_racks: PartitionRacks)
     racks_of: list[int] = []
     for topic, count in zip(group.topics, group.counts.tolist(), strict=True):
         given = partition_racks.get(topic) or [()] * count
-        for racks in given:
-            racks_of.append(number.setdefault(frozenset(r for r in racks if r is not None), len(number)))
+        named = [frozenset(r for r in racks if r is not None) for racks in given]
+        racks_of += [number.setdefault(racks, len(number)) for racks in named]
     everywhere = frozenset().union(*number)
     stands = [member.rack or None for member in group.members]
     if everywhere.isdisjoint(stands) or set(number) == {everywhere}:

@@ -45,6 +45,11 @@ class Ledger:
         other.held, other.loads = self.held.copy(), self.loads.copy()
         return other
 
+    def reordered(self, order: NDArray[np.int64]) -> Ledger:
+        """The same with the members in another order, before anything was shared out."""
+        far = None if self.far is None else self.far[:, order]
+        return Ledger(self.supply, self.allowed[:, order], self.owned[:, order], far)
+
     @property
     def moved(self) -> int:
         """Partitions that some member held before and no longer does."""
@@ -57,10 +62,10 @@ class Ledger:
         self.loads[giver] -= 1
         self.loads[taker] += 1
 
-    def share_out(self, shares: Iterable[tuple[int, int]], order: NDArray[np.int64]) -> None:
+    def share_out(self, shares: Iterable[tuple[int, int]]) -> None:
         """Give what nobody holds to the least loaded, share by share (a kind and how many of it).
 
-        Near members come before far ones, up to what is fair; equally loaded ones in the given order.
+        Near members come before far ones, up to what is fair.
         """
         left = list(shares)
         if self.far is not None:
@@ -68,10 +73,10 @@ class Ledger:
             fair = int(self.supply.sum()) // len(self.loads)
             for i, (kind, units) in sorted(enumerate(left), key=lambda share: near[share[1][0]].sum()):
                 room = int(np.maximum(fair - self.loads[near[kind]], 0).sum())
-                self._pour(kind, order[near[kind, order]], min(units, room))
+                self._pour(kind, np.flatnonzero(near[kind]), min(units, room))
                 left[i] = kind, units - min(units, room)
         for kind, units in left:
-            self._pour(kind, order[self.allowed[kind, order]], units)
+            self._pour(kind, np.flatnonzero(self.allowed[kind]), units)
 
     def _pour(self, kind: int, takers: NDArray[np.int64], units: int) -> None:
         if units > 0:

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, partitions_of
+from restow.assignors.group import Group, collector_paused, in_line, partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Range(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
-        group = Group.of(partitions, members)
+        group = Group.of(partitions, members, in_line)
         with collector_paused():
             if partition_racks is not None and any(m.rack for m in members):
                 tables = _tables(group, partition_racks)

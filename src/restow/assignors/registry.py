@@ -55,10 +55,10 @@ def _load(entry: EntryPoint) -> None:
     try:
         loaded = entry.load()
         instance = loaded() if isinstance(loaded, type) else loaded
-    except Exception as error:  # noqa: BLE001 (whatever a stranger's module raises on import)
-        raise AssignorFailed(f"the assignor {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
+    except Exception as error:
+        raise AssignorFailed(f"assignor {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
     register(instance)
-    if getattr(instance, "name", None) != entry.name:
+    if instance.name != entry.name:
         raise AssignorFailed(
-            f"the assignor {entry.name!r} ({entry.value}) calls itself {instance.name!r}: the names must agree"
+            f"assignor {entry.name!r} ({entry.value}) calls itself {instance.name!r}: the names must agree"
         )

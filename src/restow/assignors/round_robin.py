@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, partitions_of
+from restow.assignors.group import Group, collector_paused, in_line, partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class RoundRobin(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
     ) -> Assignment:
-        group = Group.of(partitions, members)
+        group = Group.of(partitions, members, in_line)
         with collector_paused():
             if group.uniform:
                 row = group.partitions()

@@ -1,7 +1,13 @@
-"""Kafka's sticky and cooperative-sticky assignors: balanced first, then as little moved as possible."""
+"""Kafka's sticky and cooperative-sticky assignors: balanced, and as little moved as possible.
+
+Kafka has two algorithms for this, one for groups whose members all want the same topics and a quadratic
+search for the others. Here it is one: the group becomes a table of counts (`ledger`), which is balanced
+exactly (`cycles`) or gently (`gentle`) and then turned back into partitions (`deal`).
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +16,8 @@ from restow.assignors.base import Assignor
 from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle
 from restow.assignors.deal import deal
-from restow.assignors.gentle import level_gently
-from restow.assignors.group import NOBODY, Group, java_order
+from restow.assignors.gentle import share_out_gently
+from restow.assignors.group import NOBODY, Group, by_id
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import level
 from restow.assignors.user_data import (
@@ -29,13 +35,12 @@ if TYPE_CHECKING:
 
     from restow.assignors.base import Assignment, PartitionRacks
     from restow.assignors.claims import Claims
+    from restow.assignors.ledger import Ledger
     from restow.model import Member, TopicPartition
 
 
-class Sticky(Assignor):
-    """Members let go of everything and get back what they can: the eager protocol."""
-
-    name = "sticky"
+class _Sticking(Assignor):
+    """What the two have in common: who held what, the new balance, who keeps what."""
 
     def assign(
         self,
@@ -43,28 +48,59 @@ class Sticky(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
-        group = Group.of(partitions, members)
+        group = Group.of(partitions, members, by_id)
+        if not group.members or not group.partition_count:
+            return group.named([[] for _ in group.members])
         claims = read_claims(group, self.claim)
-        return group.assignment(self.hand_over(claims, _rebalance(group, claims.owner, partition_racks, self.cooperative, claims.contested)))
+        kinds = Kinds.of(group, partition_racks)
+        ledger = kinds.ledger(claims.owner)
+        self.balance(ledger, kinds.shares(group, claims.owner))
+        return group.assignment(self.hand_over(claims, deal(kinds, claims, ledger.held)))
+
+    @abstractmethod
+    def claim(self, member: Member) -> Claim:
+        """What a member held, and since when."""
+
+    @abstractmethod
+    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+        """Share out what is nobody's and move what has to be moved."""
+
+    @abstractmethod
+    def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What of the new assignment may take effect at once."""
+
+
+class Sticky(_Sticking):
+    """Members let go of everything and get back what they can: the eager protocol.
+
+    The balance is the best there is, and no assignment with that balance moves less.
+    """
+
+    name = "sticky"
 
     def claim(self, member: Member) -> Claim:
-        """What the member held: from its user data where there is any."""
         if member.user_data is not None:
             return decode_claim(member.user_data)
         return Claim(member.owned, member.generation)
 
+    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+        ledger.share_out(shares)
+        level(ledger)
+        if not ledger.surely_best():
+            settle(ledger)
+
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
-        """What of the new assignment may take effect at once."""
         return owner
 
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:
         return None if owned is None else encode_claim(tuple(owned), generation)
 
 
-class CooperativeSticky(Sticky):
-    """Members keep reading what they keep; what changes hands is first only let go of.
+class CooperativeSticky(_Sticking):
+    """Members go on reading what they keep; what changes hands is first only let go of.
 
-    The group rebalances once more when it has been, and then it is handed out.
+    The group meets again when that is done, and only then is it handed out. Since that is what costs a
+    group its time, balance stops where Kafka's does, and little is taken to get there.
     """
 
     name = "cooperative-sticky"
@@ -76,6 +112,9 @@ class CooperativeSticky(Sticky):
             return Claim(member.owned, decode_generation(member.user_data))
         return Claim(member.owned, member.generation)
 
+    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+        share_out_gently(ledger, shares)
+
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:
         owner = np.where((claims.owner != NOBODY) & (claims.owner != owner), NOBODY, owner)
         for partition, claimants in claims.contested.items():
@@ -85,34 +124,3 @@ class CooperativeSticky(Sticky):
 
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:  # noqa: ARG002
         return encode_generation(generation)
-
-
-def _rebalance(group: Group, before: NDArray[np.int64], partition_racks, coop, contested) -> NDArray[np.int64]:
-    """The new owner of each partition."""
-    if not group.members or not group.partition_count:
-        return np.full(group.partition_count, NOBODY, dtype=np.int64)
-    kinds = Kinds.of(group, partition_racks)
-    by_id = np.array(sorted(range(len(group.members)), key=lambda m: java_order(group.members[m].id)))
-    ledger = kinds.ledger(before)
-    ledger.share_out(kinds.shares(group, ledger, before), by_id)
-    if coop:
-        level_gently(ledger)
-        if ledger.moved and ledger.held.size <= 4096:
-            narrow = by_id[np.argsort(kinds.allowed.sum(axis=0)[by_id], kind="stable")]
-            for order in (by_id[::-1], narrow, narrow[::-1]):
-                other = kinds.ledger(before)
-                other.share_out(kinds.shares(group, other, before), order)
-                level_gently(other)
-                if other.moved < ledger.moved: ledger = other
-            from restow.assignors.leveling import level as lv
-            other = kinds.ledger(before)
-            other.share_out(kinds.shares(group, other, before), by_id)
-            lv(other); settle(other)
-            from restow.assignors.gentle import _give_back
-            while _give_back(other): pass
-            if other.moved < ledger.moved: ledger = other
-    else:
-        level(ledger)
-        if not ledger.surely_best():
-            settle(ledger)
-    return deal(kinds, before, ledger.held, contested)

@@ -53,7 +53,7 @@ def decode_claim(data: bytes) -> Claim:
         return Claim((), None)
     try:
         owned, end = _read_owned(data)
-    except (struct.error, _Corrupt):
+    except (struct.error, _CorruptError):
         return NOTHING
     if len(data) - end < _INT32.size:
         return Claim(owned, None)
@@ -73,7 +73,7 @@ def decode_generation(data: bytes) -> int:
     return generation
 
 
-class _Corrupt(Exception):
+class _CorruptError(Exception):
     pass
 
 
@@ -99,4 +99,4 @@ def _read_owned(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
 def _check_length(length: int, room: int) -> None:
     """A length is checked before anything is allocated for it."""
     if not 0 <= length <= room:
-        raise _Corrupt
+        raise _CorruptError
