@@ -105,24 +105,24 @@ class _Search:
         return reached, kind_before, member_before
 
     def _try(self, chain: list[tuple[int, int, int]]) -> int:
-        """Carry the chain out if that still helps; what it gained."""
-        ledger = self.ledger
-        first, last = chain[0][1], chain[-1][2]
-        gain = 0
-        if first != last:
-            gain = 2 * self.step * int(ledger.loads[first] - ledger.loads[last] - 1)
-        done = 0
+        """Carry the chain out if that still helps; what it gained.
+
+        Its price is first looked up as a whole, which is wrong only if it uses one cell twice; so it is
+        added up once more on the way, and undone if it was.
+        """
+        kinds, givers, takers = np.array(chain).T
+        price = int(self.take[kinds, givers].sum() + self.give[kinds, takers].sum())
+        loads = self.ledger.loads
+        relief = 2 * self.step * int(loads[givers[0]] - loads[takers[-1]] - 1) if givers[0] != takers[-1] else 0
+        if relief <= price:
+            return 0
+        paid = 0
         for kind, giver, taker in chain:
-            price = int(self.take[kind, giver]) + int(self.give[kind, taker])
-            if price >= _NEVER // 2:
-                gain = 0
-                break
-            gain -= price
+            paid += int(self.take[kind, giver]) + int(self.give[kind, taker])
             self._shift(kind, giver, taker)
-            done += 1
-        if gain > 0:
-            return gain
-        for kind, giver, taker in reversed(chain[:done]):
+        if relief > paid:
+            return relief - paid
+        for kind, giver, taker in reversed(chain):
             self._shift(kind, taker, giver)
         return 0
 

@@ -28,17 +28,22 @@ if TYPE_CHECKING:
 
 # All this searches: worth it up to about so many kinds × members. Larger groups are leveled directly.
 _CELLS = 4096
+# And giving back is given up after so many partitions in a row that cannot be.
+_TRIES = 64
 
 
 def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
     """Share out and level a group so that little is taken from those who held it.
 
-    Where members are equal the first one is chosen, and that can be unlucky; so the group is gone through
-    in several orders, and the one that took the least is kept.
+    Mostly the direct way already takes the least there is. Where it may not, the searches below are worth
+    their time up to some size. They choose the first among equal members, and that can be unlucky; so the
+    group is gone through in several orders, and the one that took the least is kept.
     """
-    if ledger.held.size > _CELLS:
-        ledger.share_out(shares)
-        level(ledger)
+    direct = ledger.copy()
+    direct.share_out(shares)
+    level(direct)
+    if direct.surely_least_moved() or ledger.held.size > _CELLS:
+        ledger.adopt(direct)
         return
     best: tuple[int, Ledger, NDArray[np.int64]] | None = None
     for order in _orders(len(ledger.loads)):
@@ -69,13 +74,17 @@ def _level_gently(ledger: Ledger) -> None:
 
 def _give_back(ledger: Ledger) -> bool:
     """Return one partition to who held it, if the group can be made level again without taking others."""
+    tries = _TRIES
     for kind, loser in np.argwhere(ledger.held < ledger.owned).tolist():
         for holder in np.flatnonzero(ledger.held[kind] > ledger.owned[kind]).tolist():
             trial = ledger.copy()
             trial.shift(kind, holder, loser)
             if _Gentle(trial).run(hurting=False):
-                ledger.held, ledger.loads = trial.held, trial.loads
+                ledger.adopt(trial)
                 return True
+            tries -= 1
+            if tries == 0:
+                return False
     return False
 
 

@@ -42,8 +42,12 @@ class Ledger:
     def copy(self) -> Ledger:
         """One to try things out on."""
         other = Ledger(self.supply, self.allowed, self.owned, self.far)
-        other.held, other.loads = self.held.copy(), self.loads.copy()
+        other.adopt(self)
         return other
+
+    def adopt(self, other: Ledger) -> None:
+        """Take over what was found out on another one."""
+        self.held, self.loads = other.held.copy(), other.loads.copy()
 
     def reordered(self, order: NDArray[np.int64]) -> Ledger:
         """The same with the members in another order, before anything was shared out."""
@@ -85,13 +89,17 @@ class Ledger:
             self.loads[takers] += poured
 
     def surely_best(self) -> bool:
+        """Whether balance and movement cannot be better, and nothing else matters."""
+        return self.far is None and self.surely_least_moved()
+
+    def surely_least_moved(self) -> bool:
         """Whether loads differ by at most one and no fewer moves could have made them so.
 
         A quick proof that holds for most groups. Loads of q and q + 1 are the most balanced there
         are; whoever held more than q had to give the rest away, except that as many as may have
         q + 1 keep one more.
         """
-        if self.far is not None or np.ptp(self.loads) > 1:
+        if np.ptp(self.loads) > 1:
             return False
         fair, extras = divmod(int(self.loads.sum()), len(self.loads))
         above = np.maximum(self.owned.sum(axis=0) - fair, 0)
