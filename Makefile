@@ -15,7 +15,7 @@ $(SETUP): scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 	@scripts/setup
 
 demo: $(SETUP) ## show what Restow does
-	@$(PY) -m benchmarks.demo
+	@$(PY) scripts/demo.py
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
 	@$(PY) -m pytest tests/tidy tests/unit tests/conformance
