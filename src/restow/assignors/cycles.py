@@ -113,7 +113,9 @@ class _Search:
         kinds, givers, takers = np.array(chain).T
         price = int(self.take[kinds, givers].sum() + self.give[kinds, takers].sum())
         loads = self.ledger.loads
-        relief = 2 * self.step * int(loads[givers[0]] - loads[takers[-1]] - 1) if givers[0] != takers[-1] else 0
+        relief = (
+            2 * self.step * int(loads[givers[0]] - loads[takers[-1]] - 1) if givers[0] != takers[-1] else 0
+        )
         if relief <= price:
             return 0
         paid = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from restow.assignors.claims import Claims
     from restow.assignors.kinds import Kinds
+    from restow.assignors.racks import Racks
 
 
 def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -34,8 +36,23 @@ def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.
     turn = np.arange(len(cell)) - np.repeat(np.cumsum(shares) - shares, shares)
     # By kind, then turn by turn; within a turn the cells are already in the members' order.
     slots = cell[np.lexsort((turn, cell // members))]
-    owner[free[np.argsort(kinds.kind_of[free], kind="stable")][: len(slots)]] = slots % members
+    free = free[np.argsort(kinds.kind_of[free], kind="stable")]
+    takers = slots % members
+    if kinds.racks is not None:
+        takers = _near(kinds, kinds.racks, free, takers)
+    owner[free] = takers
     return owner
+
+
+def _near(
+    kinds: Kinds, racks: Racks, free: NDArray[np.int64], takers: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The takers of each kind in an order that lets many read near by."""
+    starts = np.flatnonzero(np.diff(kinds.kind_of[free], prepend=-1)).tolist()
+    reordered: list[int] = []
+    for start, end in pairwise((*starts, len(free))):
+        reordered += racks.deal_near(free[start:end].tolist(), takers[start:end].tolist())
+    return np.array(reordered, dtype=np.int64)
 
 
 def _keep(

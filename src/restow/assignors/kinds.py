@@ -9,13 +9,13 @@ import numpy as np
 
 from restow.assignors.group import NOBODY
 from restow.assignors.ledger import Ledger
+from restow.assignors.racks import Racks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from restow.assignors.base import PartitionRacks
     from restow.assignors.group import Group
-    from restow.model import Rack
 
 # Beyond this many kinds × members, partitions are not told apart by racks: the table would not pay.
 _CELLS_FOR_RACKS = 1 << 22
@@ -28,6 +28,9 @@ class Kinds:
     kind_of: NDArray[np.int64]
     allowed: NDArray[np.bool_]
     far: NDArray[np.bool_] | None
+    """Kinds × members: whether no replica is in the member's rack, where kinds are told apart by racks."""
+    racks: Racks | None
+    """The racks, where there are too many for that."""
 
     @classmethod
     def of(cls, group: Group, partition_racks: PartitionRacks | None) -> Kinds:
@@ -35,9 +38,9 @@ class Kinds:
         columns, kind_of_topic = _distinct_columns(group.subscriptions)
         allowed = columns[group.subscription_of].T.copy()
         kind_of = np.repeat(kind_of_topic, group.counts)
-        if partition_racks is None or not any(member.rack for member in group.members):
-            return cls(kind_of, allowed, None)
-        return _split_by_racks(group, cls(kind_of, allowed, None), partition_racks)
+        kinds = cls(kind_of, allowed, None, None)
+        racks = Racks.of(group, partition_racks)
+        return kinds if racks is None else _split_by_racks(kinds, racks)
 
     def shares(self, group: Group, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
         """What is to be shared out, as (kind, how many), in Kafka's order.
@@ -77,24 +80,10 @@ def _distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDAr
     return table[:, [first[kind] for kind in range(len(number))]], np.array(which, dtype=np.int64)
 
 
-def _split_by_racks(group: Group, kinds: Kinds, partition_racks: PartitionRacks) -> Kinds:
-    """Kinds told apart by their replicas' racks too, if Kafka would look at racks here.
-
-    It does when some member stands in a replica's rack and not every partition is in all racks.
-    """
-    number: dict[frozenset[Rack], int] = {}
-    racks_of: list[int] = []
-    for topic, count in zip(group.topics, group.counts.tolist(), strict=True):
-        given = partition_racks.get(topic) or [()] * count
-        named = [frozenset(r for r in racks if r is not None) for racks in given]
-        racks_of += [number.setdefault(racks, len(number)) for racks in named]
-    everywhere = frozenset().union(*number)
-    stands = [member.rack or None for member in group.members]
-    if everywhere.isdisjoint(stands) or set(number) == {everywhere}:
-        return kinds
-    pair = kinds.kind_of * len(number) + np.array(racks_of, dtype=np.int64)
-    pairs, kind_of = np.unique(pair, return_inverse=True)
-    if len(pairs) * len(group.members) > _CELLS_FOR_RACKS:
-        return kinds
-    away = np.array([[rack is not None and rack not in racks for rack in stands] for racks in number])
-    return Kinds(kind_of, kinds.allowed[pairs // len(number)], away[pairs % len(number)])
+def _split_by_racks(kinds: Kinds, racks: Racks) -> Kinds:
+    """Kinds told apart by their replicas' racks too, as long as that makes no monstrous table."""
+    pairs, kind_of = np.unique(kinds.kind_of * len(racks.sets) + racks.set_of, return_inverse=True)
+    if len(pairs) * len(racks.stands) > _CELLS_FOR_RACKS:
+        return Kinds(kinds.kind_of, kinds.allowed, None, racks)
+    away = np.array([[rack is not None and rack not in near for rack in racks.stands] for near in racks.sets])
+    return Kinds(kind_of, kinds.allowed[pairs // len(racks.sets)], away[pairs % len(racks.sets)], None)

@@ -1,0 +1,63 @@
+"""Which replicas stand in which member's rack, and dealing so that members read near by (KIP-881)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from restow.assignors.base import PartitionRacks
+    from restow.assignors.group import Group
+    from restow.model import Rack
+
+
+@dataclass(frozen=True, slots=True)
+class Racks:
+    """For each partition a set of racks, by number, and for each member where it stands."""
+
+    sets: tuple[frozenset[Rack], ...]
+    set_of: NDArray[np.int64]
+    stands: tuple[Rack | None, ...]
+
+    @classmethod
+    def of(cls, group: Group, partition_racks: PartitionRacks | None) -> Racks | None:
+        """The racks of a group, or None where Kafka would not look at them.
+
+        It does if some member stands in a replica's rack and not every partition is in all racks.
+        """
+        stands = tuple(member.rack or None for member in group.members)
+        if partition_racks is None or not any(stands):
+            return None
+        number: dict[frozenset[Rack], int] = {}
+        set_of: list[int] = []
+        for topic, count in zip(group.topics, group.counts.tolist(), strict=True):
+            given = partition_racks.get(topic) or [()] * count
+            named = [frozenset(rack for rack in racks if rack is not None) for racks in given]
+            set_of += [number.setdefault(racks, len(number)) for racks in named]
+        everywhere = frozenset().union(*number)
+        if everywhere.isdisjoint(stands) or set(number) == {everywhere}:
+            return None
+        return cls(tuple(number), np.array(set_of, dtype=np.int64), stands)
+
+    def deal_near(self, partitions: Sequence[int], members: Sequence[int]) -> list[int]:
+        """The same members, in an order such that many partitions meet one in a rack of theirs.
+
+        Each partition takes from the rack of its own that has most left; what finds none gets the rest.
+        """
+        waiting: dict[Rack | None, list[int]] = {}
+        for member in reversed(members):
+            waiting.setdefault(self.stands[member], []).append(member)
+        anywhere = waiting.pop(None, [])
+        dealt: dict[int, int] = {}
+        for partition in partitions:
+            near = [waiting[rack] for rack in self.sets[self.set_of[partition]] if waiting.get(rack)]
+            if near:
+                dealt[partition] = max(near, key=len).pop()
+        rest = iter(anywhere + [member for left in waiting.values() for member in left])
+        return [dealt[partition] if partition in dealt else next(rest) for partition in partitions]
