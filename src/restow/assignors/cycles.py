@@ -36,7 +36,15 @@ def settle(ledger: Ledger) -> None:
     In this order: balance, partitions left with those who held them, partitions read within a rack.
     The last is given up after a bounded number of searches; a cross-rack read is no fault.
     """
-    search = _Search(ledger)
+    _improve(_Search(ledger, loads_may_change=True))
+
+
+def swap(ledger: Ledger) -> None:
+    """Only such exchanges as leave everybody with as many as they have: back to who held it, or nearer."""
+    _improve(_Search(ledger, loads_may_change=False))
+
+
+def _improve(search: _Search) -> None:
     rack_searches = 0
     while rack_searches < _RACK_SEARCHES:
         gained = search.improve()
@@ -49,12 +57,13 @@ def settle(ledger: Ledger) -> None:
 class _Search:
     """What it costs to take a partition of a kind from, or give it to, each member; the search over that."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, *, loads_may_change: bool) -> None:
         self.ledger = ledger
+        self.loads_may_change = loads_may_change
         kinds, members = ledger.allowed.shape
         longest = 2 * (min(kinds, members) + 1)
         self.move = 1 if ledger.far is None else longest + 1
-        self.step = (self.move + 1) * longest + 1
+        self.step = (self.move + 1) * longest + 1 if loads_may_change else 0
         near = np.zeros((kinds, members), dtype=np.int64)
         self.far = near if ledger.far is None else ledger.far.astype(np.int64)
         self.take = np.empty((kinds, members), dtype=np.int64)
@@ -72,7 +81,7 @@ class _Search:
         """Find and carry out exchanges; what they gained in all."""
         reached, kind_before, member_before = self._shortest()
         price = reached + self.step * (2 * self.ledger.loads + 1)
-        ends = [end for end in np.argsort(price, kind="stable").tolist() if price[end] < 0]
+        ends = np.argsort(price, kind="stable")[: np.count_nonzero(price < 0)] if self.loads_may_change else ()
         gained = 0
         for end in (*_loops(member_before), *ends):
             chain = _walk(end, kind_before, member_before)

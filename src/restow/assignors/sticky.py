@@ -14,7 +14,7 @@ import numpy as np
 
 from restow.assignors.base import Assignor
 from restow.assignors.claims import read_claims
-from restow.assignors.cycles import settle
+from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
 from restow.assignors.group import NOBODY, Group, by_id
@@ -84,10 +84,7 @@ class Sticky(_Sticking):
         return Claim(member.owned, member.generation)
 
     def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
-        ledger.share_out(shares)
-        level(ledger)
-        if not ledger.surely_best():
-            settle(ledger)
+        _balance_exactly(ledger, shares)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
         return owner
@@ -113,7 +110,12 @@ class CooperativeSticky(_Sticking):
         return Claim(member.owned, member.generation)
 
     def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+        if not ledger.owned.any():  # nobody has anything to lose
+            _balance_exactly(ledger, shares)
+            return
         share_out_gently(ledger, shares)
+        if ledger.far is not None:
+            swap(ledger)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:
         owner = np.where((claims.owner != NOBODY) & (claims.owner != owner), NOBODY, owner)
@@ -124,3 +126,10 @@ class CooperativeSticky(_Sticking):
 
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:  # noqa: ARG002
         return encode_generation(generation)
+
+
+def _balance_exactly(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+    ledger.share_out(shares)
+    level(ledger)
+    if not ledger.surely_best():
+        settle(ledger)
