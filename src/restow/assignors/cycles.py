@@ -80,10 +80,12 @@ class _Search:
     def improve(self) -> int:
         """Find and carry out exchanges; what they gained in all."""
         reached, kind_before, member_before = self._shortest()
-        price = reached + self.step * (2 * self.ledger.loads + 1)
-        ends = np.argsort(price, kind="stable")[: np.count_nonzero(price < 0)] if self.loads_may_change else ()
+        ends = _loops(member_before)
+        if self.loads_may_change:
+            price = reached + self.step * (2 * self.ledger.loads + 1)
+            ends += np.argsort(price, kind="stable")[: np.count_nonzero(price < 0)].tolist()
         gained = 0
-        for end in (*_loops(member_before), *ends):
+        for end in ends:
             chain = _walk(end, kind_before, member_before)
             while (gain := self._try(chain)) > 0:
                 gained += gain
