@@ -35,14 +35,15 @@ _TRIES = 64
 def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
     """Share out and level a group so that little is taken from those who held it.
 
-    Mostly the direct way already takes the least there is. Where it may not, the searches below are worth
-    their time up to some size. They choose the first among equal members, and that can be unlucky; so the
+    Where everybody may read everything the direct way already takes the least there is. Elsewhere the
+    searches below are worth their time up to some size. They choose the first among equal members, and that can be unlucky; so the
     group is gone through in several orders, and the one that took the least is kept.
     """
     direct = ledger.copy()
     direct.share_out(shares)
     level(direct)
-    if direct.surely_least_moved() or ledger.held.size > _CELLS:
+    alike = bool(ledger.allowed.all()) and direct.surely_least_moved()
+    if alike or direct.moved == 0 or ledger.held.size > _CELLS:
         ledger.adopt(direct)
         return
     best: tuple[int, Ledger, NDArray[np.int64]] | None = None
