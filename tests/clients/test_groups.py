@@ -38,7 +38,7 @@ def of_kafka_python(topics: Topics, name: str) -> Watched:
 
 
 def of_aiokafka(topics: Topics, name: str) -> Watched:
-    return Aiokafka(topics, AIOKAFKA[name]())
+    return Aiokafka(topics, AIOKAFKA[name])
 
 
 @pytest.mark.parametrize("name", KAFKA_PYTHON)

@@ -36,8 +36,8 @@ def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
     """Share out and level a group so that little is taken from those who held it.
 
     Where everybody may read everything the direct way already takes the least there is. Elsewhere the
-    searches below are worth their time up to some size. They choose the first among equal members, and that can be unlucky; so the
-    group is gone through in several orders, and the one that took the least is kept.
+    searches below are worth their time up to some size. They choose the first among equal members, and that
+    can be unlucky; so the group is gone through in several orders, and the one that took the least is kept.
     """
     direct = ledger.copy()
     direct.share_out(shares)

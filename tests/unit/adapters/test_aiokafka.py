@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from restow.assignors.adapters import kafka_python
 from restow.assignors.adapters.aiokafka import Range, RoundRobin, Sticky, adapter
+from restow.assignors.user_data import decode_claim
 from restow.errors import InvalidInput, UnknownAssignor
 
 if TYPE_CHECKING:
@@ -67,9 +69,23 @@ def test_a_class_will_do_where_nothing_is_remembered(drop_in: type[AiokafkaAssig
     assert len(answer["a"].partitions()) == 2
 
 
-def test_sticky_asks_for_an_instance() -> None:
-    with pytest.raises(TypeError, match=r"partition_assignment_strategy=\[Sticky\(\)\]"):
-        Sticky.metadata({"t"})
+def test_a_class_remembers_for_each_consumer_by_its_task() -> None:
+    """aiokafka calls the class for all consumers, each in the task of its own rebalances."""
+    given = {"a": [("t", [0, 1])], "b": [("t", [2, 3])]}
+
+    async def consumer(name: str, others_are_done: asyncio.Barrier) -> ConsumerProtocolMemberMetadata:
+        assert said(Sticky, "t").user_data in (None, b"")
+        Sticky.on_assignment(ConsumerProtocolMemberAssignment(0, given[name], b""))
+        await others_are_done.wait()
+        return said(Sticky, "t")
+
+    async def both() -> list[ConsumerProtocolMemberMetadata]:
+        barrier = asyncio.Barrier(2)
+        return await asyncio.gather(*(consumer(name, barrier) for name in given))
+
+    claimed = [decode_claim(metadata.user_data).owned for metadata in asyncio.run(both())]
+    assert claimed == [(("t", 0), ("t", 1)), (("t", 2), ("t", 3))]
+    assert said(Sticky, "t").user_data in (None, b"")
 
 
 def test_sticky_keeps_over_the_wire() -> None:

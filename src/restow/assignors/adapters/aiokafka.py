@@ -1,9 +1,11 @@
 """Drop-ins for aiokafka's `AIOKafkaConsumer(partition_assignment_strategy=[…])`.
 
-    AIOKafkaConsumer("t", group_id="g", partition_assignment_strategy=[Sticky()])
+    AIOKafkaConsumer("t", group_id="g", partition_assignment_strategy=[Sticky])
 
-aiokafka uses what it is given as it is, for as long as the consumer lives. So give every consumer its
-own instance; a class will do for assignors that remember nothing, such as range and roundrobin.
+aiokafka makes no instance of a class that it is given, but calls it as it is, for all consumers alike.
+An assignor that remembers what its consumer had needs to know for whom it is called: given as a class, it
+goes by the task, since aiokafka runs each consumer's rebalances in a task of its own. An instance belongs
+to one consumer.
 
 aiokafka speaks the eager protocol only, and as a leader it reads neither the owned partitions, nor
 the racks, nor the instance ids of the members. A cooperative assignor cannot work that way: members of
@@ -15,8 +17,10 @@ when wins over one that cannot.
 
 from __future__ import annotations
 
+import asyncio
 from types import MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 try:
     from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
@@ -25,7 +29,6 @@ except ImportError as error:
     raise ImportError("aiokafka is needed for this: pip install restow[aiokafka]") from error
 
 from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, Seat, by_topic
-from restow.assignors.base import Assignor
 from restow.assignors.registry import get
 from restow.errors import InvalidInput
 from restow.model import Member
@@ -37,7 +40,7 @@ __all__ = ["AiokafkaAssignor", "Range", "RoundRobin", "Sticky", "adapter"]
 
 
 class _OnAnInstance:
-    """A method that, called on the class, makes an instance first, or says why there must be one."""
+    """A method that, called on the class, is called on the instance of the consumer whose task this is."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -46,7 +49,7 @@ class _OnAnInstance:
     def __get__(self, instance: AiokafkaAssignor | None, owner: type[AiokafkaAssignor]) -> Callable[..., Any]:
         if instance is not None:
             return MethodType(self._function, instance)
-        return lambda *arguments: self._function(owner.for_everybody(), *arguments)
+        return lambda *arguments: self._function(owner.of_this_task(), *arguments)
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
@@ -63,15 +66,18 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             )
 
     @classmethod
-    def for_everybody(cls) -> AiokafkaAssignor:
-        """An instance that several consumers may share, which is one that remembers nothing."""
-        shared = cls()
-        if type(shared._seat.assignor).user_data is not Assignor.user_data:
-            raise TypeError(
-                f"{cls.__name__} remembers what its consumer had, so every consumer needs its own: "
-                f"partition_assignment_strategy=[{cls.__name__}()]"
-            )
-        return shared
+    def of_this_task(cls) -> AiokafkaAssignor:
+        """The instance of the consumer that is rebalancing in the current task; it goes with the task."""
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:  # no loop is running, so nobody is rebalancing and there is nothing to remember
+            task = None
+        if task is None:
+            return cls()
+        mine = _instances.setdefault(task, {})
+        if cls not in mine:
+            mine[cls] = cls()
+        return mine[cls]
 
     @_OnAnInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
@@ -97,6 +103,10 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             )
             for member, partitions in given.items()
         }
+
+
+_instances: WeakKeyDictionary[asyncio.Task[Any], dict[type[AiokafkaAssignor], AiokafkaAssignor]]
+_instances = WeakKeyDictionary()
 
 
 class Range(AiokafkaAssignor):

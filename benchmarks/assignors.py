@@ -1,0 +1,231 @@
+"""Consumer assignment against Kafka's and kafka-python's: `python -m benchmarks.assignors [--json]`.
+
+Every time is that of a full answer: ours is what `assign` returns, Java's the assignment of its own class on
+subscriptions and metadata laid out in the JVM beforehand. The JIT compiler is warm; what a call between the
+processes costs by itself is taken off Java's time. Ours is checked against the peer's answer where there is
+one: everything assigned, and no worse balanced.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Row, best_of, print_rows, wants_json
+from harness.jars import KAFKA_VERSION
+from harness.jvm import kafka_jvm
+from harness.oracle import JavaGroup
+from restow.assignors import Member, assign
+from restow.assignors.compare import balance_score
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from py4j.java_gateway import JavaGateway
+
+    from restow.assignors import Assignment
+
+RUNS = 5
+JIT_WARM_UP = 8
+SEED = 2
+HEAP = "6g"
+MEMORY_LIMIT_MIB = 2048
+SECONDS_LIMIT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A group to be assigned, and the ratio we promise."""
+
+    name: str
+    assignor: str
+    partitions: Mapping[str, int]
+    members: tuple[Member, ...]
+    target: float
+    runs: int = RUNS
+    warm_up: int = JIT_WARM_UP
+
+
+def main() -> None:
+    """Measure and print."""
+    if sys.argv[1:] == ["--memory"]:
+        print(peak_memory_mib())
+        return
+    as_json = wants_json("Consumer assignment, ours against Kafka's and kafka-python's.")
+    with kafka_jvm(heap=HEAP) as gateway:
+        rows = [against_java(gateway, case) for case in cases()]
+    rows += [against_kafka_python(), large_halves(), memory_row()]
+    print_rows("Consumer assignment", rows, as_json=as_json)
+
+
+def cases() -> Iterator[Case]:
+    """What is compared with Java."""
+    topics = some_topics(80, 1_000)
+    everybody = alike(1_000, topics)
+    shape = "1,000 members × 80,000 partitions"
+    for assignor in ("range", "roundrobin"):
+        yield Case(
+            name=f"{assignor}, {shape}", assignor=assignor, partitions=topics, members=everybody, target=1.0
+        )
+    yield Case(
+        name=f"sticky from nothing, {shape}",
+        assignor="sticky",
+        partitions=topics,
+        members=everybody,
+        target=0.5,
+    )
+    yield Case(
+        name=f"cooperative-sticky, one leaves, {shape}",
+        assignor="cooperative-sticky",
+        partitions=topics,
+        members=one_gone(topics, everybody),
+        target=0.5,
+    )
+    lacking = replace(everybody[7], topics=everybody[7].topics[1:])
+    yield Case(
+        name=f"sticky, one member lacks one topic, {shape}",
+        assignor="sticky",
+        partitions=topics,
+        members=(*everybody[:7], lacking, *everybody[8:]),
+        target=1.0,
+    )
+    topics = some_topics(1_000, 1_000)
+    yield Case(
+        name="cooperative-sticky, one leaves, 2,000 members × 1,000,000 partitions",
+        assignor="cooperative-sticky",
+        partitions=topics,
+        members=one_gone(topics, alike(2_000, topics)),
+        target=0.2,
+        warm_up=2,
+    )
+    topics = some_topics(400, 100)
+    yield Case(
+        name="sticky from nothing, 800 members with a random half of the topics, 40,000 partitions",
+        assignor="sticky",
+        partitions=topics,
+        members=halves(800, topics),
+        target=0.03,
+        runs=1,
+        warm_up=0,
+    )
+
+
+def some_topics(count: int, partitions: int) -> dict[str, int]:
+    """Topics of one size."""
+    return {f"topic-{number:04d}": partitions for number in range(count)}
+
+
+def alike(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
+    """Members that all want all topics."""
+    return tuple(Member(id=f"consumer-{number:05d}", topics=tuple(topics)) for number in range(count))
+
+
+def halves(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
+    """Members that each want a random half of the topics."""
+    choose = random.Random(SEED)
+    some = [tuple(choose.sample(list(topics), len(topics) // 2)) for _ in range(count)]
+    return tuple(Member(id=f"consumer-{number:05d}", topics=mine) for number, mine in enumerate(some))
+
+
+def one_gone(topics: Mapping[str, int], members: Sequence[Member]) -> tuple[Member, ...]:
+    """A settled group from which the middle member has just gone."""
+    settled = assign("cooperative-sticky", topics, members)
+    held = tuple(replace(m, owned=tuple(settled[m.id]), generation=1) for m in members)
+    return held[: len(held) // 2] + held[len(held) // 2 + 1 :]
+
+
+def against_java(gateway: JavaGateway, case: Case) -> Row:
+    """One case by both, the answers compared before the times."""
+    there = JavaGroup(gateway, case.assignor, partitions=case.partitions, members=case.members)
+    check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
+    bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
+    java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs))
+    ours_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, case.members))
+    return Row(
+        name=case.name,
+        ours=ours_ms,
+        peer=java_ms - bare_call_ms,
+        peer_name=f"Kafka {KAFKA_VERSION}",
+        target=case.target,
+    )
+
+
+def timed_once(call: Callable[[], object]) -> float:
+    """One call in milliseconds; Java's sticky assignors must be made ready for each."""
+    return best_of(1, call, warm_up=0)
+
+
+def check(case: Case, ours: Assignment, theirs: Assignment) -> None:
+    """Stop the benchmark if ours is not an answer to the same question."""
+    given = [partition for mine in ours.values() for partition in mine]
+    expected = sum(len(mine) for mine in theirs.values())
+    if len(set(given)) != len(given) or len(given) < expected:
+        raise SystemExit(f"{case.name}: {len(set(given))} partitions assigned, Kafka assigns {expected}")
+    if balance_score(map(len, ours.values())) > balance_score(map(len, theirs.values())):
+        raise SystemExit(f"{case.name}: less balanced than Kafka's answer; there is nothing to compare")
+
+
+def against_kafka_python() -> Row:
+    """kafka-python's sticky assignor in the same interpreter, on the input its consumer would hand it."""
+    from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+
+    topics = some_topics(40, 1_000)
+    members = alike(200, topics)
+    assignor = StickyPartitionAssignor()
+    joined = [
+        SimpleNamespace(member_id=member.id, metadata=assignor.metadata(member.topics)) for member in members
+    ]
+    metadata = SimpleNamespace(
+        topics=lambda: set(topics), partitions_for_topic=lambda topic: set(range(topics[topic]))
+    )
+    return Row(
+        name="sticky from nothing, 200 members × 40,000 partitions",
+        ours=best_of(RUNS, lambda: assign("sticky", topics, members)),
+        peer=best_of(1, lambda: assignor.assign(metadata, joined), warm_up=0),
+        peer_name="kafka-python",
+        target=1 / 20,
+    )
+
+
+def large_halves() -> Row:
+    """The case that Java does not finish: held against a limit instead."""
+    topics = some_topics(1_000, 200)
+    members = halves(2_000, topics)
+    return Row(
+        name="sticky from nothing, 2,000 members with a random half of the topics, 200,000 partitions",
+        ours=best_of(RUNS, lambda: assign("sticky", topics, members)),
+        peer=SECONDS_LIMIT * 1000,
+        peer_name="limit",
+        target=1.0,
+    )
+
+
+def memory_row() -> Row:
+    """The most memory a process takes for the largest case, its input included."""
+    command = [sys.executable, "-m", "benchmarks.assignors", "--memory"]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Row(
+        name="peak memory, cooperative-sticky, one leaves, 2,000 members × 1,000,000 partitions",
+        ours=float(ran.stdout),
+        peer=MEMORY_LIMIT_MIB,
+        peer_name="limit",
+        unit="MiB",
+        target=1.0,
+    )
+
+
+def peak_memory_mib() -> float:
+    """Assign the largest case in this process and tell its peak."""
+    topics = some_topics(1_000, 1_000)
+    members = one_gone(topics, alike(2_000, topics))
+    assign("cooperative-sticky", topics, members)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()
