@@ -1,0 +1,55 @@
+"""The tree of small nodes through which brokers agree: who is alive, who is controller, what is where.
+
+One protocol, two implementations that behave alike (tests/conformance/test_store.py holds them to it):
+
+    protocol.py    Store: one broker's session; the values it speaks in
+    operations.py  Create, Set, Delete, Check: what a transaction is made of
+    errors.py      what can go wrong
+    embedded.py    EmbeddedStore: the server in this process, durable in SQLite
+    zookeeper.py   ZooKeeperStore: a session with a real ZooKeeper
+    znodes/        what Kafka writes into which node
+
+`tree.py`, `watches.py` and `database.py` are the embedded server's parts.
+"""
+
+from restow.cluster.store.errors import (
+    BadVersion,
+    InvalidPath,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    StoreError,
+    StoreUnavailable,
+    TooLarge,
+)
+from restow.cluster.store.operations import Check, Create, Delete, Operation, Result, Results, Set
+from restow.cluster.store.protocol import Change, Node, Stat, Store, Watch, WatchEvent, ensure_paths
+
+__all__ = [
+    "BadVersion",
+    "Change",
+    "Check",
+    "Create",
+    "Delete",
+    "InvalidPath",
+    "NoChildrenForEphemerals",
+    "NoNode",
+    "Node",
+    "NodeExists",
+    "NotEmpty",
+    "Operation",
+    "Result",
+    "Results",
+    "SessionExpired",
+    "Set",
+    "Stat",
+    "Store",
+    "StoreError",
+    "StoreUnavailable",
+    "TooLarge",
+    "Watch",
+    "WatchEvent",
+    "ensure_paths",
+]

@@ -1,0 +1,54 @@
+"""The steps of a transaction. Either all of them happen or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from restow.cluster.store.protocol import Stat
+
+ANY_VERSION = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A new node. A sequential one gets ten digits appended that only grow under its parent."""
+
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """New data for a node, if it still has that version."""
+
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """No such node any more, if it still has that version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Nothing changes, but the whole transaction is refused unless the node has that version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+Operation: TypeAlias = Create | Set | Delete | Check
+
+Result: TypeAlias = "str | Stat | None"
+"""A created node's path; a set node's new Stat; nothing for a deleted or checked one."""
+
+Results: TypeAlias = tuple[Result, ...]

@@ -1,0 +1,35 @@
+"""Paths of nodes, by ZooKeeper's rules."""
+
+from __future__ import annotations
+
+import re
+
+from restow.cluster.store.errors import InvalidPath
+
+ROOT = "/"
+_FORBIDDEN = "\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff"
+_VALID = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|\Z))[^/{_FORBIDDEN}]+)+|/")
+
+
+def check_path(path: str) -> str:
+    """The path itself, if a node can have it."""
+    if _VALID.fullmatch(path):
+        return path
+    if not path.startswith("/"):
+        raise InvalidPath(f"{path!r} is not a path: it does not begin with /", path=path)
+    if match := re.search(f"[{_FORBIDDEN}]", path):
+        raise InvalidPath(f"{path!r} is not a path: no name can have {match.group()!r}", path=path)
+    raise InvalidPath(f"{path!r} is not a path: a name in it is empty, . or ..", path=path)
+
+
+def check_new_path(path: str, *, sequential: bool = False) -> str:
+    """The same for a node to be created: a sequential one may have no name but its number."""
+    if sequential:
+        check_path(f"{path}0")
+        return path
+    return check_path(path)
+
+
+def parent_of(path: str) -> str:
+    """The path of the node above. Not for the root."""
+    return path[: path.rindex("/")] or ROOT
