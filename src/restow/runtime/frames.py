@@ -1,0 +1,102 @@
+"""Cutting a stream of bytes into frames: an int32 length, then that many bytes.
+
+Small frames are received many at a time into one buffer and copied out of it. A frame that does not fit gets
+a buffer of its own: the part that has come is moved there, and the rest is received straight into it. So every
+byte is copied a bounded number of times, whatever the sizes and however the stream is chopped up.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeAlias
+
+from restow.errors import RestowError
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+LENGTH = struct.Struct(">i")
+_RECEIVE_BYTES = 64 * 1024
+
+
+class NetworkError(RestowError, ConnectionError):
+    """Base of the reasons for which we close a connection by ourselves."""
+
+
+class BadFrame(NetworkError):
+    """The peer announced a length that no frame may have, or hung up in the middle of one."""
+
+
+class FrameCutter:
+    """Fill `room()`, say how much with `received()`, then take `next_frame()` until there is none."""
+
+    __slots__ = ("_buffer", "_end", "_large", "_large_end", "_max_frame_bytes", "_start", "_view")
+
+    def __init__(self, max_frame_bytes: int, receive_bytes: int = _RECEIVE_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray(max(receive_bytes, LENGTH.size))
+        self._view = memoryview(self._buffer)
+        self._start = 0
+        self._end = 0
+        self._large: memoryview | None = None
+        self._large_end = 0
+
+    @property
+    def is_between_frames(self) -> bool:
+        """Whether nothing of a frame has come that has not been taken."""
+        return self._large is None and self._start == self._end
+
+    def room(self) -> memoryview:
+        """Where the next bytes belong. Never empty, once all frames have been taken."""
+        if self._large is not None:
+            return self._large[self._large_end :]
+        return self._view[self._end :]
+
+    def received(self, count: int) -> None:
+        """That many bytes have been put into `room()`."""
+        if self._large is not None:
+            self._large_end += count
+        else:
+            self._end += count
+
+    def next_frame(self) -> bytes | None:
+        """The next whole frame, without its length; None if more has to come. Raises BadFrame."""
+        if self._large is not None:
+            return self._finish_large()
+        start = self._start
+        here = self._end - start
+        if here >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self._buffer, start)
+            if not 0 <= length <= self._max_frame_bytes:
+                raise BadFrame(
+                    f"a frame of {length} bytes was announced; 0 to {self._max_frame_bytes} may come"
+                )
+            begin = start + LENGTH.size
+            if here >= LENGTH.size + length:
+                self._start = begin + length
+                return bytes(self._view[begin : begin + length])
+            if LENGTH.size + length > len(self._buffer):
+                self._begin_large(begin, length)
+                return None
+        self._move_to_front()
+        return None
+
+    def _begin_large(self, begin: int, length: int) -> None:
+        self._large = memoryview(bytearray(length))
+        self._large_end = self._end - begin
+        self._large[: self._large_end] = self._view[begin : self._end]
+        self._start = self._end = 0
+
+    def _finish_large(self) -> bytes | None:
+        if self._large is None or self._large_end < len(self._large):
+            return None
+        frame = bytes(self._large)
+        self._large = None
+        return frame
+
+    def _move_to_front(self) -> None:
+        """A begun frame fits into the buffer only from its front. Less than one frame is moved, once."""
+        here = self._end - self._start
+        if here and self._start:
+            self._buffer[:here] = self._buffer[self._start : self._end]
+        self._start = 0
+        self._end = here

@@ -1,0 +1,302 @@
+"""Frames over connections: an int32 length, then that many bytes.
+
+    Network.listen  ──►  Listener       one FrameHandler per connection that comes in
+    Network.connect ──►  Connection     with the handler that was given
+
+A handler hears `opened` once, then `frame` for each, then `closed` once. It answers with
+`Connection.send`, from within `frame` or later. Everything happens on one loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, cast
+
+from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class SlowReader(NetworkError):
+    """The peer has left more unread than we are willing to keep for it."""
+
+
+class Connection(Protocol):
+    """One end of a connection that is open, or was."""
+
+    @property
+    def peer(self) -> str:
+        """Who is at the other end, as `host:port`."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What was given to `send` and has not yet been taken by the kernel."""
+
+    def send(self, *parts: Buffer) -> None:
+        """Queue one frame made of these parts; the length in front is written here.
+
+        The parts are not copied where that can be avoided, so nobody may change them afterwards. What is sent
+        on a closed connection is dropped: `closed` has said so, or is about to.
+        """
+
+    async def drain(self) -> None:
+        """Wait until what is unsent has fallen below the mark, or the connection is closed."""
+
+    def pause_reading(self) -> None:
+        """Deliver no more frames, not even those that have already come, until told to resume."""
+
+    def resume_reading(self) -> None:
+        """Deliver again."""
+
+    def close(self) -> None:
+        """Send what is queued, then hang up. No further frame is delivered."""
+
+
+class FrameHandler(Protocol):
+    """Who wants to hear of a connection."""
+
+    def opened(self, connection: Connection) -> None:
+        """It is there."""
+
+    def frame(self, payload: bytes) -> None:
+        """A whole frame has come, without its length. Whatever this raises closes the connection."""
+
+    def closed(self, reason: Exception | None) -> None:
+        """It is gone: None if either side just hung up."""
+
+
+class Listener(Protocol):
+    """A port that is listened on."""
+
+    @property
+    def host(self) -> str:
+        """The address, as it was resolved."""
+
+    @property
+    def port(self) -> int:
+        """The port; a real one even if 0 was asked for."""
+
+    async def close(self) -> None:
+        """Let go of the port and of every connection that came through it."""
+
+
+class Network(Protocol):
+    """What connects brokers and clients. The simulator has one of its own."""
+
+    async def listen(
+        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+    ) -> Listener:
+        """Accept connections, each with a handler of its own. Raises OSError if the port cannot be had."""
+
+    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
+        """Open a connection. Raises OSError (TimeoutError among them) if nobody answers."""
+
+
+_JOIN_BELOW_BYTES = 4 * 1024
+_BACKLOG = 1024
+_FAREWELL_S = 1.0
+
+
+class SystemNetwork:
+    """TCP on the running loop."""
+
+    def __init__(
+        self,
+        *,
+        high_water_bytes: int = 1024 * 1024,
+        max_unsent_bytes: int = 256 * 1024 * 1024,
+        max_answer_bytes: int = 512 * 1024 * 1024,
+    ) -> None:
+        """`drain` waits above the first; who leaves more than the second unread and is to get still more is
+        hung up on; `connect`ed peers may send frames up to the third.
+        """
+        self._high_water_bytes = high_water_bytes
+        self._max_unsent_bytes = max_unsent_bytes
+        self._max_answer_bytes = max_answer_bytes
+
+    async def listen(
+        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+    ) -> Listener:
+        company = _Company()
+
+        def accept() -> _FramedConnection:
+            return self._connection(make_handler(), max_frame_bytes, company)
+
+        server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=_BACKLOG)
+        return _SystemListener(server, company)
+
+    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
+        connection = self._connection(handler, self._max_answer_bytes, _Company())
+        async with asyncio.timeout(timeout_s):
+            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+        return connection
+
+    def _connection(
+        self, handler: FrameHandler, max_frame_bytes: int, company: _Company
+    ) -> _FramedConnection:
+        return _FramedConnection(
+            handler,
+            company,
+            max_frame_bytes=max_frame_bytes,
+            high_water_bytes=self._high_water_bytes,
+            max_unsent_bytes=self._max_unsent_bytes,
+        )
+
+
+class _Company:
+    """The connections that came through one door, and whether it is shut."""
+
+    def __init__(self) -> None:
+        self.members: set[_FramedConnection] = set()
+        self.is_over = False
+
+
+class _SystemListener:
+    def __init__(self, server: asyncio.Server, company: _Company) -> None:
+        self._server = server
+        self._company = company
+        self.host, self.port = server.sockets[0].getsockname()[:2]
+
+    async def close(self) -> None:
+        """Those who do not take the rest of their answers within a second lose it."""
+        self._company.is_over = True
+        self._server.close()
+        members = tuple(self._company.members)
+        for connection in members:
+            connection.close()
+        gone = [connection.gone for connection in members]
+        if gone:
+            await asyncio.wait(gone, timeout=_FAREWELL_S)
+            for connection in members:
+                connection.abort(None)
+            await asyncio.wait(gone)
+
+
+class _FramedConnection(asyncio.BufferedProtocol):
+    """One TCP connection: frames in both directions, and what holds either of them up."""
+
+    peer = "nobody yet"
+
+    def __init__(
+        self,
+        handler: FrameHandler,
+        company: _Company,
+        *,
+        max_frame_bytes: int,
+        high_water_bytes: int,
+        max_unsent_bytes: int,
+    ) -> None:
+        self._handler = handler
+        self._company = company
+        self._high_water_bytes = high_water_bytes
+        self._max_unsent_bytes = max_unsent_bytes
+        self._loop = asyncio.get_running_loop()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        self._transport: asyncio.Transport | None = None
+        self._cutter = FrameCutter(max_frame_bytes)
+        self._reading = True
+        self._hung_up = False
+        self._reason: Exception | None = None
+        self._drained: asyncio.Future[None] | None = None
+
+    # What the handler's side calls.
+
+    @property
+    def unsent_bytes(self) -> int:
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+
+    def send(self, *parts: Buffer) -> None:
+        transport = self._transport
+        if transport is None or self._hung_up:
+            return
+        if self._drained is not None and transport.get_write_buffer_size() > self._max_unsent_bytes:
+            self.abort(SlowReader(f"{self.peer} left {self.unsent_bytes} bytes unread"))
+            return
+        size = sum(map(len, parts))
+        if size < _JOIN_BELOW_BYTES:
+            transport.write(b"".join((LENGTH.pack(size), *parts)))
+        else:
+            transport.writelines((LENGTH.pack(size), *parts))
+
+    async def drain(self) -> None:
+        if self._drained is not None:
+            await asyncio.shield(self._drained)
+
+    def pause_reading(self) -> None:
+        self._reading = False
+        if self._transport is not None and not self._hung_up and self._transport.is_reading():
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._loop.call_soon(self._catch_up)
+
+    def close(self) -> None:
+        self._hung_up = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def abort(self, reason: Exception | None) -> None:
+        """Hang up at once, with what is unsent thrown away."""
+        self._hung_up = True
+        self._reason = reason
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._high_water_bytes)
+        self.peer = "{}:{}".format(*(transport.get_extra_info("peername") or ("?", "?"))[:2])
+        self._company.members.add(self)
+        self._handler.opened(self)
+        if self._company.is_over:
+            self.abort(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._hung_up = True
+        self._company.members.discard(self)
+        self.resume_writing()
+        if not self.gone.done():
+            self.gone.set_result(None)
+        self._handler.closed(self._reason or exc)
+
+    def eof_received(self) -> None:
+        if not (self._hung_up or self._cutter.is_between_frames):
+            self._reason = BadFrame(f"{self.peer} hung up in the middle of a frame")
+
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        if self._drained is not None:
+            self._drained.set_result(None)
+            self._drained = None
+
+    def get_buffer(self, _: int) -> memoryview:
+        return self._cutter.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._cutter.received(nbytes)
+        self._deliver()
+
+    def _catch_up(self) -> None:
+        """What a pause has kept back comes first; then there is room in the buffer for more."""
+        self._deliver()
+        if self._transport is not None and self._reading and not self._hung_up:
+            self._transport.resume_reading()
+
+    def _deliver(self) -> None:
+        next_frame = self._cutter.next_frame
+        deliver = self._handler.frame
+        try:
+            while self._reading and not self._hung_up and (frame := next_frame()) is not None:
+                deliver(frame)
+        except BadFrame as error:
+            self.abort(error)
+        except Exception as error:
+            self.abort(error)
+            raise
