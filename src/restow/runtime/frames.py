@@ -1,13 +1,14 @@
 """Cutting a stream of bytes into frames: an int32 length, then that many bytes.
 
 Small frames are received many at a time into one buffer and copied out of it. A frame that does not fit gets
-a buffer of its own: the part that has come is moved there, and the rest is received straight into it. So every
-byte is copied a bounded number of times, whatever the sizes and however the stream is chopped up.
+a buffer of its own: the part that has come is moved there, and the rest is received straight into it. So
+every byte is copied a bounded number of times, whatever the sizes and however the stream is chopped up.
 """
 
 from __future__ import annotations
 
 import struct
+from io import BytesIO
 from typing import TypeAlias
 
 from restow.errors import RestowError
@@ -29,7 +30,16 @@ class BadFrame(NetworkError):
 class FrameCutter:
     """Fill `room()`, say how much with `received()`, then take `next_frame()` until there is none."""
 
-    __slots__ = ("_buffer", "_end", "_large", "_large_end", "_max_frame_bytes", "_start", "_view")
+    __slots__ = (
+        "_buffer",
+        "_end",
+        "_large",
+        "_large_end",
+        "_large_file",
+        "_max_frame_bytes",
+        "_start",
+        "_view",
+    )
 
     def __init__(self, max_frame_bytes: int, receive_bytes: int = _RECEIVE_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
@@ -39,6 +49,7 @@ class FrameCutter:
         self._end = 0
         self._large: memoryview | None = None
         self._large_end = 0
+        self._large_file = BytesIO()
 
     @property
     def is_between_frames(self) -> bool:
@@ -81,7 +92,9 @@ class FrameCutter:
         return None
 
     def _begin_large(self, begin: int, length: int) -> None:
-        self._large = memoryview(bytearray(length))
+        """A BytesIO lends its bytes to be written to, and gives them away at the end without a copy."""
+        self._large_file = BytesIO(bytes(length))
+        self._large = self._large_file.getbuffer()
         self._large_end = self._end - begin
         self._large[: self._large_end] = self._view[begin : self._end]
         self._start = self._end = 0
@@ -89,8 +102,9 @@ class FrameCutter:
     def _finish_large(self) -> bytes | None:
         if self._large is None or self._large_end < len(self._large):
             return None
-        frame = bytes(self._large)
         self._large = None
+        frame = self._large_file.getvalue()
+        self._large_file = BytesIO()
         return frame
 
     def _move_to_front(self) -> None:
