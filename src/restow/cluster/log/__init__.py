@@ -1,0 +1,11 @@
+"""A broker's logs: batches on disk, in Kafka's layout, so that Kafka's own tools read them.
+
+`LogManager` looks after the log dirs of one broker, `PartitionLog` is one partition in one of them.
+"""
+
+from __future__ import annotations
+
+from restow.cluster.log.config import LogConfig
+from restow.cluster.log.log import AppendInfo, PartitionLog
+
+__all__ = ["AppendInfo", "LogConfig", "PartitionLog"]

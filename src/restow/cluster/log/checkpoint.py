@@ -1,0 +1,122 @@
+"""The small text files of a log dir, in Kafka's formats.
+
+Checkpoints have a version, the number of entries, and one entry a line:
+
+    replication-offset-checkpoint, recovery-point-offset-checkpoint,
+    log-start-offset-checkpoint, cleaner-offset-checkpoint      `topic partition offset`
+    leader-epoch-checkpoint (in a partition's directory)        `epoch start_offset`
+
+`meta.properties` says whose directory it is, `partition.metadata` which topic's, as `key=value` and
+`key: value` lines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.log.epochs import EpochStart
+from restow.cluster.log.errors import InvalidCheckpoint
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+META_PROPERTIES = "meta.properties"
+PARTITION_METADATA = "partition.metadata"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+_VERSION = 0
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    """One offset for each partition."""
+    return _lines(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+
+
+def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
+    """The offsets of `encode_offsets`, or InvalidCheckpoint."""
+    entries = [line.split(" ") for line in _entries(data)]
+    try:
+        return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in entries}
+    except ValueError as error:
+        raise InvalidCheckpoint(f"a checkpoint's line is not `topic partition offset`: {error}") from error
+
+
+def encode_epochs(epochs: Iterable[EpochStart]) -> bytes:
+    """A log's leader epochs."""
+    return _lines(f"{entry.epoch} {entry.start_offset}" for entry in epochs)
+
+
+def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
+    """The epochs of `encode_epochs`, or InvalidCheckpoint."""
+    entries = [line.split(" ") for line in _entries(data)]
+    try:
+        return tuple(EpochStart(int(epoch), int(offset)) for epoch, offset in entries)
+    except ValueError as error:
+        raise InvalidCheckpoint(f"a checkpoint's line is not `epoch start_offset`: {error}") from error
+
+
+class MetaProperties(NamedTuple):
+    """Whose log dir it is."""
+
+    cluster_id: str
+    broker_id: int
+
+
+def encode_meta(meta: MetaProperties) -> bytes:
+    """As brokers in ZooKeeper mode write it."""
+    return f"broker.id={meta.broker_id}\ncluster.id={meta.cluster_id}\nversion=0\n".encode()
+
+
+def decode_meta(data: bytes) -> MetaProperties:
+    """The broker and cluster that a `meta.properties` names; other entries do not matter."""
+    lines = (line.partition("=") for line in _text(data).splitlines() if not line.startswith("#"))
+    properties = {key.strip(): value.strip() for key, _, value in lines}
+    try:
+        broker = properties.get("broker.id") or properties["node.id"]
+        return MetaProperties(properties["cluster.id"], int(broker))
+    except (KeyError, ValueError) as error:
+        raise InvalidCheckpoint(
+            f"{META_PROPERTIES} must name cluster.id and broker.id, a number: {error}"
+        ) from error
+
+
+def encode_topic_id(topic_id: str) -> bytes:
+    """The id of the topic that a partition's directory belongs to."""
+    return f"version: 0\ntopic_id: {topic_id}".encode()
+
+
+def decode_topic_id(data: bytes) -> str:
+    """The topic's id in a `partition.metadata`, or InvalidCheckpoint."""
+    for line in _text(data).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "topic_id" and value.strip():
+            return value.strip()
+    raise InvalidCheckpoint(f"{PARTITION_METADATA} names no topic_id")
+
+
+def _lines(entries: Iterable[str]) -> bytes:
+    lines = list(entries)
+    return "".join(f"{line}\n" for line in (str(_VERSION), str(len(lines)), *lines)).encode()
+
+
+def _entries(data: bytes) -> list[str]:
+    lines = _text(data).splitlines()
+    if len(lines) < 2 or lines[0] != str(_VERSION) or not lines[1].isdecimal():
+        raise InvalidCheckpoint("a checkpoint must begin with its version 0 and the number of its entries")
+    entries = [line for line in lines[2:] if line]
+    if len(entries) != int(lines[1]):
+        raise InvalidCheckpoint(f"a checkpoint of {lines[1]} entries has {len(entries)}")
+    return entries
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidCheckpoint(f"a checkpoint must be UTF-8: {error}") from error

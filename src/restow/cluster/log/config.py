@@ -1,0 +1,41 @@
+"""A topic's settings as its logs need them, under Kafka's names and with Kafka's defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from restow.wire.batches import CREATE_TIME
+
+FOREVER = 2**63 - 1
+"""Kafka's way to say that there is no limit."""
+UNLIMITED = -1
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """`segment_bytes` is Kafka's segment.bytes, and so on. -1 in a retention means no limit."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * _DAY_MS
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = UNLIMITED
+    cleanup_delete: bool = True
+    """cleanup.policy has `delete`."""
+    cleanup_compact: bool = False
+    """cleanup.policy has `compact`."""
+    flush_messages: int = FOREVER
+    flush_ms: int = FOREVER
+    index_interval_bytes: int = 4096
+    timestamp_type: int = CREATE_TIME
+    timestamp_before_max_ms: int = FOREVER
+    timestamp_after_max_ms: int = FOREVER
+    max_message_bytes: int = 1_048_588
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    delete_retention_ms: int = _DAY_MS
+    producer_expiration_ms: int = _DAY_MS
+
+
+DEFAULT_CONFIG = LogConfig()

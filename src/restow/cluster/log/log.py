@@ -1,0 +1,354 @@
+"""The log of one partition on one broker: segments, their order, and where things stand.
+
+Batches are stored as they came. A leader gives them offsets and its epoch, a follower takes both as
+they are. Nothing here waits or looks at a clock; whoever calls says what time it is.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.log.checkpoint import LEADER_EPOCHS, encode_epochs
+from restow.cluster.log.errors import LogError, OffsetOutOfRange, UnexpectedOffset
+from restow.cluster.log.index import LARGEST_RELATIVE
+from restow.cluster.log.loading import (
+    SNAPSHOT_SUFFIX,
+    load_epochs,
+    load_producers,
+    load_segments,
+    snapshots,
+)
+from restow.cluster.log.segment import Segment, file_name
+from restow.cluster.log.validate import checked
+from restow.wire.batches import (
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    PREFIX_BYTES,
+    check,
+    header_at,
+    prefix,
+    stamp_append_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from restow.cluster.log.config import LogConfig
+    from restow.cluster.log.epochs import LeaderEpochs
+    from restow.model import TopicPartition
+    from restow.runtime.disk import Disk, Part
+    from restow.wire.batches import BatchHeader
+
+
+class AppendInfo(NamedTuple):
+    """Where batches have come to stand. Of a repetition it is where they stood already."""
+
+    first_offset: int
+    last_offset: int
+    log_append_time: int = NO_TIMESTAMP
+    """The time the records have got, if the topic does not keep the producer's."""
+    duplicate: bool = False
+
+
+def _nobody(log: PartitionLog) -> None:
+    """Nobody wants to know."""
+
+
+class PartitionLog:
+    """One partition's records from `start_offset` to before `end_offset`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        *,
+        recovery_point: int | None = None,
+        start_offset: int = 0,
+        high_watermark: int = 0,
+        on_append: Callable[[PartitionLog], None] = _nobody,
+    ) -> None:
+        """Take over what is in the directory, which must exist.
+
+        `recovery_point` None says that it was closed cleanly, an offset that everything from there on
+        has to be checked.
+        """
+        self.partition = partition
+        self.directory = directory
+        self.config = config
+        self.attended = False
+        """Whether somebody is going to look after it; as long as not, an append calls `on_append`."""
+        self._disk = disk
+        self._on_append = on_append
+        self._segments = load_segments(disk, directory, config, recovery_point)
+        self._bases = [segment.base_offset for segment in self._segments]
+        self._active = self._segments[-1]
+        self._size = sum(segment.size for segment in self._segments)
+        self.end_offset = self._active.next_offset
+        self.start_offset = min(max(start_offset, self._bases[0]), self.end_offset)
+        self._high_watermark = min(max(high_watermark, self.start_offset), self.end_offset)
+        clean = recovery_point is None
+        self.recovery_point = self.end_offset if clean else min(recovery_point or 0, self.end_offset)
+        self.epochs: LeaderEpochs = load_epochs(disk, directory, self._segments, clean=clean)
+        if self.epochs.truncate_from_end(self.end_offset):
+            self._write_epochs()
+        self.producers = load_producers(disk, directory, self._segments, self.end_offset)
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all batches; indexes are not counted."""
+        return self._size
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The oldest first; the last one is being appended to."""
+        return tuple(self._segments)
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset up to which consumers may read."""
+        return self._high_watermark
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        self._high_watermark = min(max(offset, self.start_offset), self.end_offset)
+
+    def append_as_leader(self, batches: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
+        """Give batches of a producer their offsets and our epoch, and write them.
+
+        Raises CorruptBatch or InvalidAppend, and then has written nothing.
+        """
+        config = self.config
+        found = checked(batches, config, now_ms)
+        producer = found[0][1]
+        if producer.producer_id >= 0 and (known := self.producers.repetition_of(producer)) is not None:
+            return AppendInfo(known.base_offset, known.last_offset, duplicate=True)
+        append_time = NO_TIMESTAMP
+        source: Part = batches
+        if config.timestamp_type == LOG_APPEND_TIME:
+            append_time = now_ms
+            source = _with_append_time(batches, found, now_ms)
+            found = [(position, header_at(source, position)) for position, _ in found]
+        first_offset = next_offset = self.end_offset
+        view = memoryview(source)
+        parts: list[Part] = []
+        headers = []
+        for position, header in found:
+            length = header.length
+            parts += (
+                prefix(next_offset, length, leader_epoch),
+                view[position + PREFIX_BYTES : position + 12 + length],
+            )
+            headers.append(header._replace(base_offset=next_offset, leader_epoch=leader_epoch))
+            next_offset += header.last_offset_delta + 1
+        if leader_epoch > self.epochs.latest:
+            self.begin_epoch(leader_epoch)
+        self._write(parts, headers, len(batches))
+        return AppendInfo(first_offset, next_offset - 1, append_time)
+
+    def append_as_follower(self, batches: bytes) -> None:
+        """Write the leader's batches as they are. They must go on where this log ends, or later."""
+        found = check(batches)
+        if not found:
+            return
+        next_offset = self.end_offset
+        for _, header in found:
+            if header.base_offset < next_offset:
+                raise UnexpectedOffset(
+                    f"{self.partition} goes on at offset {next_offset}, "
+                    f"but the leader sent a batch of offset {header.base_offset}"
+                )
+            next_offset = header.next_offset
+        headers = [header for _, header in found]
+        for header in headers:
+            if header.leader_epoch > self.epochs.latest:
+                self._assign_epoch(header.leader_epoch, header.base_offset)
+        self._write((batches,), headers, len(batches))
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """This broker is the leader from now on, and what it appends has this epoch."""
+        self._assign_epoch(leader_epoch, self.end_offset)
+
+    def _write(self, parts: Sequence[Part], headers: list[BatchHeader], size: int) -> None:
+        first, last = headers[0], headers[-1]
+        if self._must_roll(size, last):
+            self.roll(first.base_offset)
+        self._active.append(parts, headers, self.config.index_interval_bytes)
+        self._size += size
+        self.end_offset = last.base_offset + last.last_offset_delta + 1
+        for header in headers:
+            if header.producer_id >= 0:
+                self.producers.note(header)
+        if self.end_offset - self.recovery_point >= self.config.flush_messages:
+            self.flush()
+        if not self.attended:
+            self._on_append(self)
+
+    def _must_roll(self, size: int, last: BatchHeader) -> bool:
+        """Whether the segment is full, too old, or its base too far away for what comes."""
+        active, config = self._active, self.config
+        if last.last_offset - active.base_offset > LARGEST_RELATIVE:
+            return True
+        began = active.first_timestamp
+        too_old = began >= 0 and last.max_timestamp - began > config.segment_ms
+        return active.size > 0 and (too_old or active.size + size > config.segment_bytes)
+
+    def roll(self, base_offset: int | None = None) -> None:
+        """Finish the last segment and begin another one."""
+        base = self.end_offset if base_offset is None else base_offset
+        self._active.finish()
+        self._write_snapshot()
+        if not self._active.size:
+            self._segments.pop().remove()
+            self._bases.pop()
+        self._begin_segment(base)
+
+    def _begin_segment(self, base_offset: int) -> None:
+        self._active = Segment(self._disk, self.directory, base_offset, create=True)
+        self._segments.append(self._active)
+        self._bases.append(base_offset)
+
+    def read(
+        self, offset: int, max_bytes: int, upto_offset: int | None = None, *, min_one: bool = True
+    ) -> bytes:
+        """Whole batches from the one that has the offset, of one segment, that end before `upto_offset`.
+
+        No more than `max_bytes`, except that with `min_one` a first batch that is larger is answered
+        whole. The first batch may begin before the offset.
+        """
+        if not self.start_offset <= offset <= self.end_offset:
+            raise OffsetOutOfRange(
+                f"{self.partition} has offsets {self.start_offset} to {self.end_offset}, not {offset}"
+            )
+        upto = self.end_offset if upto_offset is None else upto_offset
+        if offset >= upto:
+            return b""
+        for number in range(bisect_right(self._bases, offset) - 1, len(self._segments)):
+            found = self._segments[number].read(offset, max_bytes, upto, min_one=min_one)
+            if found is not None:
+                return found
+        return b""
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut the log off so that it ends at the offset, or before it if a batch spans it."""
+        if offset >= self.end_offset:
+            return
+        if offset < self._bases[0]:
+            self.truncate_fully_and_start_at(offset)
+            return
+        while self._bases[-1] > offset:
+            self._drop_segment(-1)
+        self._active = active = self._segments[-1]
+        position = active.position_of(offset)
+        end = offset
+        if position is not None:
+            _, header = next(active.headers(position))
+            end = min(offset, header.base_offset)
+            self._size -= active.size - position
+            active.truncate(position, end)
+        self._ends_at(end)
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Drop everything and be an empty log that goes on at the offset."""
+        while self._segments:
+            self._drop_segment(-1)
+        self._begin_segment(offset)
+        self.start_offset = offset
+        self._ends_at(offset)
+        self._high_watermark = offset
+
+    def _ends_at(self, offset: int) -> None:
+        """What is known of records behind the log's new end goes with them."""
+        self.end_offset = offset
+        self.start_offset = min(self.start_offset, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self._high_watermark = min(self._high_watermark, offset)
+        if self.epochs.truncate_from_end(offset):
+            self._write_epochs()
+        self.producers = load_producers(self._disk, self.directory, self._segments, offset)
+
+    def delete_records_before(self, offset: int) -> None:
+        """Begin at the offset, which consumers must have been able to reach; whole segments before it go."""
+        if offset > self._high_watermark:
+            raise OffsetOutOfRange(
+                f"{self.partition} can begin at {self._high_watermark} at most, not at {offset}"
+            )
+        if offset > self.start_offset:
+            self.start_offset = offset
+            self.drop_segments(sum(base <= offset for base in self._bases[1:]))
+
+    def drop_segments(self, count: int) -> None:
+        """Remove that many of the oldest segments. If it is all, the log goes on empty where it ends."""
+        if count >= len(self._segments):
+            self._active.finish()
+            if self._active.base_offset == self.end_offset:
+                raise LogError(f"{self.partition} has only the segment it is about to write to")
+            self._begin_segment(self.end_offset)
+        for _ in range(min(count, len(self._segments) - 1)):
+            self._drop_segment(0)
+        self.start_offset = max(self.start_offset, self._bases[0])
+        self._high_watermark = max(self._high_watermark, self.start_offset)
+        self.recovery_point = max(self.recovery_point, self.start_offset)
+        if self.epochs.truncate_from_start(self.start_offset):
+            self._write_epochs()
+
+    def _drop_segment(self, number: int) -> None:
+        segment = self._segments.pop(number)
+        self._bases.pop(number)
+        self._size -= segment.size
+        segment.remove()
+
+    def replace_segments(self, count: int, replaced: Segment) -> None:
+        """Compaction has put one segment in the place of that many, which are no longer on disk.
+
+        The oldest ones, counted from the segment of the same base offset.
+        """
+        first = self._bases.index(replaced.base_offset)
+        old = self._segments[first : first + count]
+        self._size += replaced.size - sum(segment.size for segment in old)
+        self._segments[first : first + count] = [replaced]
+        self._bases[first : first + count] = [replaced.base_offset]
+
+    def flush(self) -> None:
+        """Return when everything up to now would survive a loss of power."""
+        for segment in self._segments[max(0, bisect_right(self._bases, self.recovery_point) - 1) :]:
+            segment.sync()
+        self.recovery_point = self.end_offset
+
+    def close(self) -> None:
+        """Write down what makes the next start quick, make it durable, and give back the files."""
+        self._active.finish()
+        if self.end_offset > self._bases[0] or len(self.producers):
+            self._write_snapshot()
+        if self.recovery_point < self.end_offset:
+            self.flush()
+        self.release()
+
+    def release(self) -> None:
+        """Give back the files and write nothing: the disk has failed, or the log is to be deleted."""
+        for segment in self._segments:
+            segment.close()
+
+    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
+        if self.epochs.assign(epoch, start_offset):
+            self._write_epochs()
+
+    def _write_epochs(self) -> None:
+        path = f"{self.directory}/{LEADER_EPOCHS}"
+        self._disk.write_atomically(path, encode_epochs(self.epochs.entries), durable=False)
+
+    def _write_snapshot(self) -> None:
+        """Of the producers, as of the log's end. Two are kept, in case the newer one is lost."""
+        path = f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
+        self._disk.write_atomically(path, self.producers.encode(), durable=False)
+        for offset in snapshots(self._disk, self.directory)[:-2]:
+            self._disk.remove(f"{self.directory}/{file_name(offset, SNAPSHOT_SUFFIX)}")
+
+
+def _with_append_time(batches: bytes, found: list[tuple[int, BatchHeader]], now_ms: int) -> bytearray:
+    stamped = bytearray(batches)
+    for position, _ in found:
+        stamp_append_time(stamped, position, now_ms)
+    return stamped

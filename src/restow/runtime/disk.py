@@ -1,0 +1,227 @@
+"""The disk as the cluster sees it, and the real one.
+
+Everything here raises OSError when the disk does not do as it is told; what that means is for the
+caller to say. Calls block: they end in the page cache, which answers in microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import deque
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+Part: TypeAlias = bytes | bytearray | memoryview
+"""What can be written as it is."""
+
+_MOST_PARTS = 1024
+_MOST_OPEN_FILES = 512
+
+
+class File(Protocol):
+    """Bytes that grow at the end and are cut off there."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+
+    def append(self, *parts: Part) -> int:
+        """Write the parts one after the other behind the end; answer where they begin."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """What stands there: fewer bytes than asked for only at the end."""
+
+    def truncate(self, size: int) -> None:
+        """Keep only the first `size` bytes."""
+
+    def sync(self) -> None:
+        """Return when all that was written would survive a loss of power."""
+
+    def close(self) -> None:
+        """Give back what the file holds of the system. It is not used afterwards."""
+
+
+class Disk(Protocol):
+    """Files and directories by their path."""
+
+    def open(self, path: str, *, create: bool = False) -> File:
+        """A file that exists, or with `create` one that may not yet."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory of that path."""
+
+    def list(self, path: str) -> tuple[str, ...]:
+        """The names in a directory, sorted."""
+
+    def make_directory(self, path: str) -> None:
+        """Make it and what is missing above it; no matter if it is there."""
+
+    def rename(self, path: str, new: str) -> None:
+        """Give a file or directory another path; a file that had it is replaced."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory with all that is in it."""
+
+    def read_bytes(self, path: str) -> bytes:
+        """A small file as a whole."""
+
+    def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Replace a small file: whoever reads it sees all of the old or all of the new.
+
+        With `durable` that also holds across a loss of power, which costs milliseconds.
+        """
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Bytes in total and bytes free on the volume that holds the path."""
+
+
+class SystemDisk:
+    """The operating system's files.
+
+    Ten thousand partitions have more files than a process may hold open, so no more than
+    `most_open_files` are; the others open again when they are used.
+    """
+
+    def __init__(self, most_open_files: int = _MOST_OPEN_FILES) -> None:
+        if most_open_files < 1:
+            raise ValueError(f"most_open_files must be at least 1, not {most_open_files}")
+        self._most_open_files = most_open_files
+        self._opened: deque[SystemFile] = deque()
+
+    def open(self, path: str, *, create: bool = False) -> SystemFile:
+        return SystemFile(self, path, create=create)
+
+    def exists(self, path: str) -> bool:
+        return Path(path).exists()
+
+    def list(self, path: str) -> tuple[str, ...]:
+        return tuple(sorted(os.listdir(path)))  # noqa: PTH208 (names, not a Path each)
+
+    def make_directory(self, path: str) -> None:
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def rename(self, path: str, new: str) -> None:
+        Path(path).replace(new)
+
+    def remove(self, path: str) -> None:
+        Path(path).unlink()
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        beside = Path(f"{path}.tmp")
+        with beside.open("wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        beside.replace(path)
+        if durable:
+            _sync_directory(beside.parent)
+
+    def space(self, path: str) -> tuple[int, int]:
+        usage = shutil.disk_usage(path)
+        return usage.total, usage.free
+
+    def admit(self, file: SystemFile) -> None:
+        """Count a file that was just opened; another one, not used of late, may have to close for it."""
+        opened = self._opened
+        while len(opened) >= self._most_open_files:
+            eldest = opened.popleft()
+            if eldest.used:
+                eldest.used = False
+                opened.append(eldest)
+            else:
+                eldest.rest()
+        opened.append(file)
+
+    def forget(self, file: SystemFile) -> None:
+        """A file was closed for good."""
+        if file in self._opened:
+            self._opened.remove(file)
+
+
+class SystemFile:
+    """One file, opened when it is first used and again after it had to rest."""
+
+    def __init__(self, disk: SystemDisk, path: str, *, create: bool) -> None:
+        self._disk = disk
+        self._path = path
+        self._descriptor = -1
+        self.used = False
+        """Whether it was used since the disk last looked for a file that could close."""
+        self._wake(create=create)
+        self._size = os.fstat(self._descriptor).st_size
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, *parts: Part) -> int:
+        if self._descriptor < 0:
+            self._wake()
+        self.used = True
+        began = self._size
+        wanted = sum(map(len, parts))
+        if len(parts) <= _MOST_PARTS:
+            written = os.pwritev(self._descriptor, parts, began)
+            if written == wanted:
+                self._size = began + wanted
+                return began
+        # Rare: too many parts for one call, or a call that wrote only some. Whole from the start.
+        left = memoryview(b"".join(parts))
+        position = began
+        while left:
+            written = os.pwrite(self._descriptor, left, position)
+            position += written
+            left = left[written:]
+        self._size = position
+        return began
+
+    def read(self, position: int, size: int) -> bytes:
+        if self._descriptor < 0:
+            self._wake()
+        self.used = True
+        return os.pread(self._descriptor, size, position)
+
+    def truncate(self, size: int) -> None:
+        if self._descriptor < 0:
+            self._wake()
+        os.ftruncate(self._descriptor, size)
+        self._size = size
+
+    def sync(self) -> None:
+        if self._descriptor < 0:
+            self._wake()
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        if self._descriptor >= 0:
+            self._disk.forget(self)
+            self.rest()
+
+    def rest(self) -> None:
+        """Give the descriptor back until the file is used again."""
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
+
+    def _wake(self, *, create: bool = False) -> None:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        self._descriptor = os.open(self._path, flags, 0o644)
+        self._disk.admit(self)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
