@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.assignors.group import NOBODY
+from restow.assignors.group import NOBODY, distinct_columns
 from restow.assignors.ledger import Ledger
 from restow.assignors.racks import Racks
 
@@ -35,12 +35,17 @@ class Kinds:
     @classmethod
     def of(cls, group: Group, partition_racks: PartitionRacks | None) -> Kinds:
         """Tell the partitions of a group apart only where it matters."""
-        columns, kind_of_topic = _distinct_columns(group.subscriptions)
+        columns, kind_of_topic = distinct_columns(group.subscriptions)
         allowed = columns[group.subscription_of].T.copy()
         kind_of = np.repeat(kind_of_topic, group.counts)
         kinds = cls(kind_of, allowed, None, None)
         racks = Racks.of(group, partition_racks)
         return kinds if racks is None else _split_by_racks(kinds, racks)
+
+    @property
+    def indifferent(self) -> bool:
+        """Whether it makes no difference who reads what."""
+        return bool(self.allowed.all()) and self.far is None and self.racks is None
 
     def shares(self, group: Group, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
         """What is to be shared out, as (kind, how many), in Kafka's order.
@@ -69,15 +74,6 @@ class Kinds:
             owned=np.where(self.allowed, owned, 0),
             far=self.far,
         )
-
-
-def _distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """The distinct columns of a table, and for each column which of them it is."""
-    packed = np.packbits(table, axis=0).T
-    number: dict[bytes, int] = {}
-    which = [number.setdefault(column.tobytes(), len(number)) for column in packed]
-    first = {kind: column for column, kind in reversed(list(enumerate(which)))}
-    return table[:, [first[kind] for kind in range(len(number))]], np.array(which, dtype=np.int64)
 
 
 def _split_by_racks(kinds: Kinds, racks: Racks) -> Kinds:

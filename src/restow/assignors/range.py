@@ -22,7 +22,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, in_line, partitions_of
+from restow.assignors.group import Group, collector_paused, in_line
+from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -47,15 +48,15 @@ class Range(Assignor):
             if partition_racks is not None and any(m.rack for m in members):
                 tables = _tables(group, partition_racks)
                 if any(table.calls_for_matching for table in tables):
-                    return group.named(_matched(group, tables))
-            return group.named(_plain(group))
+                    return group.assignment(_matched(group, tables))
+            return group.assignment(_plain(group))
 
 
 def _plain(group: Group) -> list[list[TopicPartition]]:
     dealt: list[list[TopicPartition]] = [[] for _ in group.members]
     everybody = range(len(group.members))
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
-        wanting = everybody if group.uniform else group.subscribers(number).tolist()
+        wanting = everybody if group.uniform else group.subscribers[number]
         row = partitions_of(topic, count)
         each, extras = divmod(count, len(wanting))
         at = 0
@@ -93,7 +94,7 @@ class _Table:
 def _tables(group: Group, partition_racks: PartitionRacks) -> list[_Table]:
     tables = []
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
-        members = tuple(group.subscribers(number).tolist())
+        members = tuple(group.subscribers[number])
         racks = tuple(frozenset(r for r in of if r is not None) for of in partition_racks.get(topic, ()))
         racks = racks or (frozenset(),) * count
         all_racks = frozenset().union(*racks)

@@ -7,12 +7,12 @@ that differ by at most one; with different ones the circle may be unfair, and th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, in_line, partitions_of
+from restow.assignors.group import Group, collector_paused, in_line
+from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,19 +34,16 @@ class RoundRobin(Assignor):
     ) -> Assignment:
         group = Group.of(partitions, members, in_line)
         with collector_paused():
-            if group.uniform:
-                row = group.partitions()
-                return group.named([row[i :: len(group.members)] for i in range(len(group.members))])
-            return group.named(_around_the_circle(group))
+            return group.assignment(group.around() if group.uniform else _around_the_circle(group))
 
 
 def _around_the_circle(group: Group) -> list[list[TopicPartition]]:
     dealt: list[list[TopicPartition]] = [[] for _ in group.members]
     at = 0
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
-        wanting = group.subscribers(number)
-        first = int(np.searchsorted(wanting, at))
-        turns = np.roll(wanting, -first).tolist()
+        wanting = group.subscribers[number]
+        first = bisect_left(wanting, at)
+        turns = wanting[first:] + wanting[:first]
         row = partitions_of(topic, count)
         for turn, member in enumerate(turns[:count]):
             dealt[member] += row[turn :: len(turns)]

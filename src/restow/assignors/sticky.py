@@ -17,7 +17,7 @@ from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.group import NOBODY, Group, by_id
+from restow.assignors.group import NOBODY, Group, by_id, collector_paused
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import level
 from restow.assignors.user_data import (
@@ -27,6 +27,7 @@ from restow.assignors.user_data import (
     encode_claim,
     encode_generation,
 )
+from restow.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from restow.assignors.base import Assignment, PartitionRacks
     from restow.assignors.claims import Claims
     from restow.assignors.ledger import Ledger
-    from restow.model import Member, TopicPartition
+    from restow.model import Member
 
 
 class _Sticking(Assignor):
@@ -50,12 +51,15 @@ class _Sticking(Assignor):
     ) -> Assignment:
         group = Group.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
-            return group.named([[] for _ in group.members])
-        claims = read_claims(group, self.claim)
-        kinds = Kinds.of(group, partition_racks)
-        ledger = kinds.ledger(claims.owner)
-        self.balance(ledger, kinds.shares(group, claims.owner))
-        return group.assignment(self.hand_over(claims, deal(kinds, claims, ledger.held)))
+            return group.assignment([[] for _ in group.members])
+        with collector_paused():
+            claims = read_claims(group, self.claim)
+            kinds = Kinds.of(group, partition_racks)
+            if not claims.claimed.size and kinds.indifferent:
+                return group.assignment(group.around())
+            ledger = kinds.ledger(claims.owner)
+            self.balance(ledger, kinds.shares(group, claims.owner))
+            return _answer(group, claims, self.hand_over(claims, deal(kinds, claims, ledger.held)))
 
     @abstractmethod
     def claim(self, member: Member) -> Claim:
@@ -133,3 +137,15 @@ def _balance_exactly(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
     level(ledger)
     if not ledger.surely_best():
         settle(ledger)
+
+
+def _answer(group: Group, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
+    """Each member's list; who has what they had gets back their own words, which need not be made again."""
+    same = claims.unchanged(owner)
+    for member in np.flatnonzero(same).tolist():
+        words = claims.words[member]
+        same[member] = not words or type(words[0]) is type(words[-1]) is TopicPartition
+    made = iter(group.lists(owner, of=~same))
+    return group.assignment(
+        [list(words) if kept else next(made) for words, kept in zip(claims.words, same.tolist(), strict=True)]
+    )

@@ -1,0 +1,67 @@
+"""Partitions as the objects that callers see, made as cheaply as the interpreter can.
+
+Making the answer's objects takes longer than finding the answer. A group is assigned again and again, and
+partitions are values, so those of groups up to a moderate size are kept and handed out again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+# About twelve megabytes.
+_KEPT_AT_MOST = 1 << 17
+
+# Half the price of calling the class: no argument parsing, and map() stays inside the interpreter.
+_make = partial(tuple.__new__, TopicPartition)
+
+
+class _Kept(dict[str, list[TopicPartition]]):
+    """Topics' partitions; when there are too many, it begins anew."""
+
+    total = 0
+
+    def keep(self, topic: str, partitions: list[TopicPartition]) -> None:
+        self.total += len(partitions)
+        if self.total > _KEPT_AT_MOST:
+            self.clear()
+            self.total = len(partitions)
+        if self.total <= _KEPT_AT_MOST:
+            self[topic] = partitions
+
+
+_kept = _Kept()
+
+
+def partitions_of(topic: str, count: int) -> list[TopicPartition]:
+    """All partitions of a topic, in order. The list may be shared: it is to be read only."""
+    known = _kept.get(topic)
+    if known is None or len(known) < count:
+        known = list(map(_make, zip(repeat(topic), range(count), strict=False)))
+        _kept.keep(topic, known)
+    return known if len(known) == count else known[:count]
+
+
+def named(
+    topics: Sequence[str], counts: NDArray[np.int64], topic: NDArray[np.int64], partition: NDArray[np.int64]
+) -> list[TopicPartition]:
+    """The partitions with these topics' numbers and these partition numbers, in this order."""
+    if int(counts.sum()) > min(_KEPT_AT_MOST, 4 * len(topic)):
+        names = map(topics.__getitem__, topic.tolist())
+        return list(map(_make, zip(names, partition.tolist(), strict=True)))
+    everything: list[TopicPartition] = []
+    for name, count in zip(topics, counts.tolist(), strict=True):
+        everything += partitions_of(name, count)
+    starts = np.cumsum(counts) - counts
+    row: list[TopicPartition] = np.fromiter(everything, dtype=object)[starts[topic] + partition].tolist()
+    return row
