@@ -10,6 +10,9 @@
     │   ├── OutOfOrderSequence  an idempotent producer left something out
     │   └── StaleProducerEpoch  an idempotent producer that another one has replaced
     ├── InvalidCheckpoint       a file of the log dir that cannot be read as what it should be
+    ├── UnknownLog              no log of that partition is online here
+    ├── TopicIdMismatch         the log belongs to an earlier topic of the same name
+    ├── LogDirsOffline          nothing can be made, because log dirs are offline
     └── DiskFailure             the disk did not do as told: the whole log dir is offline from then on
 
 Bytes that are no batches at all raise CorruptBatch of restow.wire.batches.
@@ -58,6 +61,18 @@ class StaleProducerEpoch(InvalidAppend):
 
 class InvalidCheckpoint(LogError):
     """A file of the log dir that cannot be read as what it should be."""
+
+
+class UnknownLog(LogError):
+    """No log of that partition is online here."""
+
+
+class TopicIdMismatch(LogError):
+    """The log belongs to an earlier topic of the same name."""
+
+
+class LogDirsOffline(LogError):
+    """A log cannot be made, because all log dirs are offline or one of them may have it."""
 
 
 class DiskFailure(LogError):

@@ -20,6 +20,7 @@ from restow.cluster.log.loading import (
     snapshots,
 )
 from restow.cluster.log.segment import Segment, file_name
+from restow.cluster.log.timestamps import first_at_or_after, latest
 from restow.cluster.log.validate import checked
 from restow.wire.batches import (
     LOG_APPEND_TIME,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.log.config import LogConfig
     from restow.cluster.log.epochs import LeaderEpochs
+    from restow.cluster.log.timestamps import TimedOffset
     from restow.model import TopicPartition
     from restow.runtime.disk import Disk, Part
     from restow.wire.batches import BatchHeader
@@ -80,6 +82,7 @@ class PartitionLog:
         self.config = config
         self.attended = False
         """Whether somebody is going to look after it; as long as not, an append calls `on_append`."""
+        self.closed = False
         self._disk = disk
         self._on_append = on_append
         self._segments = load_segments(disk, directory, config, recovery_point)
@@ -231,6 +234,14 @@ class PartitionLog:
                 return found
         return b""
 
+    def offset_for_timestamp(self, timestamp: int) -> TimedOffset | None:
+        """The first record that is not earlier than the timestamp."""
+        return first_at_or_after(self._segments, timestamp, self.start_offset)
+
+    def offset_of_latest_timestamp(self) -> TimedOffset | None:
+        """The first record of the highest timestamp there is."""
+        return latest(self._segments, self.start_offset)
+
     def truncate_to(self, offset: int) -> None:
         """Cut the log off so that it ends at the offset, or before it if a batch spans it."""
         if offset >= self.end_offset:
@@ -300,6 +311,10 @@ class PartitionLog:
         self._size -= segment.size
         segment.remove()
 
+    def holds(self, segments: Sequence[Segment]) -> bool:
+        """Whether these are still segments of a log in use."""
+        return not self.closed and all(segment in self._segments for segment in segments)
+
     def replace_segments(self, count: int, replaced: Segment) -> None:
         """Compaction has put one segment in the place of that many, which are no longer on disk.
 
@@ -328,6 +343,7 @@ class PartitionLog:
 
     def release(self) -> None:
         """Give back the files and write nothing: the disk has failed, or the log is to be deleted."""
+        self.closed = True
         for segment in self._segments:
             segment.close()
 

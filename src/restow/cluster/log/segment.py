@@ -74,6 +74,12 @@ class Segment:
             self.load()
         return self._max_timestamp_offset
 
+    def offset_before_timestamp(self, timestamp: int) -> int:
+        """An offset that no record of this timestamp or a later one comes before."""
+        if not self._loaded:
+            self.load()
+        return self._times.before(timestamp)
+
     def append(
         self, parts: Sequence[Part], headers: Sequence[BatchHeader], index_interval_bytes: int
     ) -> None:

@@ -1,0 +1,182 @@
+"""Compaction: of every key only the last record stays (cleanup.policy=compact).
+
+All segments but the one being written to, as far as consumers can reach, are read; what is superseded
+is left out, and neighbours that have become small are put together. Offsets, epochs and producers stay
+as they are. A tombstone stays for delete.retention.ms after it was first seen here, so that readers
+get to know of it; until when is noted in its batch.
+
+The new segment is written as `.cleaned`, synced, renamed to `.swap`, and then takes the place of the
+old ones: a crash at any point leaves either the old segments or the new one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.log.index import LARGEST_RELATIVE
+from restow.cluster.log.loading import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap, swap_name
+from restow.cluster.log.segment import Segment
+from restow.wire.records import can_open, parse, rebuild
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from restow.cluster.log.log import PartitionLog
+    from restow.runtime.disk import Disk
+    from restow.wire.batches import BatchHeader
+    from restow.wire.records import Record
+
+
+class Cleaned(NamedTuple):
+    """What a compaction did."""
+
+    bytes_before: int
+    bytes_after: int
+    first_dirty_offset: int
+    """From here on the log has not been compacted."""
+
+
+def cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
+    """The segments that may be compacted: done, within consumers' reach, and old enough."""
+    found = []
+    youngest = now_ms - log.config.min_compaction_lag_ms
+    segments = log.segments
+    for segment, following in pairwise(segments):
+        if following.base_offset > log.high_watermark:
+            break
+        if log.config.min_compaction_lag_ms and segment.max_timestamp > youngest:
+            break
+        found.append(segment)
+    return found
+
+
+def dirty_ratio(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> float:
+    """Which part of what may be compacted has not been yet."""
+    segments = cleanable(log, now_ms)
+    total = sum(segment.size for segment in segments)
+    dirty = sum(segment.size for segment in segments if segment.next_offset > first_dirty_offset)
+    return dirty / total if total else 0.0
+
+
+def clean(
+    log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int
+) -> Generator[None, None, Cleaned]:
+    """Compact a log now, whatever its dirty ratio. It pauses after every batch, so that others have a turn.
+
+    If meanwhile the log is closed or loses a segment that is being compacted, it stops and leaves
+    the log as it is.
+    """
+    segments = cleanable(log, now_ms)
+    before = log.size_bytes
+    latest: dict[bytes, int] = {}
+    work = _Work(log, disk, latest, now_ms, tombstones_may_go=_all_can_be_opened(segments))
+    behind = segments[-1].next_offset if segments else first_dirty_offset
+    for segment in segments:
+        if segment.next_offset > first_dirty_offset:
+            for _, header, batch in segment.batches():
+                latest.update(_keys(header, batch))
+                yield
+                if not log.holds(segments):
+                    return Cleaned(before, log.size_bytes, first_dirty_offset)
+    for group in _groups(segments, log.config.segment_bytes):
+        if not (yield from work.clean_group(group)):
+            return Cleaned(before, log.size_bytes, first_dirty_offset)
+    return Cleaned(before, log.size_bytes, max(behind, first_dirty_offset))
+
+
+def _all_can_be_opened(segments: Iterable[Segment]) -> bool:
+    """If not, a record of a tombstone's key may be hidden somewhere, and would come back without it."""
+    return all(can_open(header.compression) for segment in segments for _, header in segment.headers())
+
+
+def _keys(header: BatchHeader, batch: bytes) -> list[tuple[bytes, int]]:
+    if header.is_control or not can_open(header.compression):
+        return []
+    return [(record.key, record.offset) for record in parse(batch) if record.key is not None]
+
+
+def _groups(segments: list[Segment], segment_bytes: int) -> list[list[Segment]]:
+    """Neighbours that fit into one segment together, also if nothing could be left out."""
+    groups: list[list[Segment]] = []
+    for segment in segments:
+        if groups:
+            group = groups[-1]
+            size = sum(each.size for each in group) + segment.size
+            span = segment.next_offset - group[0].base_offset
+            if size <= segment_bytes and span <= LARGEST_RELATIVE:
+                group.append(segment)
+                continue
+        groups.append([segment])
+    return groups
+
+
+class _Work:
+    """One compaction of one log."""
+
+    def __init__(
+        self, log: PartitionLog, disk: Disk, latest: dict[bytes, int], now_ms: int, *, tombstones_may_go: bool
+    ) -> None:
+        self._log = log
+        self._disk = disk
+        self._latest = latest
+        self._now_ms = now_ms
+        self._tombstones_may_go = tombstones_may_go
+
+    def clean_group(self, group: list[Segment]) -> Generator[None, None, bool]:
+        """Put one segment in the place of several. False if they are no longer there to be replaced."""
+        log, disk = self._log, self._disk
+        first = group[0].base_offset
+        behind = max(group[-1].next_offset, group[-1].base_offset + 1)
+        swap = f"{log.directory}/{swap_name(first, behind)}"
+        cleaned = swap.removesuffix(SWAP_SUFFIX) + CLEANED_SUFFIX
+        if disk.exists(cleaned):
+            disk.remove(cleaned)
+        file = disk.open(cleaned, create=True)
+        try:
+            for segment in group:
+                for _, header, batch in segment.batches():
+                    if kept := self._left_of(header, batch):
+                        file.append(kept)
+                    yield
+                    if not log.holds(group):
+                        return False
+            file.sync()
+        finally:
+            file.close()
+        disk.rename(cleaned, swap)
+        for segment in group:
+            segment.close()
+        finish_swap(disk, log.directory, first, behind)
+        replaced = Segment(disk, log.directory, first)
+        replaced.load()
+        replaced.finish()
+        log.replace_segments(len(group), replaced)
+        return True
+
+    def _left_of(self, header: BatchHeader, batch: bytes) -> bytes:
+        """What is left of a batch: itself, a smaller one, or nothing.
+
+        A batch that cannot be opened stays as it is, and so does a transaction's end. A producer's
+        last batch stays as an empty one, because its sequence numbers are still needed.
+        """
+        if header.is_control or not can_open(header.compression):
+            return batch
+        records = parse(batch)
+        horizon = header.delete_horizon
+        tombstones_go = self._tombstones_may_go and horizon is not None and self._now_ms >= horizon
+        kept = [record for record in records if self._stays(record, tombstones_go=tombstones_go)]
+        new_horizon = None
+        if horizon is None and any(record.value is None for record in kept):
+            new_horizon = self._now_ms + self._log.config.delete_retention_ms
+        if not kept and self._log.producers.last_offset_of(header.producer_id) != header.last_offset:
+            return b""
+        if len(kept) == len(records) and new_horizon is None:
+            return batch
+        return rebuild(header, kept, delete_horizon=new_horizon)
+
+    def _stays(self, record: Record, *, tombstones_go: bool) -> bool:
+        """Records without a key cannot be told apart: they go, as they do in Kafka."""
+        if record.key is None or self._latest.get(record.key, -1) > record.offset:
+            return False
+        return not (tombstones_go and record.value is None)

@@ -1,0 +1,258 @@
+"""All logs of one broker, in one or more log dirs.
+
+A new log goes where the fewest are. A log dir whose disk fails goes offline with its logs; the
+others go on. What has to be done from time to time (flush, retention, compaction, removal) is done by
+`tend`, which looks only at logs that are due, however many there are.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.cleaner import clean, dirty_ratio
+from restow.cluster.log.config import FOREVER
+from restow.cluster.log.directory import LogDirectory
+from restow.cluster.log.errors import DiskFailure, LogDirsOffline, TopicIdMismatch, UnknownLog
+from restow.cluster.log.retention import due_ms, expired_segments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from restow.cluster.log.checkpoint import MetaProperties
+    from restow.cluster.log.config import LogConfig
+    from restow.cluster.log.log import PartitionLog
+    from restow.model import TopicPartition
+    from restow.runtime.disk import Disk
+
+_CHECK_INTERVAL_MS = 5 * 60 * 1000
+
+
+class LogManager:
+    """The log dirs of one broker. Nothing is touched before `start`."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        paths: Sequence[str],
+        meta: MetaProperties,
+        *,
+        config_of: Callable[[str], LogConfig],
+        now_ms: Callable[[], int],
+        on_directory_failure: Callable[[str, tuple[TopicPartition, ...]], None],
+        check_interval_ms: int = _CHECK_INTERVAL_MS,
+    ) -> None:
+        """`config_of` tells a topic's settings; `on_directory_failure` hears whose logs went offline."""
+        self._meta = meta
+        self._config_of = config_of
+        self._now_ms = now_ms
+        self._on_directory_failure = on_directory_failure
+        self._check_interval_ms = check_interval_ms
+        self._due: list[tuple[int, int, PartitionLog]] = []
+        self._ticket = count()
+        self._home: dict[TopicPartition, LogDirectory] = {}
+        self.directories = tuple(
+            LogDirectory(disk, path, on_failure=self._failed, on_append=self._attend) for path in paths
+        )
+
+    def start(self) -> None:
+        """Load every log dir. One that cannot be read is offline; if that is all of them, it raises."""
+        for directory in self.directories:
+            try:
+                directory.load(self._meta, self._config_of)
+            except DiskFailure:
+                continue
+            for partition, log in directory.logs.items():
+                self._home[partition] = directory
+                self._attend(log)
+        self._require_online()
+
+    def close(self) -> None:
+        """Write everything down. The next start trusts it."""
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    directory.close()
+                except DiskFailure:
+                    continue
+
+    def release(self) -> None:
+        """Give back the files and write nothing, as if the process had been killed."""
+        for directory in self.directories:
+            directory.release()
+        self._home.clear()
+
+    @property
+    def partitions(self) -> tuple[TopicPartition, ...]:
+        """Whose logs are here and online."""
+        return tuple(self._home)
+
+    @property
+    def offline(self) -> tuple[str, ...]:
+        """The log dirs whose disk has failed."""
+        return tuple(directory.path for directory in self.directories if not directory.is_online)
+
+    def get(self, partition: TopicPartition) -> PartitionLog | None:
+        """A log that is here and online."""
+        home = self._home.get(partition)
+        return None if home is None else home.logs.get(partition)
+
+    def directory_of(self, partition: TopicPartition) -> LogDirectory:
+        """The log dir a partition's log is in."""
+        try:
+            return self._home[partition]
+        except KeyError:
+            raise UnknownLog(f"there is no log of {partition} in the log dirs that are online") from None
+
+    def topic_id_of(self, partition: TopicPartition) -> str | None:
+        """The id of the topic whose log it is, if it was ever said."""
+        home = self._home.get(partition)
+        return None if home is None else home.topic_ids.get(partition)
+
+    def get_or_create(
+        self,
+        partition: TopicPartition,
+        *,
+        topic_id: str | None = None,
+        is_new: bool = False,
+        preferred_path: str | None = None,
+    ) -> PartitionLog:
+        """The log, made where the fewest are unless there is one.
+
+        A log that `is_new` does not say is new may lie in a log dir that is offline: it is not made
+        again elsewhere, as its records would be missing there.
+        """
+        log = self.get(partition)
+        if log is not None:
+            self._check_topic_id(partition, topic_id)
+            return log
+        online = self._require_online()
+        if self.offline and not is_new:
+            raise LogDirsOffline(
+                f"the log of {partition} may be in a log dir that is offline: {', '.join(self.offline)}"
+            )
+        preferred = [directory for directory in online if directory.path == preferred_path]
+        home = (preferred or sorted(online, key=lambda each: len(each.logs) + len(each.futures)))[0]
+        log = home.create(partition, self._config_of(partition.topic), topic_id)
+        self._home[partition] = home
+        return log
+
+    def delete(self, partition: TopicPartition) -> None:
+        """Take a log out of use at once; its files go when `tend` gets to it."""
+        self.directory_of(partition).doom(partition)
+        del self._home[partition]
+
+    def replace_with_future(self, partition: TopicPartition) -> PartitionLog:
+        """The copy in another log dir has caught up: it is the log from now on, and the old one goes."""
+        target = next((each for each in self.directories if partition in each.futures), None)
+        if target is None:
+            raise UnknownLog(f"there is no future log of {partition}")
+        old = self.directory_of(partition)
+        topic_id = old.topic_ids.get(partition)
+        old.doom(partition)
+        log = target.promote(partition)
+        self._home[partition] = target
+        if topic_id is not None:
+            target.set_topic_id(partition, topic_id)
+        return log
+
+    def reconfigure(self, topic: str) -> None:
+        """The topic's settings have changed."""
+        for partition, home in self._home.items():
+            if partition.topic == topic:
+                home.logs[partition].config = self._config_of(topic)
+
+    def checkpoint(self) -> None:
+        """Write down where all logs stand."""
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    directory.checkpoint()
+                except DiskFailure:
+                    continue
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When `tend` has something to do, or None if not before the next append or deletion."""
+        if any(directory.doomed and directory.is_online for directory in self.directories):
+            return self._now_ms()
+        return self._due[0][0] if self._due else None
+
+    def tend(self) -> Iterator[None]:
+        """Do what is due, with a pause after each small step in which others may have their turn."""
+        for directory in self.directories:
+            while directory.doomed and directory.is_online:
+                try:
+                    directory.remove_doomed()
+                except DiskFailure:
+                    break
+                yield
+        now_ms = self._now_ms()
+        while self._due and self._due[0][0] <= now_ms:
+            _, _, log = heappop(self._due)
+            if not log.closed:
+                try:
+                    yield from self._tend_log(log, now_ms)
+                except DiskFailure:
+                    continue
+            yield
+
+    def _tend_log(self, log: PartitionLog, now_ms: int) -> Iterator[None]:
+        log.attended = False
+        config = log.config
+        if config.flush_ms != FOREVER and log.recovery_point < log.end_offset:
+            log.flush()
+        if expired := expired_segments(log, now_ms):
+            log.drop_segments(expired)
+        log.producers.expire(now_ms - config.producer_expiration_ms)
+        if config.cleanup_compact:
+            yield from self._compact(log, now_ms)
+        due = due_ms(log)
+        if due is not None and not log.closed:
+            self._schedule(log, max(due, now_ms + self._check_interval_ms))
+
+    def _compact(self, log: PartitionLog, now_ms: int) -> Iterator[None]:
+        home = self._home.get(log.partition)
+        if home is None or home.logs.get(log.partition) is not log:
+            return
+        first_dirty = home.first_dirty.get(log.partition, 0)
+        ratio = dirty_ratio(log, first_dirty, now_ms)
+        if ratio and ratio >= log.config.min_cleanable_dirty_ratio:
+            cleaned = yield from clean(log, home.disk, first_dirty, now_ms)
+            if not log.closed:
+                home.first_dirty[log.partition] = cleaned.first_dirty_offset
+
+    def _attend(self, log: PartitionLog) -> None:
+        """A log has something that will be due; soon, if it asks to be flushed soon."""
+        self._schedule(log, self._now_ms() + min(self._check_interval_ms, log.config.flush_ms))
+
+    def _schedule(self, log: PartitionLog, at_ms: int) -> None:
+        if not log.attended:
+            log.attended = True
+            heappush(self._due, (at_ms, next(self._ticket), log))
+
+    def _failed(self, directory: LogDirectory, _: DiskFailure) -> None:
+        lost = directory.release()
+        for partition in lost:
+            if self._home.get(partition) is directory:
+                del self._home[partition]
+        self._on_directory_failure(directory.path, lost)
+
+    def _require_online(self) -> list[LogDirectory]:
+        online = [directory for directory in self.directories if directory.is_online]
+        if not online:
+            raise LogDirsOffline(f"all log dirs are offline: {', '.join(self.offline)}")
+        return online
+
+    def _check_topic_id(self, partition: TopicPartition, topic_id: str | None) -> None:
+        if topic_id is None:
+            return
+        found = self._home[partition].topic_ids.get(partition)
+        if found is None:
+            self._home[partition].set_topic_id(partition, topic_id)
+        elif found != topic_id:
+            raise TopicIdMismatch(
+                f"the log of {partition} belongs to a topic of id {found}, not {topic_id}: "
+                "the topic was deleted and made again"
+            )

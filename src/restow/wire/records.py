@@ -1,0 +1,280 @@
+"""The records inside a batch, for the few places where a broker looks at them.
+
+What the broker itself writes (committed offsets), what compaction keeps, and which record is the
+first of a timestamp. Batches of producers pass through everywhere else unopened.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka import codec
+
+from restow.errors import RestowError
+from restow.wire.batches import (
+    DELETE_HORIZON_BIT,
+    HEADER,
+    HEADER_BYTES,
+    LENGTH_ENDS,
+    LOG_APPEND_TIME,
+    MAGIC,
+    NO_PRODUCER,
+    NO_SEQUENCE,
+    CorruptBatch,
+    crc_of,
+    header_at,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from restow.wire.batches import BatchHeader, Buffer
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+_CRC_AT = 17
+_CRC = struct.Struct(">I")
+_NULL = -1
+_NO_EPOCH = -1
+_LONGEST_VARINT_BITS = 63
+
+_CODECS: dict[int, tuple[str, Callable[[], bool], Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
+    GZIP: ("gzip", codec.has_gzip, codec.gzip_encode, codec.gzip_decode),
+    SNAPPY: ("snappy", codec.has_snappy, codec.snappy_encode, codec.snappy_decode),
+    LZ4: ("lz4", codec.has_lz4, codec.lz4_encode, codec.lz4_decode),
+    ZSTD: ("zstd", codec.has_zstd, codec.zstd_encode, codec.zstd_decode),
+}
+
+
+class UnsupportedCompression(RestowError):
+    """The library for a batch's compression is not installed, or there is no such compression."""
+
+
+class Record(NamedTuple):
+    """One record. A key or value of None is absent; a record without a value is a tombstone."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def build(
+    records: Sequence[Record],
+    *,
+    leader_epoch: int = _NO_EPOCH,
+    compression: int = NONE,
+    producer_id: int = NO_PRODUCER,
+    producer_epoch: int = _NO_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+) -> bytes:
+    """A batch of records, which begins with the offset of the first. There must be one."""
+    if not records:
+        raise ValueError("a batch must have at least one record")
+    first, last = records[0], records[-1]
+    return _assemble(
+        records,
+        base_offset=first.offset,
+        last_offset_delta=last.offset - first.offset,
+        leader_epoch=leader_epoch,
+        attributes=compression,
+        base_timestamp=first.timestamp,
+        max_timestamp=max(record.timestamp for record in records),
+        producer=(producer_id, producer_epoch, base_sequence),
+    )
+
+
+def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: int | None = None) -> bytes:
+    """A batch with only these of its records, or none of them; all else about it stays.
+
+    Its first and last offset, its producer and sequence are what they were. With a `delete_horizon`
+    it says from when on its tombstones may go.
+    """
+    attributes = header.attributes
+    base_timestamp = header.first_timestamp
+    if delete_horizon is not None:
+        attributes |= DELETE_HORIZON_BIT
+        base_timestamp = delete_horizon
+    if header.timestamp_type == LOG_APPEND_TIME or not records:
+        max_timestamp = header.max_timestamp
+    else:
+        max_timestamp = max(record.timestamp for record in records)
+    return _assemble(
+        records,
+        base_offset=header.base_offset,
+        last_offset_delta=header.last_offset_delta,
+        leader_epoch=header.leader_epoch,
+        attributes=attributes,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer=(header.producer_id, header.producer_epoch, header.base_sequence),
+    )
+
+
+def parse(batch: Buffer) -> tuple[Record, ...]:
+    """The records of one batch. Raises CorruptBatch or UnsupportedCompression."""
+    header = header_at(batch)
+    payload = bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length])
+    if header.compression and header.count:
+        payload = _decompressed(payload, header.compression)
+    append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
+    found = []
+    position = 0
+    try:
+        for _ in range(header.count):
+            record, position = _parse_record(payload, position, header, append_time)
+            found.append(record)
+    except (IndexError, UnicodeDecodeError) as error:
+        raise CorruptBatch(f"record {len(found)} of a batch cannot be read: {error}") from error
+    if position != len(payload):
+        raise CorruptBatch(f"{len(payload) - position} bytes are left behind the last record of a batch")
+    return tuple(found)
+
+
+def can_open(compression: int) -> bool:
+    """Whether batches of that compression can be parsed here."""
+    return compression == NONE or (compression in _CODECS and _CODECS[compression][1]())
+
+
+def _assemble(
+    records: Sequence[Record],
+    *,
+    base_offset: int,
+    last_offset_delta: int,
+    leader_epoch: int,
+    attributes: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer: tuple[int, int, int],
+) -> bytes:
+    payload = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
+    if (compression := attributes & 7) and records:
+        payload = _compressed(payload, compression)
+    batch = bytearray(
+        HEADER.pack(
+            base_offset,
+            HEADER_BYTES - LENGTH_ENDS + len(payload),
+            leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            *producer,
+            len(records),
+        )
+    )
+    batch += payload
+    _CRC.pack_into(batch, _CRC_AT, crc_of(batch, 0, len(batch)))
+    return bytes(batch)
+
+
+def _encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    parts = [
+        b"\0",
+        _varint(record.timestamp - base_timestamp),
+        _varint(record.offset - base_offset),
+        *_nullable(record.key),
+        *_nullable(record.value),
+        _varint(len(record.headers)),
+    ]
+    for name, value in record.headers:
+        parts += (*_nullable(name.encode()), *_nullable(value))
+    body = b"".join(parts)
+    return _varint(len(body)) + body
+
+
+def _parse_record(
+    data: bytes, position: int, header: BatchHeader, append_time: int | None
+) -> tuple[Record, int]:
+    length, position = _read_varint(data, position)
+    end = position + length
+    if length < 1 or end > len(data):
+        raise IndexError(f"a length of {length} where {len(data) - position} bytes are left")
+    delta, position = _read_varint(data, position + 1)
+    offset_delta, position = _read_varint(data, position)
+    key, position = _read_nullable(data, position)
+    value, position = _read_nullable(data, position)
+    count, position = _read_varint(data, position)
+    headers = []
+    for _ in range(count):
+        name, position = _read_nullable(data, position)
+        content, position = _read_nullable(data, position)
+        if name is None:
+            raise IndexError("a header without a name")
+        headers.append((name.decode(), content))
+    if position != end or count < 0:
+        raise IndexError(f"its length says it ends at {end}, but it does at {position}")
+    timestamp = header.first_timestamp + delta if append_time is None else append_time
+    return Record(header.base_offset + offset_delta, timestamp, key, value, tuple(headers)), end
+
+
+def _nullable(data: bytes | None) -> tuple[bytes, ...]:
+    return (_varint(_NULL),) if data is None else (_varint(len(data)), data)
+
+
+def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = _read_varint(data, position)
+    if length == _NULL:
+        return None, position
+    end = position + length
+    if length < 0 or end > len(data):
+        raise IndexError(f"a field of {length} bytes where {len(data) - position} are left")
+    return data[position:end], end
+
+
+def _varint(number: int) -> bytes:
+    """Zigzag, then seven bits a byte, the lowest first."""
+    rest = number << 1 if number >= 0 else (~number << 1) | 1
+    if rest < 0x80:
+        return rest.to_bytes()
+    encoded = bytearray()
+    while rest >= 0x80:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    byte = data[position]
+    position += 1
+    rest = byte & 0x7F
+    shift = 7
+    while byte & 0x80:
+        if shift > _LONGEST_VARINT_BITS:
+            raise IndexError("a number of more than 64 bits")
+        byte = data[position]
+        position += 1
+        rest |= (byte & 0x7F) << shift
+        shift += 7
+    return (rest >> 1) ^ -(rest & 1), position
+
+
+def _compressed(payload: bytes, compression: int) -> bytes:
+    _, _, encode, _ = _codec(compression)
+    return encode(payload)
+
+
+def _decompressed(payload: bytes, compression: int) -> bytes:
+    name, _, _, decode = _codec(compression)
+    try:
+        return bytes(decode(payload))
+    except Exception as error:  # each library has errors of its own
+        raise CorruptBatch(
+            f"a batch says it is compressed with {name}, but cannot be opened: {error}"
+        ) from error
+
+
+def _codec(
+    compression: int,
+) -> tuple[str, Callable[[], bool], Callable[[bytes], bytes], Callable[[bytes], bytes]]:
+    if compression not in _CODECS:
+        raise UnsupportedCompression(f"there is no compression {compression}")
+    found = _CODECS[compression]
+    if not found[1]():
+        raise UnsupportedCompression(f"batches compressed with {found[0]} need its library to be installed")
+    return found
