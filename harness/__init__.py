@@ -7,6 +7,8 @@ pyspark wheel, into the user's cache; everything else runs on the loopback inter
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM that has them on its class path
     oracle.py   what Kafka's own placement and assignors answer
     apache.py   apache_kafka(folder) -> a running cluster
+    zookeeper.py  zookeeper(folder) -> a running ZooKeeper, for the store and for older clusters
+    process.py  what both of them start and end processes with
 """
 
 from harness.java import HarnessError

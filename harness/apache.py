@@ -1,22 +1,19 @@
-"""Real Apache Kafka brokers (KRaft, each both broker and controller) on free loopback ports.
+"""Real Apache Kafka brokers on free loopback ports: KRaft (both roles in each node) or on a ZooKeeper.
 
     with apache_kafka(tmp_path) as cluster:
         KafkaConsumer(bootstrap_servers=cluster.bootstrap)
 
-Every node is a process of its own in a session of its own. It is killed when the block ends; and
-because a shell beside it waits for the end of this process's pipe, also when this process dies.
+Every node is a process of its own, which ends with the block, or with this process if that is killed.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
 import struct
 import subprocess
 import time
 from base64 import urlsafe_b64encode
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -24,24 +21,13 @@ from uuid import uuid4
 from harness.jars import KAFKA_VERSION, kafka_jars
 from harness.java import HarnessError, java
 from harness.jvm import logging_options
+from harness.process import HOST, free_ports, last_words, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-_HOST = "127.0.0.1"
 _READY_TIMEOUT_S = 120
-_LAST_CHARACTERS = 4_000
-
-# Java runs until it ends, or until standard input does.
-_UNTIL_WE_ARE_GONE = """\
-exec 3<&0
-"$@" </dev/null 3<&- &
-java=$!
-(read _ <&3; kill -9 $java) 2>/dev/null &
-wait $java
-kill $! 2>/dev/null
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +45,10 @@ class _Node:
     broker_port: int
     controller_port: int
 
+    @property
+    def log(self) -> Path:
+        return self.folder / "kafka.log"
+
 
 @contextmanager
 def apache_kafka(
@@ -68,9 +58,13 @@ def apache_kafka(
     version: str = KAFKA_VERSION,
     settings: Mapping[str, str] | None = None,
     heap: str = "512m",
+    zookeeper: str | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster that keeps its data and logs in `folder`; node ids count from 1."""
-    ports = _free_ports(2 * nodes)
+    """A cluster that keeps its data and logs in `folder`; node ids count from 1.
+
+    With the address of a ZooKeeper it keeps its metadata there, as Kafka did before version 4.
+    """
+    ports = free_ports(2 * nodes)
     members = [
         _Node(id=i, folder=folder / f"node-{i}", broker_port=ports.pop(), controller_port=ports.pop())
         for i in range(1, nodes + 1)
@@ -86,26 +80,41 @@ def apache_kafka(
     cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     with ExitStack() as stack:
         for node in members:
-            _write_properties(node, members, settings or {})
-            _format(run, node, cluster_id)
-        started = [(node, stack.enter_context(_running(run, node))) for node in members]
+            roles = _kraft_properties(node, members) if zookeeper is None else _on(zookeeper, node)
+            _write_properties(node, members, {**roles, **(settings or {})})
+            if zookeeper is None:
+                _format(run, node, cluster_id)
+        started = [(node, stack.enter_context(_start(run, node))) for node in members]
         deadline = time.monotonic() + _READY_TIMEOUT_S
         for node, process in started:
             _wait_until_ready(node, process, nodes, deadline)
-        yield Cluster(bootstrap=",".join(f"{_HOST}:{node.broker_port}" for node in members))
+        yield Cluster(bootstrap=",".join(f"{HOST}:{node.broker_port}" for node in members))
+
+
+def _kraft_properties(node: _Node, members: list[_Node]) -> dict[str, str]:
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node.id),
+        "controller.quorum.voters": ",".join(f"{m.id}@{HOST}:{m.controller_port}" for m in members),
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "listeners": f"PLAINTEXT://{HOST}:{node.broker_port},CONTROLLER://{HOST}:{node.controller_port}",
+    }
+
+
+def _on(zookeeper: str, node: _Node) -> dict[str, str]:
+    return {
+        "broker.id": str(node.id),
+        "zookeeper.connect": zookeeper,
+        "listeners": f"PLAINTEXT://{HOST}:{node.broker_port}",
+    }
 
 
 def _write_properties(node: _Node, members: list[_Node], settings: Mapping[str, str]) -> None:
     """Little of everything, so that a laptop can have several."""
     copies = str(min(3, len(members)))
     properties = {
-        "process.roles": "broker,controller",
-        "node.id": str(node.id),
-        "controller.quorum.voters": ",".join(f"{m.id}@{_HOST}:{m.controller_port}" for m in members),
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "listeners": f"PLAINTEXT://{_HOST}:{node.broker_port},CONTROLLER://{_HOST}:{node.controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{_HOST}:{node.broker_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.broker_port}",
         "log.dirs": str(node.folder / "data"),
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": copies,
@@ -134,34 +143,21 @@ def _format(run: list[str], node: _Node, cluster_id: str) -> None:
         raise HarnessError(f"Apache Kafka could not format {node.folder}:\n{done.stdout}{done.stderr}")
 
 
-@contextmanager
-def _running(run: list[str], node: _Node) -> Iterator[subprocess.Popen[bytes]]:
-    command = ["sh", "-c", _UNTIL_WE_ARE_GONE, "sh", *run, *logging_options("WARN")]
-    command += ["kafka.Kafka", str(node.folder / "server.properties")]
-    with (
-        (node.folder / "kafka.log").open("wb") as log,
-        subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd=node.folder, start_new_session=True
-        ) as process,
-    ):
-        try:
-            yield process
-        finally:
-            # Java and both shells are one group, led by the shell we started, which ends last.
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
+def _start(run: list[str], node: _Node) -> AbstractContextManager[subprocess.Popen[bytes]]:
+    command = [*run, *logging_options("WARN"), "kafka.Kafka", str(node.folder / "server.properties")]
+    return running(command, node.log)
 
 
 def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], brokers: int, deadline: float) -> None:
     """Until the node itself tells of all brokers: it listens before it has heard of them."""
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise HarnessError(f"Apache Kafka's node {node.id} ended as it started:\n{_last_words(node)}")
+            raise HarnessError(f"Apache Kafka's node {node.id} ended as it started:\n{last_words(node.log)}")
         if _known_brokers(node) == brokers:
             return
         time.sleep(0.05)
     raise HarnessError(
-        f"Apache Kafka's node {node.id} was not ready within {_READY_TIMEOUT_S} s:\n{_last_words(node)}"
+        f"Apache Kafka's node {node.id} was not ready within {_READY_TIMEOUT_S} s:\n{last_words(node.log)}"
     )
 
 
@@ -169,7 +165,7 @@ def _known_brokers(node: _Node) -> int:
     """How many brokers the node's answer to a metadata request (version 1, no topics) begins with."""
     request = struct.pack(">hhihi", 3, 1, 0, -1, 0)
     try:
-        with socket.create_connection((_HOST, node.broker_port), timeout=5) as connection:
+        with socket.create_connection((HOST, node.broker_port), timeout=5) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
             with connection.makefile("rb") as stream:
                 answer = stream.read(12)
@@ -179,17 +175,3 @@ def _known_brokers(node: _Node) -> int:
         return 0
     brokers: int = struct.unpack(">iii", answer)[2]
     return brokers
-
-
-def _last_words(node: _Node) -> str:
-    log = (node.folder / "kafka.log").read_text(encoding="utf-8", errors="replace")
-    return log[-_LAST_CHARACTERS:] or "it said nothing"
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. All are held until all are known, so they differ."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((_HOST, 0))
-        return [each.getsockname()[1] for each in sockets]

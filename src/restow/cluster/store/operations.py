@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from restow.cluster.store.errors import InvalidPath
+from restow.cluster.store.paths import ROOT, check_new_path, check_path
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from restow.cluster.store.protocol import Stat
 
 ANY_VERSION = -1
@@ -52,3 +57,24 @@ Result: TypeAlias = "str | Stat | None"
 """A created node's path; a set node's new Stat; nothing for a deleted or checked one."""
 
 Results: TypeAlias = tuple[Result, ...]
+
+
+def checked(operations: Iterable[Operation]) -> tuple[Operation, ...]:
+    """The operations, if every path in them is one; so that no server sees one that is not."""
+    found = tuple(operations)
+    for index, operation in enumerate(found):
+        try:
+            _check(operation)
+        except InvalidPath as error:
+            error.operation = index
+            raise
+    return found
+
+
+def _check(operation: Operation) -> None:
+    if isinstance(operation, Create):
+        check_new_path(operation.path, sequential=operation.sequential)
+    elif operation.path == ROOT and isinstance(operation, Delete):
+        raise InvalidPath("the root cannot be deleted", path=ROOT)
+    else:
+        check_path(operation.path)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from restow.cluster.store.errors import SessionExpired, StoreUnavailable
-from restow.cluster.store.operations import Create, Delete, Set
+from restow.cluster.store.operations import Create, Delete, Set, checked
 from restow.cluster.store.tree import Tree
 
 if TYPE_CHECKING:
@@ -78,13 +78,13 @@ class EmbeddedSession:
         await self._one(Delete(path, version))
 
     async def multi(self, operations: Sequence[Operation]) -> Results:
-        return await self._submit(tuple(operations))
+        return await self._submit(operations)
 
     async def multi_each(
         self, transactions: Sequence[Sequence[Operation]]
     ) -> tuple[Results | StoreError, ...]:
         self._check()
-        work = partial(self._server.transact_each, transactions, self._session_id)
+        work = partial(self._server.transact_each, [*map(checked, transactions)], self._session_id)
         try:
             return await self._server.submit(work)
         except StoreUnavailable as error:
@@ -141,9 +141,9 @@ class EmbeddedSession:
         if self._ended:
             raise SessionExpired(f"session {self._session_id:#x} {self._ended}")
 
-    def _submit(self, operations: tuple[Operation, ...]) -> asyncio.Future[Results]:
+    def _submit(self, operations: Sequence[Operation]) -> asyncio.Future[Results]:
         self._check()
-        return self._server.submit(partial(self._server.transact, operations, self._session_id))
+        return self._server.submit(partial(self._server.transact, checked(operations), self._session_id))
 
     async def _one(self, operation: Operation) -> Result:
         return (await self._submit((operation,)))[0]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.store.errors import (
     BadVersion,
-    InvalidPath,
     NoChildrenForEphemerals,
     NodeExists,
     NoNode,
@@ -18,7 +17,7 @@ from restow.cluster.store.errors import (
     StoreError,
 )
 from restow.cluster.store.operations import ANY_VERSION, Create, Delete, Operation, Result, Results, Set
-from restow.cluster.store.paths import ROOT, check_new_path, check_path, parent_of
+from restow.cluster.store.paths import ROOT, check_path, parent_of
 from restow.cluster.store.protocol import Change, Node, Stat, WatchEvent
 
 if TYPE_CHECKING:
@@ -115,7 +114,7 @@ class Tree:
     def transact(
         self, operations: Sequence[Operation], session_id: int
     ) -> tuple[Results, tuple[WatchEvent, ...]]:
-        """Carry out all operations and tell what watches would see, or raise and change nothing."""
+        """Carry out all (checked) operations and tell what watches would see, or raise and change nothing."""
         mark = len(self._undo)
         zxid = self.zxid + 1
         results: list[Result] = []
@@ -153,8 +152,8 @@ class Tree:
         return None
 
     def _create(self, operation: Create, zxid: int, session_id: int, events: list[WatchEvent]) -> str:
-        path = check_new_path(operation.path, sequential=operation.sequential)
-        if path == ROOT:
+        path = operation.path
+        if path == ROOT and not operation.sequential:
             raise NodeExists(ROOT)
         above = parent_of(path)
         parent = self._nodes.get(above)
@@ -193,8 +192,6 @@ class Tree:
         return node.stat()
 
     def _delete(self, path: str, node: _TreeNode, events: list[WatchEvent]) -> None:
-        if path == ROOT:
-            raise InvalidPath("the root cannot be deleted", path=path)
         if node.children:
             raise NotEmpty(path)
         above = parent_of(path)

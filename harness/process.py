@@ -1,0 +1,67 @@
+"""Java servers as processes that never outlive us, and ports for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+HOST = "127.0.0.1"
+_LAST_CHARACTERS = 4_000
+
+# Java runs until it ends, or until standard input does.
+_UNTIL_WE_ARE_GONE = """\
+exec 3<&0
+"$@" </dev/null 3<&- &
+java=$!
+(read _ <&3; kill -9 $java) 2>/dev/null &
+wait $java
+kill $! 2>/dev/null
+"""
+
+
+@contextmanager
+def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process in a session of its own, which writes into `log` and works in that file's folder.
+
+    It is killed when the block ends; and because a shell beside it waits for the end of this process's
+    pipe, also when this process dies.
+    """
+    with (
+        log.open("ab") as file,
+        subprocess.Popen(
+            ["sh", "-c", _UNTIL_WE_ARE_GONE, "sh", *command],
+            stdin=subprocess.PIPE,
+            stdout=file,
+            stderr=file,
+            cwd=log.parent,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            # Java and both shells are one group, led by the shell we started, which ends last.
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def last_words(log: Path) -> str:
+    """The end of what a process wrote."""
+    return log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:] or "it said nothing"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on now. All are held until all are known, so they differ."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in sockets]

@@ -1,0 +1,167 @@
+"""The line to a ZooKeeper: kazoo's threads on one end, the loop on the other.
+
+kazoo delivers answers and watch events from two threads of its own, which may overtake each other.
+Here both are handed over, in the order in which they came off the wire, through one inbox that the
+loop empties; one wake-up of the loop serves all that came meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.states import EventType, KazooState
+
+from restow.cluster.store.errors import SessionExpired, StoreUnavailable
+from restow.cluster.store.protocol import Change, WatchEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from kazoo.interfaces import IAsyncResult
+    from kazoo.protocol.states import WatchedEvent
+
+    from restow.cluster.store.protocol import Watch
+
+_RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
+_CHANGES = {
+    EventType.CREATED: Change.CREATED,
+    EventType.CHANGED: Change.SET,
+    EventType.DELETED: Change.DELETED,
+    EventType.CHILD: Change.CHILDREN,
+}
+
+
+class _AtOnce(queue.Queue[Any]):
+    """A queue of kazoo's whose work is done by whoever puts it there. Ours only fills the inbox."""
+
+    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+        if callable(item):
+            item()
+        else:
+            super().put(item, block, timeout)
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    queue_impl = _AtOnce
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkedWatch:
+    """What kazoo calls. Equal to another of the same callback, so that kazoo keeps one of them."""
+
+    link: ZooKeeperLink
+    path: str
+    watch: Watch
+
+    def __call__(self, event: WatchedEvent) -> None:
+        change = _CHANGES.get(event.type, Change.UNKNOWN)
+        self.link.hand_over(partial(self.link.tell, self.watch, WatchEvent(change, self.path)))
+
+
+class ZooKeeperLink:
+    """One connection with one session. What is asked once the session is lost is never sent."""
+
+    def __init__(self, hosts: str, timeout_s: float, when_state: Callable[[str], object]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._hosts = hosts
+        self._when_state = when_state
+        self._inbox: deque[Callable[[], object]] = deque()
+        self._wake_up_is_due = False
+        self._gate = threading.Lock()
+        self._lost = False
+        self.client = KazooClient(
+            hosts, timeout=timeout_s, handler=_Handler(), connection_retry=dict(_RECONNECT)
+        )
+        self.client.add_listener(self._state_changed)
+
+    async def open(self, timeout_s: float) -> int:
+        """Connect, and tell the session's id."""
+        try:
+            await asyncio.to_thread(self.client.start, timeout_s)
+        except KazooTimeoutError as error:
+            raise StoreUnavailable(
+                f"no ZooKeeper answered at {self._hosts} within {timeout_s:g} s: "
+                "check the address and that it is running"
+            ) from error
+        session_id: int = self.client.client_id[0]
+        return session_id
+
+    @property
+    def connected(self) -> bool:
+        """Whether somebody listens at this moment."""
+        return not self._lost and bool(self.client.connected)
+
+    async def close(self) -> None:
+        """End the session, if it has not ended, and the threads."""
+        with self._gate:
+            self._lost = True
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self.client.stop()
+        self.client.close()
+
+    def ask(self, send: Callable[[], IAsyncResult]) -> asyncio.Future[Any]:
+        """Send a request. The future's exception is kazoo's.
+
+        The gate keeps the request from slipping into the new session that kazoo begins by itself when
+        one was lost: it is queued before the loss, and failed by it, or it is not queued.
+        """
+        future = self._loop.create_future()
+        with self._gate:
+            if self._lost:
+                raise SessionExpired("the session with ZooKeeper is over")
+            answer = send()
+        answer.rawlink(lambda answer: self.hand_over(partial(_settle, future, answer)))
+        return future
+
+    def watcher(self, path: str, watch: Watch) -> Callable[[WatchedEvent], None]:
+        """What to give to kazoo for a watch of ours."""
+        return _LinkedWatch(self, path, watch)
+
+    def tell(self, watch: Watch, event: WatchEvent) -> None:
+        """Call a watcher. Its mistake is its own and is reported to the loop."""
+        if self._lost:
+            return
+        try:
+            watch(event)
+        except Exception as error:  # noqa: BLE001
+            context = {"message": "a watch on the store raised", "exception": error}
+            self._loop.call_exception_handler(context)
+
+    def hand_over(self, work: Callable[[], object]) -> None:
+        """From any thread: have the loop do it, after what was handed over before."""
+        self._inbox.append(work)
+        if not self._wake_up_is_due:
+            self._wake_up_is_due = True
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                self._loop.call_soon_threadsafe(self._empty_inbox)
+
+    def _empty_inbox(self) -> None:
+        self._wake_up_is_due = False
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _state_changed(self, state: str) -> None:
+        if state == KazooState.LOST:
+            with self._gate:
+                self._lost = True
+        self.hand_over(partial(self._when_state, state))
+
+
+def _settle(future: asyncio.Future[Any], answer: IAsyncResult) -> None:
+    if future.done():
+        return
+    if answer.exception is not None:
+        future.set_exception(answer.exception)
+    else:
+        future.set_result(answer.value)
