@@ -23,6 +23,7 @@ from restow.cluster.store.errors import (
     StoreError,
     StoreUnavailable,
     TooLarge,
+    UnreadableNode,
 )
 from restow.cluster.store.operations import Check, Create, Delete, Operation, Result, Results, Set
 from restow.cluster.store.protocol import Change, Node, Stat, Store, Watch, WatchEvent, ensure_paths
@@ -49,6 +50,7 @@ __all__ = [
     "StoreError",
     "StoreUnavailable",
     "TooLarge",
+    "UnreadableNode",
     "Watch",
     "WatchEvent",
     "ensure_paths",

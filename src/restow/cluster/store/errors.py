@@ -72,6 +72,13 @@ class TooLarge(StoreError, ValueError):
     """More bytes than a server takes in one request."""
 
 
+class UnreadableNode(StoreError):
+    """The data of a node is not what Kafka writes there. Whoever meets it reports it and goes on."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"the data of {path} cannot be understood: {reason}", path=path)
+
+
 class SessionExpired(StoreError):
     """The session is over, by expiry or by `close`. Everything ephemeral in it is gone."""
 

@@ -1,0 +1,65 @@
+"""What Kafka keeps in its nodes: one class per kind of node, with its path, `encode` and `decode`.
+
+    cluster.py        /controller, /controller_epoch, /brokers/ids/*, /cluster/id, /feature,
+                      /latest_producer_id_block
+    topics.py         /brokers/topics/*, /brokers/topics/*/partitions/*/state
+    requests.py       /admin/reassign_partitions, /admin/preferred_replica_election, /admin/delete_topics/*
+    notifications.py  /isr_change_notification/*, /log_dir_event_notification/*, /config/changes/*
+    configs.py        /config/topics/*, /config/brokers/*
+
+Paths, fields and their order are those of Kafka 3.9, byte for byte. `decode` raises UnreadableNode for
+anything else: not UTF-8, not JSON, a version nobody knows, a field missing or of the wrong kind.
+"""
+
+from restow.cluster.store.znodes.cluster import (
+    BrokerRegistration,
+    ClusterId,
+    Controller,
+    ControllerEpoch,
+    Endpoint,
+    FeatureState,
+    ProducerIdBlock,
+)
+from restow.cluster.store.znodes.configs import EntityConfig
+from restow.cluster.store.znodes.notifications import ConfigChange, IsrChangeNotification, LogDirEvent
+from restow.cluster.store.znodes.requests import DeleteTopic, PreferredReplicaElection, ReassignPartitions
+from restow.cluster.store.znodes.topics import PartitionReplicas, PartitionState, Topic
+
+PERSISTENT_PATHS = (
+    "/consumers",
+    BrokerRegistration.PARENT,
+    Topic.PARENT,
+    ConfigChange.PARENT,
+    DeleteTopic.PARENT,
+    "/brokers/seqid",
+    IsrChangeNotification.PARENT,
+    ProducerIdBlock.PATH,
+    LogDirEvent.PARENT,
+    EntityConfig.TOPICS,
+    "/config/clients",
+    "/config/users",
+    EntityConfig.BROKERS,
+    "/config/ips",
+)
+"""What a broker of Kafka 3.9 sees to before it does anything else, empty at first."""
+
+__all__ = [
+    "PERSISTENT_PATHS",
+    "BrokerRegistration",
+    "ClusterId",
+    "ConfigChange",
+    "Controller",
+    "ControllerEpoch",
+    "DeleteTopic",
+    "Endpoint",
+    "EntityConfig",
+    "FeatureState",
+    "IsrChangeNotification",
+    "LogDirEvent",
+    "PartitionReplicas",
+    "PartitionState",
+    "PreferredReplicaElection",
+    "ProducerIdBlock",
+    "ReassignPartitions",
+    "Topic",
+]

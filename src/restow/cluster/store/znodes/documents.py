@@ -1,0 +1,159 @@
+"""JSON as Kafka writes it into its nodes, and a reader that takes nothing for granted."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from restow.cluster.store.errors import UnreadableNode
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+_INT32 = range(-(2**31), 2**31)
+_INT64 = range(-(2**63), 2**63)
+_NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
+_PARTITION = re.compile(r"[0-9]{1,10}", re.ASCII)
+_ESCAPE = re.compile(r"\\(\\|u00[0-9a-f]{2})")
+
+
+def render(fields: Mapping[str, object]) -> bytes:
+    """Byte for byte what Kafka's JSON library makes of it: no spaces, UTF-8, capitals in escapes."""
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    if "\\u00" in text:
+        text = _ESCAPE.sub(lambda match: f"\\{match[1]}" if match[1] == "\\" else _capital(match[1]), text)
+    return text.encode()
+
+
+def _capital(escape: str) -> str:
+    return f"\\u{escape[1:].upper()}"
+
+
+def render_partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
+    """A list of partitions, each as an object."""
+    return [{"topic": topic, "partition": partition} for topic, partition in partitions]
+
+
+class Document:
+    """A node's JSON object. Whatever is not as asked for raises UnreadableNode with the node's path."""
+
+    __slots__ = ("_fields", "_path")
+
+    def __init__(self, path: str, fields: Any) -> None:
+        self._path = path
+        if not isinstance(fields, dict):
+            self._fail(f"there should be an object, not {_short(fields)}")
+        self._fields: dict[str, Any] = fields
+
+    @classmethod
+    def parse(cls, path: str, data: bytes, versions: Container[int | str]) -> Document:
+        """The object in the node's bytes, if its version is one of those."""
+        try:
+            fields = json.loads(data.decode(), parse_constant=_no_constant)
+        except UnicodeDecodeError as error:
+            raise UnreadableNode(path, f"it is not UTF-8 ({error.reason} at byte {error.start})") from None
+        except (ValueError, RecursionError) as error:
+            raise UnreadableNode(path, f"it is not JSON ({error})") from None
+        document = cls(path, fields)
+        version = document._get("version")
+        if type(version) not in {int, str} or version not in versions:
+            document._fail(f"it has version {_short(version)}, which is not known here")
+        return document
+
+    @property
+    def version(self) -> int:
+        return self.integer("version")
+
+    def has(self, key: str) -> bool:
+        """Whether the field is there and not null."""
+        return self._fields.get(key) is not None
+
+    def integer(self, key: str) -> int:
+        """A 32-bit number."""
+        return self._integer(key, self._get(key), _INT32)
+
+    def text(self, key: str) -> str:
+        """A string."""
+        value = self._get(key)
+        if not isinstance(value, str):
+            self._fail(f"{key} should be a string, not {_short(value)}")
+        return value
+
+    def long(self, key: str) -> int:
+        """A 64-bit number, which Kafka writes as a string."""
+        value = self._get(key)
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            value = int(value)
+        return self._integer(key, value, _INT64)
+
+    def integers(self, key: str) -> tuple[int, ...]:
+        """A list of 32-bit numbers."""
+        return tuple(self._integer(key, value, _INT32) for value in self._list(key))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings."""
+        values = self._list(key)
+        for value in values:
+            if not isinstance(value, str):
+                self._fail(f"{key} should have only strings, not {_short(value)}")
+        return tuple(values)
+
+    def documents(self, key: str) -> tuple[Document, ...]:
+        """A list of objects."""
+        return tuple(Document(self._path, value) for value in self._list(key))
+
+    def document(self, key: str) -> Document:
+        """An object in the object; empty if it is not there."""
+        return Document(self._path, self._fields.get(key, {}))
+
+    def partitions(self, key: str) -> tuple[TopicPartition, ...]:
+        """A list of objects that each name a partition."""
+        return tuple(entry.partition() for entry in self.documents(key))
+
+    def partition(self) -> TopicPartition:
+        """The partition this object names."""
+        number = self.integer("partition")
+        if number < 0:
+            self._fail(f"{number} is not a partition")
+        return TopicPartition(self.text("topic"), number)
+
+    def names(self) -> tuple[str, ...]:
+        """The fields' names in their order."""
+        return tuple(self._fields)
+
+    def partition_numbers(self) -> tuple[int, ...]:
+        """The fields' names in their order, all of which are partition numbers."""
+        for key in self._fields:
+            if not (_PARTITION.fullmatch(key) and int(key) in _INT32):
+                self._fail(f"{_short(key)} is not a partition")
+        return tuple(map(int, self._fields))
+
+    def _get(self, key: str) -> Any:
+        if key not in self._fields:
+            self._fail(f"it has no {key}")
+        return self._fields[key]
+
+    def _list(self, key: str) -> list[Any]:
+        value = self._get(key)
+        if not isinstance(value, list):
+            self._fail(f"{key} should be a list, not {_short(value)}")
+        return value
+
+    def _integer(self, key: str, value: Any, bounds: range) -> int:
+        if type(value) is not int or value not in bounds:
+            self._fail(f"{key} should be a whole number, not {_short(value)}")
+        return value
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise UnreadableNode(self._path, reason)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:39]}…"

@@ -1,0 +1,76 @@
+"""Notes in sequential nodes, by which brokers tell the controller and each other that something changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from restow.cluster.store.errors import UnreadableNode
+from restow.cluster.store.znodes.documents import Document, render, render_partitions
+
+if TYPE_CHECKING:
+    from restow.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeNotification:
+    """`/isr_change_notification/isr_change_*`: a leader changed the ISR of these partitions."""
+
+    PARENT: ClassVar = "/isr_change_notification"
+    PREFIX: ClassVar = "/isr_change_notification/isr_change_"
+
+    partitions: tuple[TopicPartition, ...]
+
+    def encode(self) -> bytes:
+        return render({"version": 1, "partitions": render_partitions(self.partitions)})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> IsrChangeNotification:
+        found = Document.parse(path, data, versions=(1,))
+        return cls(found.partitions("partitions"))
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirEvent:
+    """`/log_dir_event_notification/log_dir_event_*`: a directory of this broker failed."""
+
+    PARENT: ClassVar = "/log_dir_event_notification"
+    PREFIX: ClassVar = "/log_dir_event_notification/log_dir_event_"
+    FAILURE: ClassVar = 1
+
+    broker_id: int
+
+    def encode(self) -> bytes:
+        return render({"version": 1, "broker": self.broker_id, "event": self.FAILURE})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> LogDirEvent:
+        found = Document.parse(path, data, versions=(1,))
+        if (event := found.integer("event")) != cls.FAILURE:
+            raise UnreadableNode(path, f"{event} is not an event of a log directory")
+        return cls(found.integer("broker"))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """`/config/changes/config_change_*`: the config of that entity (`topics/t`, `brokers/1`) was written."""
+
+    PARENT: ClassVar = "/config/changes"
+    PREFIX: ClassVar = "/config/changes/config_change_"
+
+    entity_path: str
+
+    def encode(self) -> bytes:
+        return render({"version": 2, "entity_path": self.entity_path})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str) -> ConfigChange:
+        """Version 1 named type and name apart."""
+        found = Document.parse(path, data, versions=(1, 2))
+        if found.version == 1:
+            entity_path = f"{found.text('entity_type')}/{found.text('entity_name')}"
+        else:
+            entity_path = found.text("entity_path")
+        if not all(entity_path.partition("/")):
+            raise UnreadableNode(path, f"{entity_path!r} does not name an entity")
+        return cls(entity_path)

@@ -1,0 +1,62 @@
+"""What tools ask of the controller by creating a node under `/admin`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from restow.cluster.store.znodes.documents import Document, render, render_partitions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.model import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignPartitions:
+    """`/admin/reassign_partitions`: the replicas that partitions are to have, in order."""
+
+    PATH: ClassVar = "/admin/reassign_partitions"
+
+    targets: Mapping[TopicPartition, tuple[int, ...]]
+
+    def encode(self) -> bytes:
+        entries = [
+            {"topic": topic, "partition": partition, "replicas": replicas}
+            for (topic, partition), replicas in self.targets.items()
+        ]
+        return render({"version": 1, "partitions": entries})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str = PATH) -> ReassignPartitions:
+        """Of a partition that is named twice the last counts, as with Kafka."""
+        found = Document.parse(path, data, versions=(1,))
+        return cls({entry.partition(): entry.integers("replicas") for entry in found.documents("partitions")})
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredReplicaElection:
+    """`/admin/preferred_replica_election`: partitions that their first replica is to lead again."""
+
+    PATH: ClassVar = "/admin/preferred_replica_election"
+
+    partitions: tuple[TopicPartition, ...]
+
+    def encode(self) -> bytes:
+        return render({"version": 1, "partitions": render_partitions(self.partitions)})
+
+    @classmethod
+    def decode(cls, data: bytes, path: str = PATH) -> PreferredReplicaElection:
+        found = Document.parse(path, data, versions=(1,))
+        return cls(found.partitions("partitions"))
+
+
+class DeleteTopic:
+    """`/admin/delete_topics/<topic>`: the topic is to go. The node has no data."""
+
+    PARENT: ClassVar = "/admin/delete_topics"
+
+    @classmethod
+    def path(cls, topic: str) -> str:
+        return f"{cls.PARENT}/{topic}"
