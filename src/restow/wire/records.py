@@ -13,6 +13,7 @@ from kafka import codec
 
 from restow.errors import RestowError
 from restow.wire.batches import (
+    COMPRESSION_MASK,
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_BYTES,
@@ -92,7 +93,7 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: i
     Its first and last offset, its producer and sequence are what they were. With a `delete_horizon`
     it says from when on its tombstones may go.
     """
-    attributes = header.attributes
+    attributes = header.attributes if records else header.attributes & ~COMPRESSION_MASK
     base_timestamp = header.first_timestamp
     if delete_horizon is not None:
         attributes |= DELETE_HORIZON_BIT
@@ -117,7 +118,7 @@ def parse(batch: Buffer) -> tuple[Record, ...]:
     """The records of one batch. Raises CorruptBatch or UnsupportedCompression."""
     header = header_at(batch)
     payload = bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length])
-    if header.compression and header.count:
+    if header.compression:
         payload = _decompressed(payload, header.compression)
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
     found = []
@@ -150,7 +151,7 @@ def _assemble(
     producer: tuple[int, int, int],
 ) -> bytes:
     payload = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
-    if (compression := attributes & 7) and records:
+    if compression := attributes & COMPRESSION_MASK:
         payload = _compressed(payload, compression)
     batch = bytearray(
         HEADER.pack(

@@ -1,0 +1,109 @@
+"""The real disk: what was written is what is read, also when files have to rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.runtime.disk import SystemDisk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_appends_parts_and_says_where(tmp_path: Path) -> None:
+    file = SystemDisk().open(str(tmp_path / "f"), create=True)
+    assert file.append(b"ab", memoryview(b"cd"), bytearray(b"e")) == 0
+    assert file.append(b"fg") == 5
+    assert file.size == 7
+    assert file.read(1, 4) == b"bcde"
+    assert file.read(5, 100) == b"fg"
+    file.close()
+
+
+def test_more_parts_than_one_call_takes(tmp_path: Path) -> None:
+    file = SystemDisk().open(str(tmp_path / "f"), create=True)
+    parts = [bytes([i % 256]) * 3 for i in range(3000)]
+    file.append(*parts)
+    assert file.read(0, 10_000) == b"".join(parts)
+    assert file.size == 9000
+    file.close()
+
+
+def test_truncated_files_go_on_where_they_end(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    file = SystemDisk().open(str(path), create=True)
+    file.append(b"abcdef")
+    file.truncate(2)
+    assert file.append(b"xy") == 2
+    file.sync()
+    file.close()
+    assert path.read_bytes() == b"abxy"
+    again = SystemDisk().open(str(path))
+    assert again.size == 4
+    again.close()
+
+
+def test_a_file_that_does_not_exist_is_not_made_by_chance(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        SystemDisk().open(str(tmp_path / "f"))
+
+
+def test_only_so_many_files_are_open_and_all_are_usable(tmp_path: Path) -> None:
+    disk = SystemDisk(most_open_files=3)
+    files = [disk.open(str(tmp_path / str(i)), create=True) for i in range(10)]
+    for turn in range(3):
+        for i, file in enumerate(files):
+            file.append(f"{i}.{turn} ".encode())
+            assert sum(each._descriptor >= 0 for each in files) <= 3
+    for i, file in enumerate(files):
+        assert file.read(0, 100) == f"{i}.0 {i}.1 {i}.2 ".encode()
+        file.close()
+    assert all(each._descriptor < 0 for each in files)
+    assert not disk._opened
+
+
+def test_files_in_use_stay_open_before_others(tmp_path: Path) -> None:
+    disk = SystemDisk(most_open_files=2)
+    used = disk.open(str(tmp_path / "used"), create=True)
+    idle = disk.open(str(tmp_path / "idle"), create=True)
+    used.append(b"x")
+    third = disk.open(str(tmp_path / "third"), create=True)
+    assert used._descriptor >= 0
+    assert idle._descriptor < 0
+    for file in (used, idle, third):
+        file.close()
+
+
+def test_there_must_be_room_for_a_file() -> None:
+    with pytest.raises(ValueError, match="most_open_files"):
+        SystemDisk(most_open_files=0)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_replaces_small_files(tmp_path: Path, durable: bool) -> None:
+    disk = SystemDisk()
+    path = str(tmp_path / "c")
+    disk.write_atomically(path, b"one", durable=durable)
+    disk.write_atomically(path, b"two", durable=durable)
+    assert disk.read_bytes(path) == b"two"
+    assert disk.list(str(tmp_path)) == ("c",)
+
+
+def test_directories(tmp_path: Path) -> None:
+    disk = SystemDisk()
+    folder = f"{tmp_path}/a/b"
+    disk.make_directory(folder)
+    disk.make_directory(folder)
+    disk.write_atomically(f"{folder}/z", b"")
+    disk.write_atomically(f"{folder}/y", b"")
+    assert disk.list(folder) == ("y", "z")
+    disk.rename(f"{tmp_path}/a", f"{tmp_path}/c")
+    assert not disk.exists(folder)
+    disk.remove(f"{tmp_path}/c/b/y")
+    assert disk.list(f"{tmp_path}/c/b") == ("z",)
+    disk.remove_tree(f"{tmp_path}/c")
+    assert disk.list(str(tmp_path)) == ()
+    total, free = disk.space(str(tmp_path))
+    assert 0 < free <= total
