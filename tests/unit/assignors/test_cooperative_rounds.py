@@ -1,0 +1,149 @@
+"""cooperative-sticky over several rounds: groups come to rest, and nothing is handed over too early."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import TYPE_CHECKING
+
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from restow.assignors import Member, TopicPartition, assign
+from tests.judge import Group, contested, faults, handed_over_too_early, owners_before, unassigned
+from tests.unit.assignors.small_groups import (
+    MORE_TOPICS,
+    groups,
+    leveled,
+    no_direct_move_helps,
+    same_cases,
+    spread_at_random,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+T0, T1, T2, T3 = (TopicPartition("t", p) for p in range(4))
+
+
+def ask(group: Group) -> dict[str, list[TopicPartition]]:
+    return assign("cooperative-sticky", **group.question())
+
+
+def next_round(group: Group, given: Mapping[str, Sequence[TopicPartition]], generation: int) -> Group:
+    """The group when everybody has taken up what it was given and let go of the rest."""
+    members = [replace(m, owned=tuple(given[m.id]), generation=generation) for m in group.members]
+    return replace(group, members=tuple(members))
+
+
+@same_cases
+@given(group=groups(members=10, partitions=30, topics=MORE_TOPICS, racked=True))
+def test_a_larger_group_comes_to_rest_too(group: Group) -> None:
+    first = ask(group)
+    second = ask(next_round(group, first, 3))
+    assert faults(group, second, complete=True) == []
+    assert no_direct_move_helps(group, second)
+    assert ask(next_round(group, second, 4)) == second
+
+
+@same_cases
+@given(group=groups(members=6, partitions=12, racked=True))
+def test_a_group_comes_to_rest_with_everything_assigned(group: Group) -> None:
+    first = ask(group)
+    assert faults(group, first, complete=False) == []
+    second_round = next_round(group, first, 3)
+    second = ask(second_round)
+    assert faults(group, second, complete=True) == []
+    assert handed_over_too_early(second_round, second) == []
+    assert no_direct_move_helps(group, second)
+    assert ask(next_round(group, second, 4)) == second
+
+
+@same_cases
+@given(group=groups(members=6, partitions=12))
+def test_nobody_gets_what_another_still_claims(group: Group) -> None:
+    given = ask(group)
+    assert handed_over_too_early(group, given) == []
+    claims = {member.id: set(member.owned) for member in group.members}
+    fought_over = contested(group)
+    for member, mine in given.items():
+        assert fought_over & set(mine) <= claims[member]
+
+
+@same_cases
+@given(group=groups(members=6, partitions=12))
+def test_only_what_changes_hands_is_left_for_the_next_round(group: Group) -> None:
+    """Everything nobody held is dealt at once."""
+    left = unassigned(group, ask(group))
+    assert left <= owners_before(group).keys() | contested(group)
+
+
+@same_cases
+@given(group=groups(members=6, partitions=12, claims=False, racked=True), seed=st.integers(0, 2**32 - 1))
+def test_what_kafka_calls_balanced_stays(group: Group, seed: int) -> None:
+    *_, level = leveled(group, spread_at_random(group, Random(seed)))
+    note(f"{level}")
+    assert no_direct_move_helps(group, level)
+    settled = next_round(group, level, 1)
+    assert ask(settled) == {member: sorted(mine) for member, mine in level.items()}
+
+
+@same_cases
+@given(
+    group=groups(members=6, partitions=12, claims=False),
+    leaving=st.integers(0, 2),
+    joining=st.integers(0, 2),
+)
+def test_a_living_group_follows_who_comes_and_goes(group: Group, leaving: int, joining: int) -> None:
+    given = ask(group)
+    stayed = next_round(group, given, 1).members[leaving:]
+    newcomers = [
+        Member(id=f"new-{i}", topics=group.members[0].topics) for i in range(max(joining, not stayed))
+    ]
+    group = replace(group, members=(*stayed, *newcomers))
+    first = ask(group)
+    assert handed_over_too_early(group, first) == []
+    second = ask(next_round(group, first, 2))
+    assert faults(group, second, complete=True) == []
+    assert no_direct_move_helps(group, second)
+    assert ask(next_round(group, second, 3)) == second
+
+
+def test_a_newcomer_waits_one_round() -> None:
+    members = (
+        Member(id="a", topics=("t",), owned=(T0, T1, T2, T3), generation=1),
+        Member(id="b", topics=("t",)),
+    )
+    group = Group(partitions={"t": 4}, members=members)
+    first = ask(group)
+    assert first == {"a": [T0, T1], "b": []}
+    assert ask(next_round(group, first, 2)) == {"a": [T0, T1], "b": [T2, T3]}
+
+
+def test_what_a_leaver_held_is_dealt_at_once() -> None:
+    members = (
+        Member(id="a", topics=("t",), owned=(T0,), generation=1),
+        Member(id="b", topics=("t",), owned=(T2,), generation=1),
+    )
+    assert ask(Group(partitions={"t": 4}, members=members)) == {"a": [T0, T1], "b": [T2, T3]}
+
+
+def test_what_a_member_no_longer_wants_waits_until_it_has_let_go() -> None:
+    """The member that unsubscribed goes on reading until it has seen the answer."""
+    members = (
+        Member(id="a", topics=("u",), owned=(T0,), generation=1),
+        Member(id="b", topics=("t", "u"), owned=(TopicPartition("u", 0),), generation=1),
+    )
+    group = Group(partitions={"t": 1, "u": 2}, members=members)
+    first = ask(group)
+    assert T0 not in first["a"] + first["b"]
+    assert T0 in ask(next_round(group, first, 2))["b"]
+
+
+def test_two_that_claim_the_same_wait_for_each_other_but_not_for_a_third() -> None:
+    a = Member(id="a", topics=("t",), owned=(T0, T1), generation=1)
+    b = Member(id="b", topics=("t",), owned=(T0, T1), generation=1)
+    c = Member(id="c", topics=("t",))
+    answer = ask(Group(partitions={"t": 2}, members=(a, b, c)))
+    assert answer["c"] == []
+    assert answer["a"] + answer["b"] == [T0, T1]
