@@ -96,6 +96,8 @@ class Network(Protocol):
 _JOIN_BELOW_BYTES = 4 * 1024
 _BACKLOG = 1024
 _FAREWELL_S = 1.0
+_TURNS_TO_ACCEPT = 3
+"""Of the loop, until a connection that was just being accepted has been made."""
 
 
 class SystemNetwork:
@@ -162,6 +164,8 @@ class _SystemListener:
         """Those who do not take the rest of their answers within a second lose it."""
         self._company.is_over = True
         self._server.close()
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
         members = tuple(self._company.members)
         for connection in members:
             connection.close()

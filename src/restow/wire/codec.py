@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from restow.errors import RestowError
 from restow.wire.messages import REQUESTS, RESPONSES, Message
+from restow.wire.reader import Unreadable, reader_of, skip_tags
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+PRODUCE = 0
 API_VERSIONS = 18
 _CONTROLLED_SHUTDOWN = 7
 
@@ -30,6 +32,7 @@ _HEADER = struct.Struct(">hhi")
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _NO_TAGS = b"\x00"
+_CANNOT_BE_READ = (ValueError, IndexError, struct.error)
 
 
 class MalformedRequest(RestowError):
@@ -70,10 +73,15 @@ class Response:
 
 
 class Codec:
-    """Reads the requests of the versions it is given, by API key."""
+    """Reads the requests of the versions it is given, by API key.
 
-    def __init__(self, versions: Mapping[int, range]) -> None:
+    Requests other than Produce may be `max_plain_bytes` long and no longer, because of a field that takes two
+    bytes in a frame comes an object that takes a hundred.
+    """
+
+    def __init__(self, versions: Mapping[int, range], *, max_plain_bytes: int = 16 * 1024 * 1024) -> None:
         self._versions = dict(versions)
+        self._max_plain_bytes = max_plain_bytes
 
     def parse_request(self, payload: bytes) -> Request:
         """The request in a frame. Raises MalformedRequest or UnsupportedVersion."""
@@ -83,9 +91,13 @@ class Codec:
             raise MalformedRequest(f"a frame of {len(payload)} bytes is too short for a request") from None
         if version not in self._versions.get(api_key, ()):
             raise UnsupportedVersion(api_key, version, correlation_id)
+        if api_key != PRODUCE and len(payload) > self._max_plain_bytes:
+            raise MalformedRequest(
+                f"request {api_key} of {len(payload)} bytes; {self._max_plain_bytes} may come"
+            )
         try:
             return _read_request(payload, api_key, version, correlation_id)
-        except Exception as error:
+        except _CANNOT_BE_READ as error:
             raise MalformedRequest(f"request {api_key} v{version} cannot be read: {error}") from error
 
 
@@ -125,9 +137,9 @@ def parse_response(api_key: int, version: int, payload: bytes) -> Response:
         (correlation_id,) = _INT32.unpack_from(payload)
         at = _INT32.size
         if message.flexible_version_q(version) and api_key != API_VERSIONS:
-            at += 1
-        body = message.decode(memoryview(payload)[at:], version=version)
-    except Exception as error:
+            at = skip_tags(payload, at)
+        body, _ = reader_of(message, version)(payload, at)
+    except _CANNOT_BE_READ as error:
         raise MalformedResponse(f"the response to {api_key} v{version} cannot be read: {error}") from error
     return Response(correlation_id, body)
 
@@ -140,11 +152,13 @@ def _read_request(payload: bytes, api_key: int, version: int, correlation_id: in
         (length,) = _INT16.unpack_from(payload, at)
         at += _INT16.size
         if length >= 0:
+            if length > len(payload) - at:
+                raise Unreadable("the client id is cut off")
             client_id = payload[at : at + length].decode()
             at += length
     if message.flexible_version_q(version):
-        at += 1
-    body = message.decode(memoryview(payload)[at:], version=version)
+        at = skip_tags(payload, at)
+    body, _ = reader_of(message, version)(payload, at)
     return Request(api_key, version, correlation_id, client_id, body)
 
 

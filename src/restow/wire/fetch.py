@@ -1,0 +1,160 @@
+"""Fetch responses, written by hand: they carry the data, and the data is not to be copied.
+
+    throttle time, error 7+, session 7+
+    responses: [topic, [partition, error, high watermark, last stable offset, log start 5+,
+                        aborted transactions, preferred replica 11+, records]]
+
+Up to version 12 a topic goes by its name, from 13 on by its id. From 12 on with compact lengths, and a
+partition may carry where it diverged and who leads it; from 16 on the whole carries those leaders' endpoints.
+
+Requests have no fast path of their own: the reader takes 0.3 µs per partition.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.wire.primitives import (
+    INT32,
+    NO_TAGS,
+    Buffer,
+    Endpoint,
+    LeaderAndEpoch,
+    count,
+    endpoints_tags,
+    leader_tag,
+    null_array,
+    string,
+    tags,
+    varint,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+VERSIONS = range(4, 18)
+_FIRST_WITH_SESSION = 7
+_FIRST_WITH_REPLICA = 11
+_FIRST_FLEXIBLE = 12
+_FIRST_WITH_IDS = 13
+_FIRST_WITH_ENDPOINTS = 16
+_COPY_BELOW_BYTES = 2048
+_VERSION_4 = struct.Struct(">ihqq")
+_FROM_5 = struct.Struct(">ihqqq")
+_ABORTED = struct.Struct(">qq")
+
+
+class EpochEnd(NamedTuple):
+    """The largest epoch up to the one asked for, and the offset behind its last record."""
+
+    epoch: int
+    end_offset: int
+
+
+class Aborted(NamedTuple):
+    """A transaction among the records that came to nothing."""
+
+    producer_id: int
+    first_offset: int
+
+
+class Fetched(NamedTuple):
+    """What one partition has to offer."""
+
+    partition: int
+    error_code: int = 0
+    high_watermark: int = -1
+    last_stable_offset: int = -1
+    log_start_offset: int = -1
+    records: Buffer | None = b""
+    aborted: tuple[Aborted, ...] | None = None
+    """None where nobody asked for committed records only."""
+    preferred_read_replica: int = -1
+    diverging_epoch: EpochEnd | None = None
+    current_leader: LeaderAndEpoch | None = None
+
+
+def encode_fetch_response(
+    version: int,
+    topics: Sequence[tuple[str | UUID, Sequence[Fetched]]],
+    *,
+    throttle_time_ms: int = 0,
+    error_code: int = 0,
+    session_id: int = 0,
+    endpoints: Iterable[Endpoint] = (),
+) -> tuple[Buffer, ...]:
+    """The body in parts, for `encode_response`: records of some size are parts of their own, as they came.
+
+    Raises ValueError for a version that is not in VERSIONS.
+    """
+    if version not in VERSIONS:
+        raise ValueError(f"a Fetch response of version {version} cannot be written; {VERSIONS} can")
+    flexible = version >= _FIRST_FLEXIBLE
+    start = INT32.pack(throttle_time_ms)
+    if version >= _FIRST_WITH_SESSION:
+        start = struct.pack(">ihi", throttle_time_ms, error_code, session_id)
+    parts: list[Buffer] = []
+    small: list[Buffer] = [start, count(len(topics), flexible=flexible)]
+    write = _write_flexible if flexible else _write_plain
+    for topic, partitions in topics:
+        small.append(_topic(version, topic))
+        small.append(count(len(partitions), flexible=flexible))
+        for partition in partitions:
+            ending = write(version, partition, small)
+            records = partition.records
+            if records and len(records) >= _COPY_BELOW_BYTES:
+                parts += (b"".join(small), records)
+                small = [ending]
+            else:
+                small += (records or b"", ending)
+        if flexible:
+            small.append(NO_TAGS)
+    if flexible:
+        small.append(endpoints_tags(endpoints) if version >= _FIRST_WITH_ENDPOINTS else NO_TAGS)
+    return (*parts, b"".join(small))
+
+
+def _topic(version: int, topic: str | UUID) -> bytes:
+    if isinstance(topic, str):
+        if version >= _FIRST_WITH_IDS:
+            raise ValueError(f"Fetch of version {version} goes by topic id, not by the name {topic!r}")
+        return string(topic, flexible=version >= _FIRST_FLEXIBLE)
+    if version < _FIRST_WITH_IDS:
+        raise ValueError(f"Fetch of version {version} goes by topic name, not by the id {topic}")
+    return topic.bytes
+
+
+def _write_plain(version: int, it: Fetched, small: list[Buffer]) -> bytes:
+    """All of a partition in front of its records. Behind them comes what is returned."""
+    small.append(_VERSION_4.pack(*it[:4]) if version == 4 else _FROM_5.pack(*it[:5]))
+    if it.aborted is None:
+        small.append(null_array(flexible=False))
+    else:
+        small.append(count(len(it.aborted), flexible=False))
+        small += [_ABORTED.pack(*aborted) for aborted in it.aborted]
+    if version >= _FIRST_WITH_REPLICA:
+        small.append(INT32.pack(it.preferred_read_replica))
+    small.append(INT32.pack(-1 if it.records is None else len(it.records)))
+    return b""
+
+
+def _write_flexible(_: int, it: Fetched, small: list[Buffer]) -> bytes:
+    """All of a partition in front of its records. Behind them come its tagged fields, which are returned."""
+    small.append(_FROM_5.pack(*it[:5]))
+    if it.aborted is None:
+        small.append(null_array(flexible=True))
+    else:
+        small.append(count(len(it.aborted), flexible=True))
+        small += [_ABORTED.pack(*aborted) + NO_TAGS for aborted in it.aborted]
+    small.append(INT32.pack(it.preferred_read_replica))
+    small.append(NO_TAGS if it.records is None else varint(len(it.records) + 1))
+    if it.diverging_epoch is None and it.current_leader is None:
+        return NO_TAGS
+    tagged = {}
+    if it.diverging_epoch is not None:
+        tagged[0] = struct.pack(">iq", *it.diverging_epoch) + NO_TAGS
+    if it.current_leader is not None:
+        tagged[1] = leader_tag(it.current_leader)
+    return tags(tagged)

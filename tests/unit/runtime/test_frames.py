@@ -1,0 +1,72 @@
+"""Streams are cut into the frames they were made of, however they are chopped up."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.runtime.frames import BadFrame, FrameCutter
+
+
+def framed(*frames: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+
+
+def feed(cutter: FrameCutter, stream: bytes, piece: int) -> list[bytes]:
+    """Receive a stream in pieces of at most that size, and take all frames after each."""
+    frames = []
+    at = 0
+    while at < len(stream):
+        room = cutter.room()
+        assert len(room) > 0
+        got = stream[at : at + min(piece, len(room))]
+        room[: len(got)] = got
+        at += len(got)
+        cutter.received(len(got))
+        while (frame := cutter.next_frame()) is not None:
+            frames.append(frame)
+    return frames
+
+
+@given(
+    frames=st.lists(st.binary(max_size=200)),
+    piece=st.integers(1, 300),
+    buffer=st.integers(1, 64),
+)
+def test_any_chopping(frames: list[bytes], piece: int, buffer: int) -> None:
+    cutter = FrameCutter(200, receive_bytes=buffer)
+    assert feed(cutter, framed(*frames), piece) == frames
+    assert cutter.is_between_frames
+
+
+@given(st.integers(1, 30))
+def test_a_begun_frame_is_noticed(cut: int) -> None:
+    cutter = FrameCutter(100, receive_bytes=16)
+    assert feed(cutter, framed(b"x" * 30)[:cut], 7) == []
+    assert not cutter.is_between_frames
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
+def test_a_length_that_may_not_be_is_refused_when_it_has_come(length: int) -> None:
+    cutter = FrameCutter(100)
+    with pytest.raises(BadFrame, match=f"a frame of {length} bytes was announced; 0 to 100 may come"):
+        feed(cutter, struct.pack(">i", length), 1)
+
+
+def test_frames_taken_later_are_the_same() -> None:
+    cutter = FrameCutter(100, receive_bytes=64)
+    stream = framed(b"one", b"two", b"three")
+    cutter.room()[: len(stream)] = stream
+    cutter.received(len(stream))
+    assert [cutter.next_frame() for _ in range(4)] == [b"one", b"two", b"three", None]
+
+
+def test_a_large_frame_is_bytes_that_nobody_writes_to_any_more() -> None:
+    cutter = FrameCutter(1000, receive_bytes=16)
+    (first,) = feed(cutter, framed(b"a" * 500), 100)
+    (second,) = feed(cutter, framed(b"b" * 500), 100)
+    assert type(first) is bytes
+    assert (first, second) == (b"a" * 500, b"b" * 500)

@@ -1,0 +1,349 @@
+"""TCP on both loops: frames there and back, and peers that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.runtime.network import BadFrame, Connection, SlowReader, SystemNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+HOST = "127.0.0.1"
+MAX_FRAME = 1024 * 1024
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[None]]], None]:
+    """Run a scenario on a loop of either kind. It has a minute, so that a hang is a failure."""
+    if request.param == "uvloop" and sys.platform == "win32":
+        pytest.skip("uvloop is not there on Windows")
+
+    def run_scenario(scenario: Callable[[], Awaitable[None]]) -> None:
+        factory: Any = None
+        if request.param == "uvloop":
+            import uvloop
+
+            factory = uvloop.new_event_loop
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(asyncio.wait_for(scenario(), 60))
+
+    return run_scenario
+
+
+class Recorder:
+    """A handler that writes down what it hears, and can do something at every frame."""
+
+    def __init__(self, at_frame: Callable[[Recorder, bytes], None] | None = None) -> None:
+        self.connection: Any = None
+        self.frames: list[bytes] = []
+        self.reason: Exception | None = None
+        self.times_closed = 0
+        self.is_open = asyncio.Event()
+        self.is_closed = asyncio.Event()
+        self._at_frame = at_frame
+        self._news = asyncio.Event()
+
+    def opened(self, connection: Connection) -> None:
+        self.connection = connection
+        self.is_open.set()
+
+    def frame(self, payload: bytes) -> None:
+        self.frames.append(payload)
+        self._news.set()
+        if self._at_frame is not None:
+            self._at_frame(self, payload)
+
+    def closed(self, reason: Exception | None) -> None:
+        self.reason = reason
+        self.times_closed += 1
+        self.is_closed.set()
+
+    async def until(self, count: int) -> list[bytes]:
+        while len(self.frames) < count:
+            self._news.clear()
+            await self._news.wait()
+        return self.frames
+
+
+class Door:
+    """A listener, the handlers of those who came in, and raw sockets that knock."""
+
+    def __init__(self, at_frame: Callable[[Recorder, bytes], None] | None = None, **limits: int) -> None:
+        self.network = SystemNetwork(**limits)
+        self.came: list[Recorder] = []
+        self._at_frame = at_frame
+
+    def _make(self) -> Recorder:
+        self.came.append(Recorder(self._at_frame))
+        return self.came[-1]
+
+    async def __aenter__(self) -> Door:
+        self.listener = await self.network.listen(HOST, 0, self._make, MAX_FRAME)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.listener.close()
+
+    async def connect(self, handler: Recorder | None = None) -> tuple[Any, Recorder]:
+        handler = handler or Recorder()
+        return await self.network.connect(HOST, self.listener.port, handler, 10), handler
+
+    async def knock(self) -> tuple[socket.socket, Recorder]:
+        """A raw socket, and the handler at the other end of it."""
+        already = len(self.came)
+        raw = socket.create_connection((HOST, self.listener.port))
+        while len(self.came) == already:
+            await asyncio.sleep(0.001)
+        await self.came[already].is_open.wait()
+        return raw, self.came[already]
+
+
+def echo(handler: Recorder, payload: bytes) -> None:
+    handler.connection.send(payload)
+
+
+def test_frames_of_all_sizes_go_there_and_back(run: Any) -> None:
+    sizes = [0, 1, 3, 4095, 4096, 65531, 65532, 65533, 65536, 200_000, MAX_FRAME, 0, 5]
+    frames = [bytes([n]) * size for n, size in enumerate(sizes)]
+
+    async def scenario() -> None:
+        async with Door(echo) as door:
+            connection, client = await door.connect()
+            for frame in frames:
+                connection.send(frame[:2], memoryview(frame)[2:7], bytearray(frame[7:]))
+                await connection.drain()
+            assert await client.until(len(frames)) == frames
+            assert door.came[0].frames == frames
+            assert connection.peer == f"{HOST}:{door.listener.port}"
+            connection.close()
+            await client.is_closed.wait()
+            await door.came[0].is_closed.wait()
+            assert (client.reason, door.came[0].reason) == (None, None)
+
+    run(scenario)
+
+
+def test_many_small_frames_keep_their_order(run: Any) -> None:
+    frames = [struct.pack(">i", n) * (n % 7) for n in range(20_000)]
+
+    async def scenario() -> None:
+        async with Door(echo) as door:
+            connection, client = await door.connect()
+            for frame in frames:
+                connection.send(frame)
+            assert await client.until(len(frames)) == frames
+            connection.close()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), MAX_FRAME + 1, 2**31 - 1])
+def test_a_length_that_may_not_be_ends_that_connection_and_no_other(run: Any, length: int) -> None:
+    async def scenario() -> None:
+        async with Door(echo) as door:
+            connection, client = await door.connect()
+            raw, victim = await door.knock()
+            with raw:
+                raw.sendall(struct.pack(">i3s", 3, b"abc") + struct.pack(">i", length) + b"more")
+                await victim.is_closed.wait()
+            assert victim.frames == [b"abc"]
+            assert isinstance(victim.reason, BadFrame)
+            assert victim.times_closed == 1
+            connection.send(b"still there")
+            assert await client.until(1) == [b"still there"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"\x00", struct.pack(">i", 10) + b"123", struct.pack(">i", 500_000) + b"1"]
+)
+def test_hanging_up_in_the_middle_of_a_frame_is_noticed(run: Any, begun: bytes) -> None:
+    async def scenario() -> None:
+        async with Door() as door:
+            raw, victim = await door.knock()
+            raw.sendall(begun)
+            raw.shutdown(socket.SHUT_WR)
+            await victim.is_closed.wait()
+            raw.close()
+            assert isinstance(victim.reason, BadFrame)
+            assert "in the middle of a frame" in str(victim.reason)
+
+    run(scenario)
+
+
+def test_a_reset_is_the_reason(run: Any) -> None:
+    async def scenario() -> None:
+        async with Door() as door:
+            raw, victim = await door.knock()
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            raw.close()
+            await victim.is_closed.wait()
+            assert victim.reason is None or isinstance(victim.reason, OSError)
+            assert victim.times_closed == 1
+
+    run(scenario)
+
+
+def test_who_does_not_read_is_waited_for_and_then_hung_up_on(run: Any) -> None:
+    chunk = b"x" * 500_000
+
+    async def scenario() -> None:
+        async with Door(high_water_bytes=100_000, max_unsent_bytes=3_000_000) as door:
+            raw, slow = await door.knock()
+            with raw:
+                while slow.connection.unsent_bytes <= 3_000_000:
+                    slow.connection.send(chunk)
+                waiting = asyncio.ensure_future(slow.connection.drain())
+                await asyncio.sleep(0.02)
+                assert not waiting.done()
+                assert not slow.is_closed.is_set()
+                slow.connection.send(chunk)
+                await slow.is_closed.wait()
+                await waiting
+            assert isinstance(slow.reason, SlowReader)
+            assert "bytes unread" in str(slow.reason)
+            slow.connection.send(b"dropped")
+            assert slow.connection.unsent_bytes == 0
+
+    run(scenario)
+
+
+def test_drain_ends_when_the_peer_reads(run: Any) -> None:
+    async def scenario() -> None:
+        async with Door(high_water_bytes=100_000) as door:
+            raw, sender = await door.knock()
+            with raw:
+                while sender.connection.unsent_bytes <= 100_000:
+                    sender.connection.send(b"x" * 100_000)
+                waiting = asyncio.ensure_future(sender.connection.drain())
+                await asyncio.to_thread(lambda: [raw.recv(1 << 20) for _ in range(20) if not waiting.done()])
+                await waiting
+                await sender.connection.drain()
+
+    run(scenario)
+
+
+def test_a_pause_holds_back_even_what_has_come(run: Any) -> None:
+    def pause_at_second(handler: Recorder, _: bytes) -> None:
+        if len(handler.frames) == 2:
+            handler.connection.pause_reading()
+
+    async def scenario() -> None:
+        async with Door(pause_at_second) as door:
+            connection, _client = await door.connect()
+            frames = [bytes([n]) * 30_000 for n in range(20)]
+            for frame in frames:
+                connection.send(frame)
+            await connection.drain()
+            while not door.came:
+                await asyncio.sleep(0)
+            server = door.came[0]
+            await server.until(2)
+            await asyncio.sleep(0.05)
+            assert server.frames == frames[:2]
+            server.connection.resume_reading()
+            server.connection.resume_reading()
+            assert server.frames == frames[:2], "nothing is delivered from within the call"
+            assert await server.until(20) == frames
+
+    run(scenario)
+
+
+def test_a_pause_right_after_a_resume_holds(run: Any) -> None:
+    async def scenario() -> None:
+        async with Door() as door:
+            connection, _client = await door.connect()
+            while not door.came:
+                await asyncio.sleep(0)
+            server = door.came[0]
+            await server.is_open.wait()
+            server.connection.pause_reading()
+            server.connection.resume_reading()
+            server.connection.pause_reading()
+            connection.send(b"one")
+            await asyncio.sleep(0.05)
+            assert server.frames == []
+            server.connection.resume_reading()
+            assert await server.until(1) == [b"one"]
+
+    run(scenario)
+
+
+def test_closing_sends_what_is_queued_and_delivers_no_more(run: Any) -> None:
+    def answer_and_close(handler: Recorder, _: bytes) -> None:
+        handler.connection.send(b"y" * 900_000)
+        handler.connection.close()
+        handler.connection.send(b"dropped")
+
+    async def scenario() -> None:
+        async with Door(answer_and_close) as door:
+            connection, client = await door.connect()
+            connection.send(b"first")
+            connection.send(b"second")
+            await client.is_closed.wait()
+            assert client.frames == [b"y" * 900_000]
+            assert door.came[0].frames == [b"first"]
+
+    run(scenario)
+
+
+def test_what_a_handler_raises_ends_its_connection(run: Any) -> None:
+    def fail(_: Recorder, payload: bytes) -> None:
+        if payload == b"bad":
+            raise KeyError("no such thing")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+        async with Door(fail) as door:
+            connection, client = await door.connect()
+            connection.send(b"good")
+            connection.send(b"bad")
+            connection.send(b"never")
+            await client.is_closed.wait()
+            await door.came[0].is_closed.wait()
+            assert door.came[0].frames == [b"good", b"bad"]
+            assert isinstance(door.came[0].reason, KeyError)
+            assert door.came[0].times_closed == 1
+
+    run(scenario)
+
+
+def test_a_port_without_anybody_and_one_that_is_taken(run: Any) -> None:
+    async def scenario() -> None:
+        async with Door() as door:
+            port = door.listener.port
+            with pytest.raises(OSError, match=r"[Aa]ddress already in use"):
+                await door.network.listen(HOST, port, Recorder, MAX_FRAME)
+            with pytest.raises(TimeoutError):
+                await door.network.connect(HOST, port, Recorder(), 0)
+        with pytest.raises(ConnectionRefusedError):
+            await door.network.connect(HOST, port, Recorder(), 10)
+        again = await door.network.listen(HOST, port, Recorder, MAX_FRAME)
+        assert (again.host, again.port) == (HOST, port)
+        await again.close()
+
+    run(scenario)
+
+
+def test_a_listener_that_closes_takes_its_connections_along(run: Any) -> None:
+    async def scenario() -> None:
+        door = await Door().__aenter__()
+        _, reader = await door.connect()
+        raw, stuck = await door.knock()
+        with raw:
+            while not stuck.connection.unsent_bytes:
+                stuck.connection.send(b"x" * 500_000)
+            await door.listener.close()
+            assert [handler.times_closed for handler in door.came] == [1, 1]
+        await reader.is_closed.wait()
+        await door.listener.close()
+
+    run(scenario)

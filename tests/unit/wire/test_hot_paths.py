@@ -1,0 +1,136 @@
+"""What is written by hand is what the codec writes, byte for byte, in every version."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from restow.wire import fetch, metadata, produce
+from restow.wire.messages import FetchResponse, MetadataResponse, ProduceResponse
+from restow.wire.metadata import NOT_ASKED_FOR, PartitionMetadata, TopicMetadata, encode_unknown_topic
+from restow.wire.primitives import varint
+from restow.wire.reader import read_length
+from tests.unit.wire.responses import (
+    fetched_topics,
+    library_fetch,
+    library_metadata,
+    library_produce,
+    metadata_parts,
+    produced_topics,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MODULES = [fetch, metadata, produce]
+
+
+def joined(parts: Iterable[Any]) -> bytes:
+    return b"".join(map(bytes, parts))
+
+
+@pytest.mark.parametrize("version", produce.VERSIONS)
+@settings(max_examples=30)
+@given(content=produced_topics())
+def test_produce(version: int, content: dict[str, Any]) -> None:
+    written = joined(produce.encode_produce_response(version, **content))
+    assert written == bytes(library_produce(version, **content).encode(version=version))
+
+
+@pytest.mark.parametrize("version", fetch.VERSIONS)
+@settings(max_examples=30)
+@given(data=st.data())
+def test_fetch(version: int, data: st.DataObject) -> None:
+    content = data.draw(fetched_topics(by_id=version >= 13))
+    written = joined(fetch.encode_fetch_response(version, **content))
+    assert written == bytes(library_fetch(version, **content).encode(version=version))
+
+
+@pytest.mark.parametrize("version", metadata.VERSIONS)
+@settings(max_examples=30)
+@given(content=metadata_parts())
+def test_metadata(version: int, content: dict[str, Any]) -> None:
+    topics = [topic.encode(version, **arguments) for topic, arguments in content["topics"]]
+    written = joined(metadata.encode_metadata_response(version, **{**content, "topics": topics}))
+    assert written == bytes(library_metadata(version, **content).encode(version=version))
+
+
+def test_records_of_some_size_are_handed_on_as_they_are() -> None:
+    records = memoryview(b"r" * 5000)
+    parts = fetch.encode_fetch_response(12, [("t", [fetch.Fetched(0, records=records), fetch.Fetched(1)])])
+    assert len(parts) == 3
+    assert parts[1] is records
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["put", "remove", "encode"]), st.integers(0, 12)))
+)
+def test_a_topic_forgets_what_has_changed(steps: list[tuple[int, str, int]]) -> None:
+    topic = TopicMetadata("t", topic_id=UUID(int=5))
+    expected: dict[int, PartitionMetadata] = {}
+    for number, (partition, step, version) in enumerate(steps):
+        if step == "put":
+            expected[partition] = PartitionMetadata(partition, number % 3, number, (1, 2), (1,), (2,))
+            topic.put(expected[partition])
+        elif step == "remove":
+            expected.pop(partition, None)
+            topic.remove(partition)
+        in_order = tuple(expected[partition] for partition in sorted(expected))
+        fresh = TopicMetadata("t", topic_id=UUID(int=5), partitions=in_order)
+        assert topic.encode(version) == fresh.encode(version)
+        assert topic.partitions == in_order
+
+
+@pytest.mark.parametrize("version", metadata.VERSIONS)
+def test_a_topic_that_is_unknown(version: int) -> None:
+    content = {"brokers": (), "cluster_id": "c", "controller_id": 1}
+    written = joined(
+        metadata.encode_metadata_response(
+            version, topics=[encode_unknown_topic(version, 3, name="t")], **content
+        )
+    )
+    (topic,) = MetadataResponse.decode(written, version=version).topics
+    assert (topic.error_code, topic.name, topic.partitions) == (3, "t", [])
+
+
+def test_only_from_version_12_on_an_unknown_topic_has_no_name() -> None:
+    part = encode_unknown_topic(12, 100, topic_id=UUID(int=7))
+    written = joined(
+        metadata.encode_metadata_response(12, brokers=(), cluster_id=None, controller_id=-1, topics=[part])
+    )
+    (topic,) = MetadataResponse.decode(written, version=12).topics
+    assert (topic.error_code, topic.name, topic.topic_id) == (100, None, UUID(int=7))
+    with pytest.raises(ValueError, match="cannot leave the topic's name out"):
+        encode_unknown_topic(11, 100, topic_id=UUID(int=7))
+
+
+def test_fetch_goes_by_name_or_by_id_as_its_version_has_it() -> None:
+    with pytest.raises(ValueError, match="goes by topic id"):
+        fetch.encode_fetch_response(13, [("t", [])])
+    with pytest.raises(ValueError, match="goes by topic name"):
+        fetch.encode_fetch_response(12, [(UUID(int=1), [])])
+
+
+@pytest.mark.parametrize("version", [-1, 99])
+def test_versions_that_are_not_there_are_refused(version: int) -> None:
+    with pytest.raises(ValueError, match="Produce response of version"):
+        produce.encode_produce_response(version, [])
+    with pytest.raises(ValueError, match="Fetch response of version"):
+        fetch.encode_fetch_response(version, [])
+    with pytest.raises(ValueError, match="Metadata response of version"):
+        metadata.encode_metadata_response(version, brokers=(), cluster_id=None, controller_id=0, topics=())
+
+
+def test_the_versions_by_hand_are_among_those_of_the_protocol() -> None:
+    for module, message in zip(MODULES, [FetchResponse, MetadataResponse, ProduceResponse], strict=True):
+        assert module.VERSIONS[-1] <= message.max_version
+    assert NOT_ASKED_FOR == -(2**31)
+
+
+@given(st.integers(0, 2**31 - 1))
+def test_varints_are_read_as_they_are_written(number: int) -> None:
+    assert read_length(varint(number), 0) == (number, len(varint(number)))
