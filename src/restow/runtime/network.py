@@ -97,7 +97,6 @@ _JOIN_BELOW_BYTES = 4 * 1024
 _BACKLOG = 1024
 _FAREWELL_S = 1.0
 _TURNS_TO_ACCEPT = 3
-"""Of the loop, until a connection that was just being accepted has been made."""
 
 
 class SystemNetwork:
@@ -163,9 +162,9 @@ class _SystemListener:
     async def close(self) -> None:
         """Those who do not take the rest of their answers within a second lose it."""
         self._company.is_over = True
+        await _turn()
         self._server.close()
-        for _ in range(_TURNS_TO_ACCEPT):
-            await asyncio.sleep(0)
+        await _turn()
         members = tuple(self._company.members)
         for connection in members:
             connection.close()
@@ -175,6 +174,14 @@ class _SystemListener:
             for connection in members:
                 connection.abort(None)
             await asyncio.wait(gone)
+
+
+async def _turn() -> None:
+    """Let connections that are just being accepted be made. asyncio loses those that it finds its server shut
+    on, and afterwards ours would miss them.
+    """
+    for _ in range(_TURNS_TO_ACCEPT):
+        await asyncio.sleep(0)
 
 
 class _FramedConnection(asyncio.BufferedProtocol):
