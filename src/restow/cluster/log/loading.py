@@ -90,8 +90,13 @@ def finish_swap(disk: Disk, directory: str, first: int, behind: int) -> None:
     disk.rename(f"{directory}/{swap_name(first, behind)}", f"{directory}/{file_name(first, LOG_SUFFIX)}")
 
 
-def load_epochs(disk: Disk, directory: str, segments: Sequence[Segment], *, clean: bool) -> LeaderEpochs:
-    """The leader epochs as written down, completed by those of the batches if there was a crash."""
+def load_epochs(
+    disk: Disk, directory: str, segments: Sequence[Segment], *, clean: bool
+) -> tuple[LeaderEpochs, bool]:
+    """The leader epochs as written down, completed by those of the batches if there was a crash.
+
+    And whether that has to be written down anew.
+    """
     path = f"{directory}/{LEADER_EPOCHS}"
     epochs = LeaderEpochs()
     sound = False
@@ -102,14 +107,15 @@ def load_epochs(disk: Disk, directory: str, segments: Sequence[Segment], *, clea
         except InvalidCheckpoint:
             epochs = LeaderEpochs()
     if clean and sound:
-        return epochs
+        return epochs, False
+    completed = False
     known_to = epochs.entries[-1].start_offset if epochs.entries else -1
     for segment in segments:
         if segment.next_offset > known_to:
             for _, header in segment.headers():
                 if header.leader_epoch > epochs.latest:
-                    epochs.assign(header.leader_epoch, header.base_offset)
-    return epochs
+                    completed |= epochs.assign(header.leader_epoch, header.base_offset)
+    return epochs, completed
 
 
 def load_producers(

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from restow.cluster.log.config import LogConfig
-    from restow.cluster.log.epochs import LeaderEpochs
     from restow.cluster.log.timestamps import TimedOffset
     from restow.model import TopicPartition
     from restow.runtime.disk import Disk, Part
@@ -94,8 +93,8 @@ class PartitionLog:
         self._high_watermark = min(max(high_watermark, self.start_offset), self.end_offset)
         clean = recovery_point is None
         self.recovery_point = self.end_offset if clean else min(recovery_point or 0, self.end_offset)
-        self.epochs: LeaderEpochs = load_epochs(disk, directory, self._segments, clean=clean)
-        if self.epochs.truncate_from_end(self.end_offset):
+        self.epochs, completed = load_epochs(disk, directory, self._segments, clean=clean)
+        if self.epochs.truncate_from_end(self.end_offset) or completed:
             self._write_epochs()
         self.producers = load_producers(disk, directory, self._segments, self.end_offset)
 
@@ -201,12 +200,10 @@ class PartitionLog:
     def roll(self, base_offset: int | None = None) -> None:
         """Finish the last segment and begin another one."""
         base = self.end_offset if base_offset is None else base_offset
-        self._active.finish()
-        self._write_snapshot()
-        if not self._active.size:
-            self._segments.pop().remove()
-            self._bases.pop()
-        self._begin_segment(base)
+        if base > self._active.base_offset:
+            self._active.finish()
+            self._write_snapshot()
+            self._begin_segment(base)
 
     def _begin_segment(self, base_offset: int) -> None:
         self._active = Segment(self._disk, self.directory, base_offset, create=True)
@@ -258,8 +255,11 @@ class PartitionLog:
             _, header = next(active.headers(position))
             end = min(offset, header.base_offset)
             self._size -= active.size - position
-            active.truncate(position, end)
+            active.truncate(position)
         self._ends_at(end)
+        if active.next_offset < end:
+            # The end lies in a gap: a segment of that name keeps it, should we start anew.
+            self.roll()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything and be an empty log that goes on at the offset."""

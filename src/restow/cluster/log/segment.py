@@ -238,19 +238,19 @@ class Segment:
             return None
         return header
 
-    def truncate(self, position: int, next_offset: int) -> None:
-        """Cut the file off where a batch begins. `next_offset` is where the log goes on then."""
+    def truncate(self, position: int) -> None:
+        """Cut the file off where a batch begins."""
         self._file.truncate(position)
         self.size = position
         self._boundaries.clear()
         self._index.truncate(position)
-        self._times.truncate(next_offset)
-        self._max_timestamp, self._max_timestamp_offset = self._times.last
         self._next_offset = self.base_offset
         self._since_index = 0
-        for _, header in self.headers(self._index.before(2**62)):
+        unindexed = [header for _, header in self.headers(self._index.before(2**62))]
+        self._times.truncate(unindexed[-1].next_offset if unindexed else self.base_offset)
+        self._max_timestamp, self._max_timestamp_offset = self._times.last
+        for header in unindexed:
             self._note_unindexed(header)
-        self._next_offset = max(self._next_offset, next_offset)
         if not position:
             self.first_timestamp = -1
 

@@ -1,0 +1,225 @@
+"""Compaction: the last of every key stays, at its offset, and a crash at any point loses nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from restow.cluster.log import LogConfig, PartitionLog
+from restow.cluster.log.cleaner import Cleaned, clean, cleanable, dirty_ratio
+from restow.runtime.disk import SystemDisk
+from restow.wire import records as records_module
+from restow.wire.batches import scan
+from restow.wire.records import GZIP
+from tests.unit.log.making import PARTITION, Crash, FaultyDisk, keyed, open_log, read_all
+
+if TYPE_CHECKING:
+    from restow.runtime.disk import Disk
+    from restow.wire.records import Record
+
+COMPACT = LogConfig(
+    segment_bytes=400,
+    index_interval_bytes=100,
+    cleanup_compact=True,
+    cleanup_delete=False,
+    delete_retention_ms=100,
+)
+
+
+def compact(log: PartitionLog, disk: Disk | None = None, first_dirty: int = 0, now_ms: int = 0) -> Cleaned:
+    steps = clean(log, disk or SystemDisk(), first_dirty, now_ms)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: Cleaned = done.value
+            return result
+
+
+def fill(log: PartitionLog, writes: list[list[tuple[str, str | None]]], **more: object) -> None:
+    for pairs in writes:
+        log.append_as_leader(keyed(*pairs, **more), 0, 0)
+    log.high_watermark = log.end_offset
+
+
+def last_of_each(records: list[Record]) -> dict[bytes | None, bytes | None]:
+    return {record.key: record.value for record in records}
+
+
+WRITES = [[(f"k{n % 3}", f"v{n}"), (f"k{n % 5}", f"w{n}")] for n in range(20)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    writes=st.lists(
+        st.lists(
+            st.tuples(st.sampled_from("abcdef"), st.none() | st.text(max_size=3)), min_size=1, max_size=4
+        ),
+        max_size=25,
+    ),
+    rounds=st.integers(1, 3),
+    compression=st.sampled_from([0, GZIP]),
+)
+def test_readers_end_up_with_the_same_table(
+    tmp_path_factory: pytest.TempPathFactory,
+    writes: list[list[tuple[str, str | None]]],
+    rounds: int,
+    compression: int,
+) -> None:
+    log = open_log(tmp_path_factory.mktemp("log"), COMPACT)
+    before: list[Record] = []
+    dirty = 0
+    for number in range(rounds):
+        fill(log, writes, compression=compression)
+        before = read_all(log)
+        active = log.segments[-1].base_offset
+        dirty = compact(log, first_dirty=dirty, now_ms=number).first_dirty_offset
+        after = read_all(log)
+        assert last_of_each(after) == last_of_each(before)
+        assert set(after) <= set(before)
+        assert [r for r in after if r.offset >= active] == [r for r in before if r.offset >= active]
+        keys = [record.key for record in after if record.offset < dirty]
+        assert len(keys) == len(set(keys))
+        assert log.size_bytes == sum(segment.size for segment in log.segments)
+    compacted = read_all(log)
+    log.close()
+    again = open_log(Path(log.directory), COMPACT)
+    assert read_all(again) == compacted
+    assert again.end_offset == log.end_offset
+    again.release()
+
+
+def test_the_segment_in_use_and_what_nobody_saw_stay(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    fill(log, WRITES)
+    log.high_watermark = 10
+    segments = log.segments
+    may = cleanable(log, 0)
+    assert may
+    assert may == [s for s, after in pairwise(segments) if after.base_offset <= 10]
+    before = [r for r in read_all(log) if r.offset >= may[-1].next_offset]
+    compact(log)
+    assert [r for r in read_all(log) if r.offset >= may[-1].next_offset] == before
+    log.release()
+
+
+def test_small_neighbours_become_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    fill(log, WRITES)
+    many = len(log.segments)
+    dirty = compact(log).first_dirty_offset
+    assert dirty_ratio(log, 0, 0) == 1.0
+    assert dirty_ratio(log, dirty, 0) == 0.0
+    compact(log, first_dirty=dirty)
+    assert len(log.segments) < many
+    log.release()
+
+
+def test_tombstones_stay_for_a_while_and_then_go(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    fill(log, [[("gone", "x")], [("gone", None)], *WRITES])
+    dirty = compact(log, now_ms=1000).first_dirty_offset
+    assert last_of_each(read_all(log))[b"gone"] is None
+    compact(log, first_dirty=dirty, now_ms=1099)
+    assert b"gone" in last_of_each(read_all(log))
+    compact(log, first_dirty=dirty, now_ms=1100)
+    assert b"gone" not in last_of_each(read_all(log))
+    log.release()
+
+
+def test_tombstones_stay_while_a_batch_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path, COMPACT)
+    fill(log, [[("gone", "x")]], compression=GZIP)
+    fill(log, [[("gone", None)], *WRITES])
+    with monkeypatch.context() as patch:
+        name, _, encode, decode = records_module._CODECS[GZIP]
+        patch.setitem(records_module._CODECS, GZIP, (name, lambda: False, encode, decode))
+        dirty = compact(log, now_ms=0).first_dirty_offset
+        compact(log, first_dirty=dirty, now_ms=10**6)
+    found = [record.value for record in read_all(log) if record.key == b"gone"]
+    assert found == [b"x", None]
+    log.release()
+
+
+def test_a_producers_last_batch_stays_as_an_empty_one(tmp_path: Path) -> None:
+    log = open_log(tmp_path, COMPACT)
+    batch = keyed(("k0", "x"), producer_id=4, producer_epoch=0, base_sequence=0)
+    log.append_as_leader(batch, 0, 0)
+    fill(log, WRITES)
+    compact(log)
+    first = next(header for _, header in scan(log.read(0, 10_000)))
+    assert (first.producer_id, first.base_sequence, first.count) == (4, 0, 0)
+    assert log.append_as_leader(batch, 0, 0).duplicate
+    log.release()
+
+
+def test_young_records_wait(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(COMPACT, min_compaction_lag_ms=50))
+    fill(log, WRITES, time=1000)
+    assert not cleanable(log, 1050)
+    assert cleanable(log, 1052)
+    log.release()
+
+
+@pytest.mark.parametrize("how", ["release", "truncate_fully"])
+def test_stops_when_the_log_changes_under_it(tmp_path: Path, how: str) -> None:
+    log = open_log(tmp_path, COMPACT)
+    fill(log, WRITES)
+    steps = clean(log, SystemDisk(), 0, 0)
+    for _ in range(25):
+        next(steps)
+    if how == "release":
+        log.release()
+    else:
+        log.truncate_fully_and_start_at(7)
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    assert done.value.value.first_dirty_offset == 0
+    log.release()
+
+
+def test_a_crash_at_any_change_loses_nothing(tmp_path: Path) -> None:
+    crashed = 0
+    for point in range(200):
+        path = tmp_path / str(point)
+        log = open_log(path, COMPACT)
+        fill(log, WRITES)
+        before = read_all(log)
+        left = [point]
+
+        def fault(name: str, where: str, left: list[int] = left) -> None:
+            if name in ("read", "list", "exists", "read_bytes"):
+                return
+            left[0] -= 1
+            if left[0] < 0:
+                raise Crash
+
+        disk = FaultyDisk()
+        log.release()
+        log = PartitionLog(disk, str(path), PARTITION, COMPACT, recovery_point=0, high_watermark=10**6)
+        disk.fault = fault
+        try:
+            compact(log, disk)
+            done = True
+        except Crash:
+            done = False
+            crashed += 1
+        log.release()
+        again = open_log(path, COMPACT, recovery_point=0)
+        assert last_of_each(read_all(again)) == last_of_each(before)
+        assert again.end_offset == 40
+        assert not [p for p in path.iterdir() if p.suffix in (".cleaned", ".swap")]
+        again.release()
+        if done:
+            break
+    else:
+        pytest.fail("compaction never came to its end")
+    assert crashed > 10
