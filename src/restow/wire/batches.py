@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import google_crc32c
 
 from restow.errors import RestowError
+from restow.wire.crc import SKIPPED_BYTES, crc_behind_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +32,7 @@ MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_ENDS = 12
 """How many bytes come before those that the length counts."""
-CRC_BEGINS = 21
+CRC_BEGINS = SKIPPED_BYTES
 """Where the bytes begin that the CRC covers."""
 PREFIX_BYTES = 16
 """The bytes before the magic: the ones a leader sets."""
@@ -183,6 +184,8 @@ def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
 
 def crc_of(buffer: Buffer, position: int, end: int) -> int:
     """The CRC-32C that the batch from `position` to `end` should have."""
+    if position == 0 and end == len(buffer) and isinstance(buffer, bytes):
+        return crc_behind_prefix(buffer)
     value: int = google_crc32c.value(bytes(buffer[position + CRC_BEGINS : end]))
     return value
 

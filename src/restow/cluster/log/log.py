@@ -23,9 +23,11 @@ from restow.cluster.log.segment import Segment, file_name
 from restow.cluster.log.timestamps import first_at_or_after, latest
 from restow.cluster.log.validate import checked
 from restow.wire.batches import (
+    LENGTH_ENDS,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     PREFIX_BYTES,
+    BatchHeader,
     check,
     header_at,
     prefix,
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from restow.cluster.log.timestamps import TimedOffset
     from restow.model import TopicPartition
     from restow.runtime.disk import Disk, Part
-    from restow.wire.batches import BatchHeader
 
 
 class AppendInfo(NamedTuple):
@@ -141,9 +142,9 @@ class PartitionLog:
             length = header.length
             parts += (
                 prefix(next_offset, length, leader_epoch),
-                view[position + PREFIX_BYTES : position + 12 + length],
+                view[position + PREFIX_BYTES : position + LENGTH_ENDS + length],
             )
-            headers.append(header._replace(base_offset=next_offset, leader_epoch=leader_epoch))
+            headers.append(BatchHeader._make((next_offset, length, leader_epoch, *header[3:])))
             next_offset += header.last_offset_delta + 1
         if leader_epoch > self.epochs.latest:
             self.begin_epoch(leader_epoch)
