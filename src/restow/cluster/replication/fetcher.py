@@ -1,0 +1,322 @@
+"""Followers at work: one task per leader broker, for all partitions that follow it.
+
+    full fetch ──► session ──► only what changed ──► …      a lost connection or session begins anew
+
+A fetch waits at the leader until there is something. What is to be fetched in addition meanwhile goes out
+in a second fetch, on whose arrival the leader answers the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.errors import LogError
+from restow.cluster.replication.following import accept, find_back, next_wish, truncate
+from restow.cluster.replication.values import INITIAL_EPOCH, NO_LEADER, NO_SESSION, FetchSpec
+from restow.wire.batches import CorruptBatch
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.values import (
+        FetchAnswer,
+        FetchPartition,
+        LeaderClient,
+        ReplicationConfig,
+        Throttle,
+    )
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock, Timer
+    from restow.wire.fetch import Fetched
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE_S = 0.02
+_LARGEST_EPOCH = 0x7FFFFFFF
+
+
+class Follower:
+    """A partition that is being fetched."""
+
+    __slots__ = ("failures", "partition", "pause", "sent")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.sent: FetchPartition | None = None
+        """What the leader knows of our wishes, None if the partition is not in the session."""
+        self.pause: Timer | None = None
+        self.failures = 0
+
+
+class Fetcher:
+    """Everything this broker fetches from one other broker."""
+
+    def __init__(
+        self,
+        replica_id: int,
+        client: LeaderClient,
+        clock: Clock,
+        config: ReplicationConfig,
+        throttle: Throttle,
+    ) -> None:
+        self._replica_id = replica_id
+        self._client = client
+        self._clock = clock
+        self._config = config
+        self._throttle = throttle
+        self._followers: dict[TopicPartition, Follower] = {}
+        self._changed: dict[TopicPartition, None] = {}
+        self._forgotten: dict[TopicPartition, None] = {}
+        self._session_id = NO_SESSION
+        self._next_epoch = INITIAL_EPOCH
+        self._refused_session = False
+        self._calls: deque[asyncio.Task[FetchAnswer]] = deque()
+        self._poked = False
+        self._failures = 0
+        self._awake = asyncio.Event()
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to fetch."""
+        return not self._followers
+
+    def add(self, partition: Partition) -> None:
+        """Fetch it from now on; one that was fetched already is looked at anew."""
+        self.remove(partition.topic_partition)
+        self._followers[partition.topic_partition] = Follower(partition)
+        self._to_tell(partition.topic_partition)
+
+    def remove(self, topic_partition: TopicPartition) -> None:
+        """Do not fetch it any more."""
+        follower = self._followers.pop(topic_partition, None)
+        if follower is not None:
+            if follower.pause is not None:
+                follower.pause.cancel()
+            self._leave_session(topic_partition, follower)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        for topic_partition in tuple(self._followers):
+            self.remove(topic_partition)
+        self._task.cancel()
+        self._client.close()
+        calls = tuple(self._calls)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(self._task, *calls, return_exceptions=True)
+
+    def _to_tell(self, topic_partition: TopicPartition) -> None:
+        self._changed[topic_partition] = None
+        self._forgotten.pop(topic_partition, None)
+        self._awake.set()
+        if self._calls and not self._poked and self._session_id != NO_SESSION:
+            self._poked = True
+            asyncio.get_running_loop().call_soon(self._poke)
+
+    def _poke(self) -> None:
+        """There is more to fetch while a fetch waits: send another one, once."""
+        if self._session_id != NO_SESSION and len(self._calls) == 1:
+            self._send()
+        self._poked = False
+
+    async def _run(self) -> None:
+        while True:
+            if not self._calls:
+                if all(follower.pause is not None for follower in self._followers.values()):
+                    self._awake.clear()
+                    await self._awake.wait()
+                self._send()
+            call = self._calls[0]
+            try:
+                answer = await call
+            except OSError as error:
+                await self._lost(error)
+                continue
+            self._calls.popleft()
+            self._failures = 0
+            if answer.error_code:
+                await self._lost(ErrorCode.of(answer.error_code).message)
+                continue
+            self._take_session(answer)
+            for topic_partition, fetched in answer.partitions.items():
+                self._take(topic_partition, fetched)
+
+    async def _lost(self, reason: object) -> None:
+        """Begin a new session, after a pause that grows."""
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+        self._calls.clear()
+        log.info("broker %s has to begin a fetch session anew: %s", self._replica_id, reason)
+        self._session_id = NO_SESSION
+        self._next_epoch = INITIAL_EPOCH
+        pause_s = self._pause_s(self._failures)
+        self._failures += 1
+        await self._clock.sleep(pause_s)
+
+    def _pause_s(self, failures: int) -> float:
+        """Short at first, as partitions often come to their leader a moment later than to its followers."""
+        return min(_FIRST_PAUSE_S * 2.0 ** min(failures, 30), self._config.fetch_backoff_ms / 1000)
+
+    def _take_session(self, answer: FetchAnswer) -> None:
+        if self._session_id == NO_SESSION:
+            self._session_id = answer.session_id
+            self._refused_session = answer.session_id == NO_SESSION
+            if not self._refused_session:
+                self._next_epoch = INITIAL_EPOCH + 1
+
+    def _send(self) -> None:
+        self._calls.append(asyncio.get_running_loop().create_task(self._client.fetch(self._request())))
+
+    def _request(self) -> FetchSpec:
+        """All partitions, or within a session those whose wishes the leader does not know."""
+        in_session = self._session_id != NO_SESSION
+        wishes: dict[TopicPartition, FetchPartition] = {}
+        for topic_partition in tuple(self._changed if in_session else self._followers):
+            follower = self._followers.get(topic_partition)
+            if follower is None or follower.pause is not None:
+                continue
+            if not self._throttle.admits(topic_partition):
+                self._pause(topic_partition, follower, self._config.fetch_backoff_ms / 1000)
+                continue
+            wish = next_wish(follower.partition, self._config.fetch_max_bytes)
+            if not in_session or wish != follower.sent:
+                wishes[topic_partition] = follower.sent = wish
+        self._changed.clear()
+        forgotten = tuple(self._forgotten) if in_session else ()
+        self._forgotten.clear()
+        epoch = self._next_epoch
+        if in_session:
+            self._next_epoch = 1 if epoch == _LARGEST_EPOCH else epoch + 1
+        waits = in_session or self._refused_session
+        return FetchSpec(
+            partitions=wishes,
+            replica_id=self._replica_id,
+            max_wait_ms=self._config.fetch_wait_max_ms if waits else 0,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self._config.fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=epoch,
+            forgotten=forgotten,
+        )
+
+    def _take(self, topic_partition: TopicPartition, fetched: Fetched) -> None:
+        """An answer counts if it is for what we want now: not for an earlier epoch, nor sent twice."""
+        follower = self._followers.get(topic_partition)
+        if follower is None or follower.sent is None or follower.pause is not None:
+            return
+        partition = follower.partition
+        sent = follower.sent
+        if sent.leader_epoch != partition.leader_epoch or sent.offset != partition.log.end_offset:
+            self._changed[topic_partition] = None
+            return
+        try:
+            done = self._apply(partition, fetched)
+        except (LogError, CorruptBatch) as error:
+            log.warning("%s could not take over from its leader: %s", topic_partition, error)
+            done = False
+        if done:
+            follower.failures = 0
+            self._changed[topic_partition] = None
+        elif topic_partition in self._followers:
+            self._pause(topic_partition, follower, self._pause_s(follower.failures))
+            follower.failures += 1
+
+    def _apply(self, partition: Partition, fetched: Fetched) -> bool:
+        """Whether there is something to go on with."""
+        if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return find_back(partition.log, fetched)
+        if fetched.error_code:
+            return False
+        if fetched.diverging_epoch is not None:
+            return truncate(partition, fetched.diverging_epoch)
+        accept(partition, fetched)
+        if fetched.records:
+            self._throttle.note(partition.topic_partition, len(fetched.records))
+        return True
+
+    def _pause(self, topic_partition: TopicPartition, follower: Follower, seconds: float) -> None:
+        self._leave_session(topic_partition, follower)
+        follower.pause = self._clock.call_later(seconds, lambda: self._resume(topic_partition, follower))
+
+    def _resume(self, topic_partition: TopicPartition, follower: Follower) -> None:
+        follower.pause = None
+        if self._followers.get(topic_partition) is follower:
+            self._to_tell(topic_partition)
+
+    def _leave_session(self, topic_partition: TopicPartition, follower: Follower) -> None:
+        if follower.sent is not None:
+            follower.sent = None
+            self._forgotten[topic_partition] = None
+
+
+class Fetchers:
+    """The fetchers of one broker, by leader. One that has nothing to fetch is closed."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        fetch_from: Callable[[int], LeaderClient],
+        clock: Clock,
+        config: ReplicationConfig,
+        throttle: Throttle,
+    ) -> None:
+        self._broker_id = broker_id
+        self._fetch_from = fetch_from
+        self._clock = clock
+        self._config = config
+        self._throttle = throttle
+        self._fetchers: dict[int, Fetcher] = {}
+        self._leader_of: dict[TopicPartition, int] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Fetch each from the leader that its order names, if there is one, and from nobody else."""
+        abandoned = set()
+        for partition in partitions:
+            topic_partition = partition.topic_partition
+            leader = partition.order.leader
+            former = self._leader_of.get(topic_partition)
+            if former is not None and former != leader:
+                self._fetchers[former].remove(topic_partition)
+                abandoned.add(former)
+            if leader == NO_LEADER:
+                self._leader_of.pop(topic_partition, None)
+                continue
+            self._leader_of[topic_partition] = leader
+            if leader not in self._fetchers:
+                client = self._fetch_from(leader)
+                self._fetchers[leader] = Fetcher(
+                    self._broker_id, client, self._clock, self._config, self._throttle
+                )
+            self._fetchers[leader].add(partition)
+        self._close_idle(abandoned)
+
+    def unfollow(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Do not fetch these any more."""
+        abandoned = set()
+        for topic_partition in topic_partitions:
+            leader = self._leader_of.pop(topic_partition, None)
+            if leader is not None:
+                self._fetchers[leader].remove(topic_partition)
+                abandoned.add(leader)
+        self._close_idle(abandoned)
+
+    async def close(self) -> None:
+        """End all."""
+        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()), *self._closing)
+        self._fetchers.clear()
+        self._leader_of.clear()
+
+    def _close_idle(self, leaders: Iterable[int]) -> None:
+        for leader in leaders:
+            if self._fetchers[leader].is_idle:
+                task = asyncio.get_running_loop().create_task(self._fetchers.pop(leader).close())
+                self._closing.add(task)
+                task.add_done_callback(self._closing.discard)

@@ -1,0 +1,201 @@
+"""One fetch, or a session of them: what is wanted, what of it is worth looking at, and the wait for more.
+
+Every partition tells those who fetch from it what has changed. So a fetch within a session looks only at
+partitions that have something new, and ten thousand idle ones cost nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import Fetched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.values import FetchPartition, FetchSpec
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock
+
+
+class Wanted:
+    """A partition of a fetch, and what its last answer said."""
+
+    __slots__ = ("start_offset", "watermark", "wish")
+
+    def __init__(self, wish: FetchPartition) -> None:
+        self.wish = wish
+        self.watermark = -1
+        self.start_offset = -1
+
+
+class Look:
+    """What one look at the partitions has found."""
+
+    __slots__ = ("exhausted", "found", "seen", "size", "urgent")
+
+    def __init__(self) -> None:
+        self.exhausted: list[TopicPartition] = []
+        """Partitions that have no more than what was found; once that is told they have no news."""
+        self.found: dict[TopicPartition, Fetched] = {}
+        self.seen: list[Partition] = []
+        self.size = 0
+        self.urgent = False
+
+
+class Fetching:
+    """The partitions somebody fetches from, once or again and again."""
+
+    def __init__(self, replica_id: int) -> None:
+        self.replica_id = replica_id
+        self.wanted: dict[TopicPartition, Wanted] = {}
+        self._news: dict[TopicPartition, None] = {}
+        """Partitions that have or may have something to answer; those longest without an answer first."""
+        self._watched: dict[TopicPartition, Partition] = {}
+        self._waiting: asyncio.Future[None] | None = None
+        self._missing = 0
+        """How many bytes more would end the wait."""
+
+    def update(self, spec: FetchSpec) -> None:
+        """Take over what a request says is new, changed or no longer wanted."""
+        for topic_partition, wish in spec.partitions.items():
+            known = self.wanted.get(topic_partition)
+            if known is None:
+                self.wanted[topic_partition] = Wanted(wish)
+            else:
+                known.wish = wish
+            self._news[topic_partition] = None
+        for topic_partition in spec.forgotten:
+            self.wanted.pop(topic_partition, None)
+            self._news.pop(topic_partition, None)
+            self._unwatch(topic_partition)
+
+    async def answer(
+        self,
+        spec: FetchSpec,
+        find: Callable[[TopicPartition], Partition | ErrorCode],
+        clock: Clock,
+        *,
+        incremental: bool,
+        is_session: bool,
+    ) -> dict[TopicPartition, Fetched]:
+        """Look, wait for more if that is not enough, and look again."""
+        self.hurry()
+        look = self._look(spec, find, incremental=incremental)
+        enough = look.urgent or look.size >= spec.min_bytes or spec.max_wait_ms <= 0
+        if is_session or not enough:
+            self._watch(look.seen)
+        if not enough:
+            try:
+                await self._wait(spec.min_bytes - look.size, spec.max_wait_ms / 1000, clock)
+            finally:
+                if not is_session:
+                    self.close()
+            look = self._look(spec, find, incremental=incremental)
+            if is_session:
+                self._watch(look.seen)
+        return self._told(look, incremental=incremental)
+
+    def _look(
+        self, spec: FetchSpec, find: Callable[[TopicPartition], Partition | ErrorCode], *, incremental: bool
+    ) -> Look:
+        look = Look()
+        replica_id = self.replica_id
+        left = spec.max_bytes
+        for topic_partition in tuple(self._news if incremental else self.wanted):
+            wish = self.wanted[topic_partition].wish
+            partition = find(topic_partition)
+            if isinstance(partition, ErrorCode):
+                look.found[topic_partition] = Fetched(topic_partition.partition, partition)
+                look.urgent = True
+                continue
+            result = partition.fetch(wish, replica_id, max(left, 0), min_one=look.size == 0 and left > 0)
+            look.found[topic_partition] = result
+            look.seen.append(partition)
+            if result.error_code or result.diverging_epoch is not None:
+                look.urgent = True
+                continue
+            size = len(result.records or b"")
+            look.size += size
+            left -= size
+            if size:
+                self._news.pop(topic_partition, None)
+                self._news[topic_partition] = None
+            elif wish.offset >= partition.readable_end(replica_id):
+                look.exhausted.append(topic_partition)
+        return look
+
+    def _told(self, look: Look, *, incremental: bool) -> dict[TopicPartition, Fetched]:
+        """What to answer: within a session only what the asker does not know yet."""
+        told = {}
+        for topic_partition in look.exhausted:
+            self._news.pop(topic_partition, None)
+        for topic_partition, result in look.found.items():
+            wanted = self.wanted.get(topic_partition)
+            if wanted is None:
+                continue
+            if (
+                not incremental
+                or result.records
+                or result.error_code
+                or result.diverging_epoch is not None
+                or result.high_watermark != wanted.watermark
+                or result.log_start_offset != wanted.start_offset
+            ):
+                told[topic_partition] = result
+                wanted.watermark = result.high_watermark
+                wanted.start_offset = result.log_start_offset
+        return told
+
+    async def _wait(self, missing: int, seconds: float, clock: Clock) -> None:
+        self._missing = missing
+        self._waiting = waiting = asyncio.get_running_loop().create_future()
+        timer = clock.call_later(seconds, lambda: _end(waiting))
+        try:
+            await waiting
+        finally:
+            timer.cancel()
+            if self._waiting is waiting:
+                self._waiting = None
+
+    def hurry(self) -> None:
+        """Whoever waits has waited long enough."""
+        if self._waiting is not None:
+            _end(self._waiting)
+
+    def changed(self, topic_partition: TopicPartition, size: int) -> None:
+        self._news[topic_partition] = None
+        if self._waiting is not None:
+            self._missing -= size
+            if self._missing <= 0:
+                self.hurry()
+
+    def upset(self, topic_partition: TopicPartition) -> None:
+        self._news[topic_partition] = None
+        self.hurry()
+
+    def _watch(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            topic_partition = partition.topic_partition
+            if self._watched.get(topic_partition) is not partition:
+                self._unwatch(topic_partition)
+                self._watched[topic_partition] = partition
+                (partition.at_watermark if self.replica_id < 0 else partition.at_end).add(self)
+
+    def _unwatch(self, topic_partition: TopicPartition) -> None:
+        if (partition := self._watched.pop(topic_partition, None)) is not None:
+            partition.at_end.discard(self)
+            partition.at_watermark.discard(self)
+
+    def close(self) -> None:
+        """Partitions need not tell any more."""
+        for topic_partition in tuple(self._watched):
+            self._unwatch(topic_partition)
+
+
+def _end(waiting: asyncio.Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)

@@ -1,0 +1,68 @@
+"""What a follower does with its leader's answers, so that its log becomes like the leader's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.replication.values import FetchPartition
+
+if TYPE_CHECKING:
+    from restow.cluster.log import LeaderEpochs, PartitionLog
+    from restow.cluster.replication.partition import Partition
+    from restow.wire.fetch import EpochEnd, Fetched
+
+
+def next_wish(partition: Partition, max_bytes: int) -> FetchPartition:
+    """What comes behind the end of our log, from the leader of the epoch we follow."""
+    log = partition.log
+    return FetchPartition(
+        offset=log.end_offset,
+        max_bytes=max_bytes,
+        leader_epoch=partition.leader_epoch,
+        last_fetched_epoch=log.epochs.latest,
+        log_start_offset=log.start_offset,
+    )
+
+
+def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: EpochEnd) -> int:
+    """Where our log may stop being like the leader's (KIP-101, KIP-279).
+
+    The leader named its largest epoch that is not above our last, and where that ended. If we do not have
+    that epoch, ours before it ended where the next of ours began: what follows there the leader never
+    had. One more question then settles the rest.
+    """
+    own = epochs.end_offset_for(diverging.epoch, end_offset)
+    known = (own.end_offset,) if own.end_offset >= 0 else ()
+    return max(0, min(end_offset, diverging.end_offset, *known))
+
+
+def accept(partition: Partition, fetched: Fetched) -> None:
+    """Append the leader's records, and take over its high watermark and start as far as we can."""
+    log = partition.log
+    if fetched.records:
+        log.append_as_follower(bytes(fetched.records))
+    partition.follow_watermark(fetched.high_watermark)
+    if log.start_offset < fetched.log_start_offset <= log.high_watermark:
+        log.delete_records_before(fetched.log_start_offset)
+
+
+def truncate(partition: Partition, diverging: EpochEnd) -> bool:
+    """Cut off what the leader does not have. False if there was nothing to cut."""
+    log = partition.log
+    end_offset = log.end_offset
+    log.truncate_to(truncation_offset(log.epochs, end_offset, diverging))
+    return log.end_offset < end_offset
+
+
+def find_back(log: PartitionLog, fetched: Fetched) -> bool:
+    """The leader has nothing at our end: begin where it begins, or go back to what surely is its own.
+
+    False if our end lies within what it says it has; then asking again has to do.
+    """
+    if log.end_offset < fetched.log_start_offset:
+        log.truncate_fully_and_start_at(fetched.log_start_offset)
+        return True
+    if 0 <= fetched.high_watermark < log.end_offset:
+        log.truncate_to(fetched.high_watermark)
+        return True
+    return False

@@ -1,0 +1,347 @@
+"""All replicas of one broker: what the controller orders, what clients and followers ask.
+
+produce ──► append ──► the leader's log ──► followers fetch ──► high watermark ──► acknowledged
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
+from restow.cluster.replication.deadlines import Reviews
+from restow.cluster.replication.fetcher import Fetchers
+from restow.cluster.replication.fetches import Fetching
+from restow.cluster.replication.isr_changes import IsrChanges
+from restow.cluster.replication.partition import Partition, Role, Surroundings
+from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.requests import (
+    Assigned,
+    Stopped,
+    assigned,
+    assigned_response,
+    stopped,
+    stopped_response,
+)
+from restow.cluster.replication.sessions import FetchSessions
+from restow.cluster.replication.values import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    NO_SESSION,
+    FetchAnswer,
+    ReplicationConfig,
+    Unthrottled,
+)
+from restow.cluster.replication.waiting import PendingAcks
+from restow.wire.batches import CorruptBatch
+from restow.wire.error_codes import ErrorCode
+from restow.wire.produce import Produced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.cluster.log import AppendInfo, LogManager
+    from restow.cluster.replication.values import FetchSpec, IsrWriter, LeaderClient, Throttle
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock
+    from restow.wire.messages import Message
+
+log = logging.getLogger(__name__)
+
+_ACKS = (-1, 0, 1)
+
+
+def _nobody(led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]) -> None:
+    """Nobody wants to know."""
+
+
+class ReplicaManager:
+    """The replicas of one broker. `start` begins what goes on beside requests, `stop` ends it."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        logs: LogManager,
+        clock: Clock,
+        isr_writer: IsrWriter,
+        fetch_from: Callable[[int], LeaderClient],
+        *,
+        min_insync_replicas: Callable[[str], int] = lambda _: 1,
+        config: ReplicationConfig | None = None,
+        on_leadership: Callable[[tuple[TopicPartition, ...], tuple[TopicPartition, ...]], None] = _nobody,
+        is_known: Callable[[TopicPartition], bool] = lambda _: False,
+        throttle: Throttle | None = None,
+    ) -> None:
+        """`min_insync_replicas` tells a topic's setting; `fetch_from` gives a client to a leader broker.
+
+        `on_leadership` hears what this broker leads from now on, and what it does not lead any more;
+        `is_known` says whether the cluster has a partition that is not here.
+        """
+        self.broker_id = broker_id
+        self.config = config or ReplicationConfig()
+        self.logs = logs
+        self.controller_epoch = -1
+        self._clock = clock
+        self._on_leadership = on_leadership
+        self._is_known = is_known
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._offline: set[TopicPartition] = set()
+        """Partitions that should be here, but whose log cannot be had."""
+        self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
+        self._reviews = Reviews(clock)
+        self._isr_changes = IsrChanges(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
+        self._fetchers = Fetchers(broker_id, fetch_from, clock, self.config, throttle or Unthrottled())
+        self._watermarks_moved = False
+        self._checkpoints: asyncio.Task[None] | None = None
+        self._surroundings = Surroundings(
+            broker_id=broker_id,
+            clock=clock,
+            lag_max_s=self.config.lag_time_max_ms / 1000,
+            min_insync_replicas=min_insync_replicas,
+            isr_decided=self._isr_changes.write,
+            lagging=self._reviews.add,
+            watermark_moved=self._watermark_moved,
+        )
+
+    def start(self) -> None:
+        """Begin to write high watermarks down every now and then."""
+        self._checkpoints = asyncio.get_running_loop().create_task(self._checkpoint_on_and_on())
+
+    async def stop(self) -> None:
+        """Fetch and serve nothing any more. The logs are the caller's to close."""
+        if self._checkpoints is not None:
+            self._checkpoints.cancel()
+            await asyncio.gather(self._checkpoints, return_exceptions=True)
+        self._reviews.close()
+        self._sessions.close()
+        await self._fetchers.close()
+        await self._isr_changes.close()
+        for partition in self._partitions.values():
+            partition.go_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def partition(self, topic_partition: TopicPartition) -> Partition | None:
+        """The replica that is here, also if it is offline."""
+        return self._partitions.get(topic_partition)
+
+    def hosted(self) -> tuple[Partition, ...]:
+        """All replicas that are here."""
+        return tuple(self._partitions.values())
+
+    # Orders of the controller
+
+    def apply_leader_and_isr(self, request: Message) -> Message:
+        """Lead and follow as it says. A controller of an earlier epoch is refused as a whole."""
+        if not self._obey(request.controller_epoch):
+            return assigned_response(request, ErrorCode.STALE_CONTROLLER_EPOCH, {})
+        led: list[Partition] = []
+        resigned: list[TopicPartition] = []
+        follow: list[Partition] = []
+        codes = {}
+        for each in assigned(request):
+            before = self._partitions.get(each.topic_partition)
+            was_leader = before is not None and before.is_leader
+            try:
+                partition = self._apply(each)
+            except (Refused, LogError) as error:
+                code = error.code if isinstance(error, Refused) else code_of(error)
+                log.warning("%s cannot be as the controller wants: %s", each.topic_partition, error)
+                codes[each.topic_partition] = code
+                continue
+            codes[each.topic_partition] = ErrorCode.NONE
+            if partition is None:
+                continue
+            if partition.is_leader:
+                led.append(partition)
+            else:
+                follow.append(partition)
+                if was_leader:
+                    resigned.append(each.topic_partition)
+        self._fetchers.unfollow(partition.topic_partition for partition in led)
+        self._fetchers.follow(follow)
+        self._on_leadership(tuple(partition.topic_partition for partition in led), tuple(resigned))
+        return assigned_response(request, ErrorCode.NONE, codes)
+
+    def _obey(self, controller_epoch: int) -> bool:
+        if controller_epoch < self.controller_epoch:
+            return False
+        self.controller_epoch = controller_epoch
+        return True
+
+    def _apply(self, each: Assigned) -> Partition | None:
+        """The partition, if its role or epoch has changed. Said twice is done once."""
+        order = each.order
+        partition = self._partitions.get(each.topic_partition)
+        if partition is not None and partition.role is not Role.OFFLINE:
+            if order.leader_epoch < partition.leader_epoch:
+                raise Refused(ErrorCode.STALE_CONTROLLER_EPOCH)
+            self.logs.get_or_create(each.topic_partition, topic_id=each.topic_id)
+            if order.leader_epoch == partition.leader_epoch:
+                if order.partition_epoch > partition.order.partition_epoch:
+                    partition.refresh(order)
+                return None
+        else:
+            partition = self._host(each)
+        if order.leader == self.broker_id:
+            partition.lead(order)
+        else:
+            partition.follow(order)
+        return partition
+
+    def _host(self, each: Assigned) -> Partition:
+        try:
+            found = self.logs.get_or_create(
+                each.topic_partition, topic_id=each.topic_id, is_new=each.order.is_new
+            )
+        except (DiskFailure, LogDirsOffline):
+            self._offline.add(each.topic_partition)
+            raise
+        self._offline.discard(each.topic_partition)
+        partition = Partition(each.topic_partition, found, self._surroundings)
+        self._partitions[each.topic_partition] = partition
+        return partition
+
+    def stop_replicas(self, request: Message) -> Message:
+        """Serve and follow these no more, and delete those that it says to delete."""
+        if not self._obey(request.controller_epoch):
+            return stopped_response(ErrorCode.STALE_CONTROLLER_EPOCH, {})
+        codes = {}
+        resigned = []
+        for each in stopped(request):
+            partition = self._partitions.get(each.topic_partition)
+            was_leader = partition is not None and partition.is_leader
+            codes[each.topic_partition] = self._stop(each, partition)
+            if was_leader and each.topic_partition not in self._partitions:
+                resigned.append(each.topic_partition)
+        if resigned:
+            self._on_leadership((), tuple(resigned))
+        return stopped_response(ErrorCode.NONE, codes)
+
+    def _stop(self, each: Stopped, partition: Partition | None) -> ErrorCode:
+        topic_partition = each.topic_partition
+        offline = topic_partition in self._offline
+        if offline or (partition is not None and partition.role is Role.OFFLINE):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if partition is not None:
+            if each.leader_epoch >= 0 and each.leader_epoch < partition.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            self._fetchers.unfollow((topic_partition,))
+            del self._partitions[topic_partition]
+            partition.go_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if each.delete and self.logs.get(topic_partition) is not None:
+            try:
+                self.logs.delete(topic_partition)
+            except LogError as error:
+                return code_of(error)
+        return ErrorCode.NONE
+
+    def directory_failed(self, path: str, lost: Iterable[TopicPartition]) -> None:
+        """A log dir is offline: so are the replicas in it, until the broker starts anew."""
+        log.error("the log dir %s is offline, and the replicas in it with it", path)
+        resigned = []
+        for topic_partition in lost:
+            self._offline.add(topic_partition)
+            partition = self._partitions.get(topic_partition)
+            if partition is not None:
+                if partition.is_leader:
+                    resigned.append(topic_partition)
+                partition.go_offline(ErrorCode.KAFKA_STORAGE_ERROR)
+        self._fetchers.unfollow(self._offline)
+        if resigned:
+            self._on_leadership((), tuple(resigned))
+
+    # Requests of clients and followers
+
+    def find(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
+        """The replica, or why it cannot serve."""
+        partition = self._partitions.get(topic_partition)
+        if partition is not None:
+            return partition
+        if topic_partition in self._offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self._is_known(topic_partition):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    async def append(
+        self, batches: Mapping[TopicPartition, bytes], *, acks: int, timeout_ms: int
+    ) -> dict[TopicPartition, Produced]:
+        """Append, and with acks -1 wait until all in-sync replicas have it or the time is over."""
+        results: dict[TopicPartition, Produced] = {}
+        appended: dict[Partition, AppendInfo] = {}
+        for topic_partition, data in batches.items():
+            result = self._append(topic_partition, data, acks, appended)
+            results[topic_partition] = result
+        if acks < 0 and appended:
+            codes = await self._acknowledged(appended, timeout_ms / 1000)
+            for topic_partition, code in codes.items():
+                if code:
+                    results[topic_partition] = Produced(topic_partition.partition, code)
+        return results
+
+    def _append(
+        self,
+        topic_partition: TopicPartition,
+        data: bytes,
+        acks: int,
+        appended: dict[Partition, AppendInfo],
+    ) -> Produced:
+        number = topic_partition.partition
+        partition = self.find(topic_partition)
+        if acks not in _ACKS:
+            partition = ErrorCode.INVALID_REQUIRED_ACKS
+        if isinstance(partition, ErrorCode):
+            return Produced(number, partition)
+        try:
+            info = appended[partition] = partition.append(data, acks=acks)
+        except Refused as refused:
+            return Produced(number, refused.code)
+        except (LogError, CorruptBatch) as error:
+            return Produced(number, code_of(error), error_message=str(error))
+        return Produced(number, 0, info.first_offset, info.log_append_time, partition.log.start_offset)
+
+    async def _acknowledged(
+        self, appended: Mapping[Partition, AppendInfo], timeout_s: float
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        pending = PendingAcks({partition.topic_partition for partition in appended})
+        for partition, info in appended.items():
+            partition.wait_for_acks(info.last_offset, pending)
+        if not pending.done.done():
+            timer = self._clock.call_later(timeout_s, pending.time_out)
+            try:
+                await pending.done
+            finally:
+                timer.cancel()
+        return pending.codes
+
+    async def fetch(self, spec: FetchSpec) -> FetchAnswer:
+        """What there is to read, after a wait if there is not enough; within a session or without."""
+        session = self._sessions.resolve(spec)
+        if isinstance(session, ErrorCode):
+            return FetchAnswer(error_code=session)
+        fetching = Fetching(spec.replica_id) if session is None else session.fetching
+        fetching.update(spec)
+        found = await fetching.answer(
+            spec,
+            self.find,
+            self._clock,
+            incremental=spec.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH),
+            is_session=session is not None,
+        )
+        return FetchAnswer(session_id=NO_SESSION if session is None else session.session_id, partitions=found)
+
+    # What goes on beside requests
+
+    def checkpoint(self) -> None:
+        """Write high watermarks down, if any has moved."""
+        if self._watermarks_moved:
+            self._watermarks_moved = False
+            self.logs.checkpoint()
+
+    async def _checkpoint_on_and_on(self) -> None:
+        while True:
+            await self._clock.sleep(self.config.checkpoint_interval_ms / 1000)
+            self.checkpoint()
+
+    def _watermark_moved(self) -> None:
+        self._watermarks_moved = True

@@ -1,0 +1,374 @@
+"""One replica of one partition on this broker.
+
+    Idle ──► Leader ◄──► Follower          as the controller says, each time with a higher leader epoch
+      any of them ──► Offline              when the disk under the log fails, or the replica is stopped
+
+A leader appends, knows how far each follower has come, moves the high watermark and decides on changes
+of the ISR. A follower does what its leader did. Nothing in here awaits; who waits is told.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.log.errors import LogError
+from restow.cluster.replication.isr import (
+    Progress,
+    behind,
+    may_join,
+    smallest_end,
+    without_laggards,
+)
+from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER
+from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import EpochEnd, Fetched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.cluster.log import AppendInfo, PartitionLog
+    from restow.cluster.replication.values import FetchPartition
+    from restow.cluster.replication.waiting import PendingAcks, Watcher
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock
+
+
+class Role(Enum):
+    """What this replica is to its partition."""
+
+    IDLE = "idle"
+    LEADER = "leader"
+    FOLLOWER = "follower"
+    OFFLINE = "offline"
+
+
+class PartitionOrder(NamedTuple):
+    """What the controller says of a partition."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    partition_epoch: int
+    """The version of the partition's state in the store."""
+    controller_epoch: int = 0
+    is_new: bool = False
+
+
+class Surroundings(NamedTuple):
+    """What all partitions of a broker share."""
+
+    broker_id: int
+    clock: Clock
+    lag_max_s: float
+    min_insync_replicas: Callable[[str], int]
+    isr_decided: Callable[[Partition], None]
+    """A partition wants its `proposed_isr` written."""
+    lagging: Callable[[Partition, float], None]
+    """A partition wants `review_isr` to be called at that monotonic time."""
+    watermark_moved: Callable[[], None]
+
+
+_NOBODY = PartitionOrder(NO_LEADER, NO_EPOCH, (), (), -1)
+
+
+class Partition:
+    """The replica, in whatever role it has."""
+
+    def __init__(
+        self, topic_partition: TopicPartition, log: PartitionLog, surroundings: Surroundings
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.log = log
+        self.role = Role.IDLE
+        self.order = _NOBODY
+        """What the controller said last, with the ISR that this leader has made of it since."""
+        self.proposed_isr: tuple[int, ...] | None = None
+        """A changed ISR that is being written."""
+        self.followers: dict[int, Progress] = {}
+        self.epoch_start_offset = 0
+        """Where this leader's epoch begins."""
+        self.at_end: set[Watcher] = set()
+        """Who wants to know when the log grows: followers."""
+        self.at_watermark: set[Watcher] = set()
+        """Who wants to know when the high watermark moves: consumers."""
+        self._around = surroundings
+        self._acks: list[tuple[int, int, PendingAcks]] = []
+        self._ticket = count()
+        self._hidden: deque[tuple[int, int]] = deque()
+        """End offsets and sizes of appends behind the high watermark."""
+        self._reviewed = False
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.order.leader_epoch
+
+    @property
+    def isr(self) -> tuple[int, ...]:
+        return self.order.isr
+
+    @property
+    def is_leader(self) -> bool:
+        return self.role is Role.LEADER
+
+    # What the controller says
+
+    def lead(self, order: PartitionOrder) -> None:
+        """Be the leader, in an epoch that begins where the log ends."""
+        now_s = self._around.clock.monotonic_s()
+        if not self.is_leader:
+            self.followers = {}
+        began = order.leader_epoch > self.leader_epoch or not self.is_leader
+        if began:
+            self.log.begin_epoch(order.leader_epoch)
+            self.epoch_start_offset = self.log.end_offset
+        self._take_order(order, Role.LEADER)
+        self.followers = {
+            replica: self.followers.get(replica) or Progress(now_s)
+            for replica in order.replicas
+            if replica != self._around.broker_id
+        }
+        self._advance()
+        self._review_later(now_s)
+
+    def follow(self, order: PartitionOrder) -> None:
+        """Be a follower, of nobody if the leader is -1."""
+        self._take_order(order, Role.FOLLOWER)
+        self.followers = {}
+        self._fail_acks(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._hidden.clear()
+
+    def refresh(self, order: PartitionOrder) -> None:
+        """The same leader and epoch, but a later state: take the ISR that it names."""
+        self._take_order(order, self.role)
+        if self.is_leader:
+            self._advance()
+            self.consider_joins()
+            self._review_later(self._around.clock.monotonic_s())
+
+    def go_offline(self, code: ErrorCode) -> None:
+        """Serve nobody any more; who waits hears why."""
+        self.role = Role.OFFLINE
+        self.proposed_isr = None
+        self._fail_acks(code)
+        self._upset()
+
+    def _take_order(self, order: PartitionOrder, role: Role) -> None:
+        self.role = role
+        self.order = order
+        self.proposed_isr = None
+        self._upset()
+
+    # Appending and waiting for acknowledgement
+
+    def append(self, batches: bytes, *, acks: int) -> AppendInfo:
+        """As leader. Raises Refused, or what the log refuses."""
+        self.require_leader()
+        if acks < 0 and not self._has_enough_replicas():
+            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = self.log
+        end = log.end_offset
+        info = log.append_as_leader(batches, self.leader_epoch, self._around.clock.now_ms())
+        if not info.duplicate:
+            self._appended(end, len(batches))
+        return info
+
+    def _appended(self, former_end: int, size: int) -> None:
+        followers = self.followers
+        if followers:
+            now_s = self._around.clock.monotonic_s()
+            for follower, progress in followers.items():
+                if progress.end_offset == former_end:
+                    followers[follower] = progress._replace(caught_up_s=now_s)
+            if not self._reviewed:
+                self._review_later(now_s)
+        self._hidden.append((self.log.end_offset, size))
+        for watcher in self.at_end:
+            watcher.changed(self.topic_partition, size)
+        self._advance()
+
+    def wait_for_acks(self, offset: int, pending: PendingAcks) -> None:
+        """Settle `pending` when the high watermark has passed the offset, or will not under this leader."""
+        if offset < self.log.high_watermark:
+            pending.settle(self.topic_partition, self._acknowledgement())
+        else:
+            heappush(self._acks, (offset, next(self._ticket), pending))
+
+    def _acknowledgement(self) -> ErrorCode:
+        if self._has_enough_replicas():
+            return ErrorCode.NONE
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+    def _has_enough_replicas(self) -> bool:
+        """A topic cannot ask for more replicas in sync than it has."""
+        required = self._around.min_insync_replicas(self.topic_partition.topic)
+        return len(self.isr) >= min(required, len(self.order.replicas))
+
+    def _fail_acks(self, code: ErrorCode) -> None:
+        waiting, self._acks = self._acks, []
+        for _, _, pending in waiting:
+            pending.settle(self.topic_partition, code)
+
+    # Reading
+
+    def fetch(self, wanted: FetchPartition, replica_id: int, limit: int, *, min_one: bool) -> Fetched:
+        """No more than `limit` bytes, of which a first batch may be more if `min_one` allows it.
+
+        A follower's question also tells how far it has come, if its log is like ours.
+        """
+        number = self.topic_partition.partition
+        log = self.log
+        try:
+            self.require_leader(wanted.leader_epoch)
+            if replica_id >= 0 and replica_id not in self.followers:
+                return self._error(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            if wanted.last_fetched_epoch >= 0 and (end := self._divergence(wanted)) is not None:
+                return Fetched(number, 0, log.high_watermark, -1, log.start_offset, diverging_epoch=end)
+            most = min(limit, wanted.max_bytes)
+            records = log.read(wanted.offset, most, self.readable_end(replica_id), min_one=min_one)
+        except Refused as refused:
+            return self._error(refused.code)
+        except LogError as error:
+            return self._error(code_of(error))
+        if replica_id >= 0:
+            self._follower_asked(replica_id, wanted)
+        return Fetched(number, 0, log.high_watermark, log.high_watermark, log.start_offset, records)
+
+    def readable_end(self, replica_id: int) -> int:
+        """Up to where somebody may read."""
+        return self.log.end_offset if replica_id >= 0 or replica_id == ONLOOKER else self.log.high_watermark
+
+    def _error(self, code: ErrorCode) -> Fetched:
+        """With the bounds of the log, by which a follower out of range finds back."""
+        if self.role is Role.OFFLINE:
+            return Fetched(self.topic_partition.partition, code)
+        log = self.log
+        return Fetched(
+            self.topic_partition.partition, code, log.high_watermark, log_start_offset=log.start_offset
+        )
+
+    def _divergence(self, wanted: FetchPartition) -> EpochEnd | None:
+        """Where the asker's log and ours have parted, if they have (KIP-595)."""
+        found = self.log.epochs.end_offset_for(wanted.last_fetched_epoch, self.log.end_offset)
+        if found.end_offset < 0:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if found.epoch < wanted.last_fetched_epoch or found.end_offset < wanted.offset:
+            return EpochEnd(found.epoch, found.end_offset)
+        return None
+
+    def require_leader(self, leader_epoch: int = NO_EPOCH) -> None:
+        """Raises Refused unless this is the leader, of that epoch if one is given."""
+        if self.role is Role.OFFLINE:
+            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
+        if leader_epoch != NO_EPOCH and leader_epoch != self.leader_epoch:
+            older = leader_epoch < self.leader_epoch
+            raise Refused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
+        if self.role is not Role.LEADER:
+            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    # How far followers are, and the ISR
+
+    def _follower_asked(self, follower: int, wanted: FetchPartition) -> None:
+        now_s = self._around.clock.monotonic_s()
+        end = self.log.end_offset
+        progress = self.followers[follower]
+        self.followers[follower] = progress.after_fetch(wanted.offset, wanted.log_start_offset, end, now_s)
+        if progress.end_offset != wanted.offset:
+            self._advance()
+        if follower not in self.isr:
+            self.consider_joins()
+        elif wanted.offset < end and not self._reviewed:
+            self._review_later(now_s)
+
+    def consider_joins(self) -> None:
+        """Propose to take in the followers that have come far enough."""
+        if self.proposed_isr is not None or not self.is_leader:
+            return
+        watermark = self.log.high_watermark
+        joining = tuple(
+            follower
+            for follower, progress in self.followers.items()
+            if follower not in self.isr and may_join(progress, watermark, self.epoch_start_offset)
+        )
+        if joining:
+            self._propose(self.isr + joining)
+
+    def review_isr(self) -> None:
+        """Propose to drop the followers that were behind for too long, and say when to look again."""
+        self._reviewed = False
+        if not self.is_leader:
+            return
+        around = self._around
+        now_s = around.clock.monotonic_s()
+        if self.proposed_isr is None:
+            kept = without_laggards(self.isr, self.followers, self.log.end_offset, now_s, around.lag_max_s)
+            if kept != self.isr:
+                self._propose(kept)
+        self._review_later(now_s)
+
+    def _review_later(self, now_s: float) -> None:
+        """When the first of those who are behind will have been so for too long."""
+        late = behind(self.isr, self.followers, self.log.end_offset)
+        if late and not self._reviewed:
+            self._reviewed = True
+            lag_max_s = self._around.lag_max_s
+            due_s = min(progress.caught_up_s for _, progress in late) + lag_max_s
+            self._around.lagging(self, max(due_s, now_s + lag_max_s / 10))
+
+    def _propose(self, isr: tuple[int, ...]) -> None:
+        self.proposed_isr = isr
+        self._around.isr_decided(self)
+
+    def isr_written(self, isr: tuple[int, ...], partition_epoch: int) -> None:
+        """The proposal holds."""
+        self.order = self.order._replace(isr=isr, partition_epoch=partition_epoch)
+        self.proposed_isr = None
+        self._advance()
+        self.consider_joins()
+
+    def isr_refused(self) -> None:
+        """Somebody else has changed the partition's state; the controller will tell."""
+        self.proposed_isr = None
+
+    def _advance(self) -> None:
+        """Move the high watermark as far as all of the ISR, old or new, have come."""
+        log = self.log
+        members = self.isr if self.proposed_isr is None else (*self.isr, *self.proposed_isr)
+        watermark = smallest_end(members, self.followers, log.end_offset)
+        if watermark <= log.high_watermark:
+            return
+        log.high_watermark = watermark
+        self._around.watermark_moved()
+        size = 0
+        hidden = self._hidden
+        while hidden and hidden[0][0] <= watermark:
+            size += hidden.popleft()[1]
+        acks = self._acks
+        if acks:
+            code = self._acknowledgement()
+            while acks and acks[0][0] < watermark:
+                heappop(acks)[2].settle(self.topic_partition, code)
+        for watcher in self.at_watermark:
+            watcher.changed(self.topic_partition, size)
+        for watcher in self.at_end:
+            watcher.changed(self.topic_partition, 0)
+
+    def follow_watermark(self, leaders: int) -> None:
+        """As follower: what is safe for the leader is safe here, as far as it is here."""
+        log = self.log
+        if min(leaders, log.end_offset) > log.high_watermark:
+            log.high_watermark = leaders
+            self._around.watermark_moved()
+
+    def start_moved(self) -> None:
+        """The log begins later than before; followers are to hear of it."""
+        self._upset()
+
+    def _upset(self) -> None:
+        for watcher in (*self.at_end, *self.at_watermark):
+            watcher.upset(self.topic_partition)

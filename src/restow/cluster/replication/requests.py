@@ -1,0 +1,111 @@
+"""The controller's orders, from the messages of the wire to values and back."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.replication.partition import PartitionOrder
+from restow.cluster.replication.values import NO_EPOCH
+from restow.model import TopicPartition
+from restow.wire.between_brokers import LeaderAndIsrResponse, StopReplicaResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from uuid import UUID
+
+    from restow.wire.error_codes import ErrorCode
+    from restow.wire.messages import Message
+
+
+class Assigned(NamedTuple):
+    """A partition that this broker has a replica of, from now on if not before."""
+
+    topic_partition: TopicPartition
+    topic_id: str | None
+    order: PartitionOrder
+
+
+class Stopped(NamedTuple):
+    """A replica to stop, and to delete if it says so."""
+
+    topic_partition: TopicPartition
+    leader_epoch: int
+    delete: bool
+
+
+def text_of(topic_id: UUID | None) -> str | None:
+    """A topic's id as Kafka writes it; None where there is none."""
+    if topic_id is None or not topic_id.int:
+        return None
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def assigned(request: Message) -> Iterator[Assigned]:
+    """What a LeaderAndIsr request says of each partition."""
+    for topic in request.topic_states or ():
+        topic_id = text_of(topic.topic_id)
+        for state in topic.partition_states:
+            yield Assigned(TopicPartition(topic.topic_name, state.partition_index), topic_id, _order(state))
+    for state in request.ungrouped_partition_states or ():
+        yield Assigned(TopicPartition(state.topic_name, state.partition_index), None, _order(state))
+
+
+def _order(state: Message) -> PartitionOrder:
+    return PartitionOrder(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=tuple(state.isr),
+        replicas=tuple(state.replicas),
+        partition_epoch=state.partition_epoch,
+        controller_epoch=state.controller_epoch,
+        is_new=bool(state.is_new),
+    )
+
+
+def assigned_response(
+    request: Message, error_code: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]
+) -> Message:
+    """Answers partition by partition, in the forms of all versions: by topic id, and by name before those."""
+    kind = LeaderAndIsrResponse.LeaderAndIsrPartitionError
+    topics = []
+    for topic in request.topic_states or ():
+        found = [
+            kind(partition_index=state.partition_index, error_code=codes[key])
+            for state in topic.partition_states
+            if (key := TopicPartition(topic.topic_name, state.partition_index)) in codes
+        ]
+        topics.append(
+            LeaderAndIsrResponse.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=found)
+        )
+    named = [
+        kind(topic_name=key.topic, partition_index=key.partition, error_code=code)
+        for key, code in codes.items()
+    ]
+    return LeaderAndIsrResponse(error_code=error_code, partition_errors=named, topics=topics)
+
+
+def stopped(request: Message) -> Iterator[Stopped]:
+    """What a StopReplica request says of each partition; before version 3 it knows no epochs."""
+    for topic in request.topic_states or ():
+        for state in topic.partition_states:
+            key = TopicPartition(topic.topic_name, state.partition_index)
+            yield Stopped(key, state.leader_epoch, bool(state.delete_partition))
+    delete = bool(request.delete_partitions)
+    for topic in request.topics or ():
+        for index in topic.partition_indexes:
+            yield Stopped(TopicPartition(topic.name, index), NO_EPOCH, delete)
+    for each in request.ungrouped_partitions or ():
+        yield Stopped(TopicPartition(each.topic_name, each.partition_index), NO_EPOCH, delete)
+
+
+def stopped_response(error_code: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]) -> Message:
+    """Answers partition by partition."""
+    kind = StopReplicaResponse.StopReplicaPartitionError
+    return StopReplicaResponse(
+        error_code=error_code,
+        partition_errors=[
+            kind(topic_name=key.topic, partition_index=key.partition, error_code=code)
+            for key, code in codes.items()
+        ],
+    )

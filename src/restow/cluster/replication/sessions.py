@@ -1,0 +1,98 @@
+"""Fetch sessions (KIP-227): who asks again and again need not say all of it again and again.
+
+    epoch 0            begin a session; the answer names it
+    epoch 1, 2, 3, …   go on with it, each one higher than the last
+    epoch -1           end the one that is named, and fetch without
+
+There are so many slots. When they are taken, a newcomer gets the slot of whoever was idle for long, or
+fetches without a session. A consumer never takes a follower's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.replication.fetches import Fetching
+from restow.cluster.replication.values import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from restow.cluster.replication.values import FetchSpec
+    from restow.runtime.clock import Clock
+
+_LARGEST = 0x7FFFFFFF
+
+
+class Session:
+    """A fetch that goes on. Its partitions are in `fetching`."""
+
+    __slots__ = ("fetching", "next_epoch", "session_id", "used_s")
+
+    def __init__(self, session_id: int, fetching: Fetching, now_s: float) -> None:
+        self.session_id = session_id
+        self.fetching = fetching
+        self.next_epoch = INITIAL_EPOCH + 1
+        self.used_s = now_s
+
+
+class FetchSessions:
+    """The sessions of one broker, the one used longest ago first."""
+
+    def __init__(self, clock: Clock, slots: int, eviction_ms: int) -> None:
+        self._clock = clock
+        self._slots = slots
+        self._eviction_s = eviction_ms / 1000
+        self._sessions: dict[int, Session] = {}
+        self._last_id = clock.now_ms() % _LARGEST
+        """Ids go on from the time of the start, so that those of an earlier life do not come back soon."""
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def resolve(self, spec: FetchSpec) -> Session | ErrorCode | None:
+        """The session that a fetch begins or goes on with, None if it is without, or why it cannot."""
+        if spec.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._end(spec.session_id)
+            return self._begin(spec) if spec.session_epoch == INITIAL_EPOCH else None
+        session = self._sessions.get(spec.session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.next_epoch != spec.session_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        session.next_epoch = 1 if spec.session_epoch == _LARGEST else spec.session_epoch + 1
+        session.used_s = self._clock.monotonic_s()
+        self._sessions[session.session_id] = self._sessions.pop(session.session_id)
+        return session
+
+    def close(self) -> None:
+        """End all of them."""
+        for session_id in tuple(self._sessions):
+            self._end(session_id)
+
+    def _begin(self, spec: FetchSpec) -> Session | None:
+        now_s = self._clock.monotonic_s()
+        if len(self._sessions) >= self._slots and not self._make_room(now_s, for_follower=spec.is_follower):
+            return None
+        while True:
+            self._last_id = self._last_id % _LARGEST + 1
+            if self._last_id not in self._sessions and self._last_id != NO_SESSION:
+                break
+        session = Session(self._last_id, Fetching(spec.replica_id), now_s)
+        self._sessions[session.session_id] = session
+        return session
+
+    def _make_room(self, now_s: float, *, for_follower: bool) -> bool:
+        for session in self._sessions.values():
+            is_follower = session.fetching.replica_id >= 0
+            if (for_follower and not is_follower) or now_s - session.used_s > self._eviction_s:
+                if is_follower and not for_follower:
+                    continue
+                self._end(session.session_id)
+                return True
+        return False
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.fetching.hurry()
+            session.fetching.close()

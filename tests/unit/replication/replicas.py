@@ -1,0 +1,325 @@
+"""Several brokers' replica managers in one process, joined without a network, on a clock moved by hand."""
+
+from __future__ import annotations
+
+import asyncio
+from heapq import heappop, heappush
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from restow.cluster.log import LogConfig, LogManager, MetaProperties
+from restow.cluster.replication import (
+    FetchAnswer,
+    FetchPartition,
+    FetchSpec,
+    ReplicaManager,
+    ReplicationConfig,
+)
+from restow.model import TopicPartition
+from restow.runtime.disk import SystemDisk
+from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
+from restow.wire.records import Record, build
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Sequence
+    from pathlib import Path
+
+    from restow.cluster.replication import Partition
+    from restow.runtime.disk import Disk
+    from restow.wire.fetch import Fetched
+    from restow.wire.produce import Produced
+
+T0 = TopicPartition("t", 0)
+TOPIC_ID = UUID(int=7)
+LAG_MAX_S = 10.0
+
+
+class HandClock:
+    """Time stands still until somebody moves it."""
+
+    def __init__(self) -> None:
+        self._now_s = 1000.0
+        self._timers: list[tuple[float, int, HandTimer]] = []
+        self._ticket = count()
+
+    def now_ms(self) -> int:
+        return int(self._now_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._now_s
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> HandTimer:
+        timer = HandTimer(callback)
+        heappush(self._timers, (self._now_s + max(seconds, 0.0), next(self._ticket), timer))
+        return timer
+
+    async def sleep(self, seconds: float) -> None:
+        done = asyncio.get_running_loop().create_future()
+        timer = self.call_later(seconds, lambda: done.done() or done.set_result(None))
+        try:
+            await done
+        finally:
+            timer.cancel()
+
+    async def advance(self, seconds: float) -> None:
+        """Let that much time pass, and everything happen that happens in it."""
+        await settle()
+        until = self._now_s + seconds
+        while self._timers and self._timers[0][0] <= until:
+            at_s, _, timer = heappop(self._timers)
+            if timer.callback is not None:
+                self._now_s = max(self._now_s, at_s)
+                timer.callback()
+                await settle()
+        self._now_s = until
+
+    @property
+    def waiting(self) -> int:
+        """How many timers have not rung and were not cancelled."""
+        return sum(timer.callback is not None for _, _, timer in self._timers)
+
+
+class HandTimer:
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+async def settle() -> None:
+    """Let everybody do what can be done without time passing."""
+    for _ in range(40):
+        await asyncio.sleep(0)
+
+
+class States:
+    """The partitions' states as a store would keep them: changed only by who knows their version."""
+
+    def __init__(self) -> None:
+        self.isr: dict[TopicPartition, tuple[int, ...]] = {}
+        self.leader: dict[TopicPartition, tuple[int, int]] = {}
+        self.version: dict[TopicPartition, int] = {}
+        self.writes: list[tuple[int, ...]] = []
+        self.broken = False
+        self.held: asyncio.Event | None = None
+        """If set, writes wait for it before they count."""
+
+    async def write(
+        self,
+        topic_partition: TopicPartition,
+        leader: int,
+        leader_epoch: int,
+        isr: tuple[int, ...],
+        expected_znode_version: int,
+    ) -> int | None:
+        if self.held is not None:
+            await self.held.wait()
+        if self.broken:
+            raise ConnectionError("the store is away")
+        if self.version[topic_partition] != expected_znode_version:
+            return None
+        assert self.leader[topic_partition] == (leader, leader_epoch)
+        self.writes.append(isr)
+        self.isr[topic_partition] = isr
+        self.version[topic_partition] += 1
+        return self.version[topic_partition]
+
+
+class MemoryClient:
+    """One broker's way to another's replica manager."""
+
+    def __init__(self, cluster: Cluster, source: int, target: int) -> None:
+        self._cluster = cluster
+        self._link = (source, target)
+        self.closed = False
+
+    async def fetch(self, spec: FetchSpec) -> FetchAnswer:
+        self._check()
+        self._cluster.asked.append((self._link, spec))
+        answer = await self._cluster.brokers[self._link[1]].fetch(spec)
+        self._check()
+        return answer
+
+    def _check(self) -> None:
+        if self.closed or self._link in self._cluster.cut or self._link[1] not in self._cluster.brokers:
+            raise ConnectionError(f"no way from {self._link[0]} to {self._link[1]}")
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Cluster:
+    """Brokers 1 to n, and a controller's part played by whoever calls `elect`."""
+
+    def __init__(self, path: Path, brokers: int = 3, *, min_isr: int = 1, disk: Disk | None = None) -> None:
+        self.clock = HandClock()
+        self.states = States()
+        self.brokers: dict[int, ReplicaManager] = {}
+        self.cut: set[tuple[int, int]] = set()
+        self.asked: list[tuple[tuple[int, int], FetchSpec]] = []
+        self.led: list[tuple[int, tuple[TopicPartition, ...], tuple[TopicPartition, ...]]] = []
+        self.min_isr = min_isr
+        self.log_config = LogConfig()
+        self.controller_epoch = 1
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self._path = path
+        self._disk = disk or SystemDisk()
+        for broker in range(1, brokers + 1):
+            self.start(broker)
+
+    def start(self, broker: int, **config: int) -> ReplicaManager:
+        def failed(path: str, lost: tuple[TopicPartition, ...]) -> None:
+            manager.directory_failed(path, lost)
+
+        logs = LogManager(
+            self._disk,
+            [str(self._path / str(broker))],
+            MetaProperties("c", broker),
+            config_of=lambda _: self.log_config,
+            now_ms=self.clock.now_ms,
+            on_directory_failure=failed,
+        )
+        manager = ReplicaManager(
+            broker,
+            logs,
+            self.clock,
+            self.states,
+            lambda leader: MemoryClient(self, broker, leader),
+            min_insync_replicas=lambda _: self.min_isr,
+            config=ReplicationConfig(lag_time_max_ms=int(LAG_MAX_S * 1000), **config),
+            on_leadership=lambda led, resigned: self.led.append((broker, led, resigned)),
+        )
+        logs.start()
+        self.brokers[broker] = manager
+        return manager
+
+    async def stop(self, broker: int, *, cleanly: bool = True) -> None:
+        manager = self.brokers.pop(broker)
+        await manager.stop()
+        if cleanly:
+            manager.logs.close()
+        else:
+            manager.logs.release()
+
+    async def close(self) -> None:
+        for broker in tuple(self.brokers):
+            await self.stop(broker)
+        assert self.clock.waiting == 0
+
+    def elect(
+        self,
+        leader: int,
+        *,
+        isr: Sequence[int] | None = None,
+        replicas: Sequence[int] | None = None,
+        to: Sequence[int] | None = None,
+        topic_partition: TopicPartition = T0,
+        is_new: bool = False,
+    ) -> dict[int, int]:
+        """Write a new state and tell the brokers. Answers each broker's error code."""
+        states = self.states
+        chosen = tuple(replicas or self.replicas.get(topic_partition) or sorted(self.brokers))
+        self.replicas[topic_partition] = chosen
+        states.isr[topic_partition] = tuple(isr or states.isr.get(topic_partition) or chosen)
+        states.version[topic_partition] = states.version.get(topic_partition, -1) + 1
+        epoch = states.leader.get(topic_partition, (0, -1))[1] + 1
+        states.leader[topic_partition] = (leader, epoch)
+        return {
+            broker: self.tell(broker, topic_partition, is_new=is_new)
+            for broker in (chosen if to is None else to)
+            if broker in self.brokers
+        }
+
+    def tell(self, broker: int, topic_partition: TopicPartition = T0, *, is_new: bool = False) -> int:
+        """The state as it is written, to one broker."""
+        answer = self.brokers[broker].apply_leader_and_isr(self.order(topic_partition, is_new=is_new))
+        if answer.error_code:
+            return int(answer.error_code)
+        return int(answer.topics[0].partition_errors[0].error_code)
+
+    def order(self, topic_partition: TopicPartition = T0, *, is_new: bool = False) -> Any:
+        leader, epoch = self.states.leader[topic_partition]
+        state = LeaderAndIsrRequest.LeaderAndIsrPartitionState(
+            partition_index=topic_partition.partition,
+            controller_epoch=self.controller_epoch,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=list(self.states.isr[topic_partition]),
+            partition_epoch=self.states.version[topic_partition],
+            replicas=list(self.replicas[topic_partition]),
+            is_new=is_new,
+        )
+        topic = LeaderAndIsrRequest.LeaderAndIsrTopicState(
+            topic_name=topic_partition.topic, topic_id=TOPIC_ID, partition_states=[state]
+        )
+        return LeaderAndIsrRequest(
+            controller_id=0, controller_epoch=self.controller_epoch, topic_states=[topic], live_leaders=[]
+        )
+
+    def stop_replica(self, broker: int, *, delete: bool, leader_epoch: int = -1) -> int:
+        state = StopReplicaRequest.StopReplicaTopicState.StopReplicaPartitionState(
+            partition_index=T0.partition, leader_epoch=leader_epoch, delete_partition=delete
+        )
+        topic = StopReplicaRequest.StopReplicaTopicState(topic_name=T0.topic, partition_states=[state])
+        request = StopReplicaRequest(
+            controller_id=0, controller_epoch=self.controller_epoch, topic_states=[topic]
+        )
+        return int(self.brokers[broker].stop_replicas(request).partition_errors[0].error_code)
+
+    def at(self, broker: int, topic_partition: TopicPartition = T0) -> Partition:
+        partition = self.brokers[broker].partition(topic_partition)
+        assert partition is not None
+        return partition
+
+    def bytes_at(self, broker: int) -> bytes:
+        """Everything the broker's log holds."""
+        log = self.at(broker).log
+        found = b""
+        offset = log.start_offset
+        while offset < log.end_offset:
+            part = log.read(offset, 1 << 20)
+            found += part
+            offset = _end_of(part)
+        return found
+
+    def produce(
+        self,
+        broker: int,
+        *values: str,
+        acks: int = -1,
+        timeout_ms: int = 5000,
+        topic_partition: TopicPartition = T0,
+    ) -> asyncio.Task[Produced]:
+        return asyncio.get_running_loop().create_task(
+            self._produce(broker, values, acks, timeout_ms, topic_partition)
+        )
+
+    async def _produce(
+        self, broker: int, values: Sequence[str], acks: int, timeout_ms: int, topic_partition: TopicPartition
+    ) -> Produced:
+        results = await self.brokers[broker].append(
+            {topic_partition: batch(*values)}, acks=acks, timeout_ms=timeout_ms
+        )
+        return results[topic_partition]
+
+    async def consume(self, broker: int, offset: int, **options: Any) -> Fetched:
+        wanted = FetchPartition(offset, 1 << 20, options.pop("leader_epoch", -1))
+        answer = await self.brokers[broker].fetch(FetchSpec(partitions={T0: wanted}, **options))
+        return answer.partitions[T0]
+
+
+def batch(*values: str) -> bytes:
+    """A producer's batch of these values."""
+    return build([Record(number, 1, None, value.encode()) for number, value in enumerate(values)])
+
+
+def _end_of(data: bytes) -> int:
+    from restow.wire.batches import check
+
+    return check(data)[-1][1].next_offset
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
