@@ -1,0 +1,159 @@
+"""What the controller knows: brokers, topics, replicas, leaders and the states of all of them.
+
+Filled from the store when a controller is elected, kept current by events, never shared between terms.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.controller.states import PartitionState, ReplicaState, States
+from restow.cluster.store.znodes import PartitionReplicas
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from restow.cluster.store.znodes import BrokerRegistration, Topic
+
+
+class Replica(NamedTuple):
+    """One partition on one broker."""
+
+    partition: TopicPartition
+    broker_id: int
+
+
+class Leadership(NamedTuple):
+    """A partition's state node as last read or written."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+    version: int
+    """Of the node; brokers know it as the partition epoch."""
+    recovery: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBroker:
+    """A registered broker. Its epoch tells one life of it from the next."""
+
+    id: int
+    epoch: int
+    registration: BrokerRegistration
+
+
+class Context:
+    """Mutable, and changed by the controller's one worker only."""
+
+    def __init__(self, broker_id: int, epoch: int) -> None:
+        self.broker_id = broker_id
+        self.epoch = epoch
+        self.brokers: dict[int, LiveBroker] = {}
+        """Live ones, with those that are shutting down."""
+        self.shutting_down: set[int] = set()
+        self.topic_ids: dict[str, str | None] = {}
+        self.assignments: dict[TopicPartition, PartitionReplicas] = {}
+        self.leaderships: dict[TopicPartition, Leadership] = {}
+        self.replica_states: States[Replica, ReplicaState] = States(ReplicaState.NON_EXISTENT)
+        self.partition_states: States[TopicPartition, PartitionState] = States(PartitionState.NON_EXISTENT)
+        self.failed: defaultdict[int, set[TopicPartition]] = defaultdict(set)
+        """By broker, replicas in log directories that cannot be used."""
+        self.deleting: set[str] = set()
+        """Topics queued for deletion."""
+        self.blocked: set[str] = set()
+        """Topics whose deletion has to wait: for a dead broker, or for a move."""
+        self._partitions: dict[str, list[TopicPartition]] = {}
+        self._on_broker: defaultdict[int, set[TopicPartition]] = defaultdict(set)
+
+    # Topics
+
+    def know_topic(self, name: str, topic: Topic) -> tuple[TopicPartition, ...]:
+        """Take over what its node says. The partitions that were not known before."""
+        self.topic_ids[name] = topic.topic_id
+        known = self._partitions.setdefault(name, [])
+        new = []
+        for number, replicas in topic.partitions.items():
+            partition = TopicPartition(name, number)
+            if partition not in self.assignments:
+                self.assign(partition, replicas)
+                known.append(partition)
+                new.append(partition)
+        return tuple(new)
+
+    def assign(self, partition: TopicPartition, replicas: PartitionReplicas) -> None:
+        """Say where a partition's replicas are."""
+        for broker_id in self.assignments.get(partition, PartitionReplicas(())).replicas:
+            self._on_broker[broker_id].discard(partition)
+        self.assignments[partition] = replicas
+        for broker_id in replicas.replicas:
+            self._on_broker[broker_id].add(partition)
+
+    def forget_topic(self, name: str) -> None:
+        """Nothing is left of it."""
+        for partition in self._partitions.pop(name, ()):
+            for broker_id in self.assignments.pop(partition).replicas:
+                self._on_broker[broker_id].discard(partition)
+                self.failed[broker_id].discard(partition)
+                self.replica_states.drop(Replica(partition, broker_id))
+            self.leaderships.pop(partition, None)
+            self.partition_states.drop(partition)
+        self.topic_ids.pop(name, None)
+        self.deleting.discard(name)
+        self.blocked.discard(name)
+
+    def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
+        """In the order in which they became known."""
+        return tuple(self._partitions.get(topic, ()))
+
+    def topic_node(self, topic: str) -> Mapping[int, PartitionReplicas]:
+        """The partitions as the topic's node has them."""
+        return {partition.partition: self.assignments[partition] for partition in self.partitions_of(topic)}
+
+    # Replicas
+
+    def replicas(self, partitions: Iterable[TopicPartition]) -> Iterator[Replica]:
+        """Every replica of these partitions."""
+        for partition in partitions:
+            for broker_id in self.assignments[partition].replicas:
+                yield Replica(partition, broker_id)
+
+    def partitions_on(self, brokers: Iterable[int]) -> set[TopicPartition]:
+        """Those that have a replica on one of these brokers."""
+        return set().union(*(self._on_broker.get(broker_id, ()) for broker_id in brokers))
+
+    def replicas_on(self, brokers: Iterable[int]) -> tuple[Replica, ...]:
+        """Every replica on these brokers, in a fixed order."""
+        return tuple(
+            Replica(partition, broker_id)
+            for broker_id in sorted(brokers)
+            for partition in sorted(self._on_broker.get(broker_id, ()))
+        )
+
+    def is_online(self, replica: Replica, *, or_leaving: bool = False) -> bool:
+        """Whether its broker is alive and its log directory can be used."""
+        partition, broker_id = replica
+        if broker_id not in self.brokers or (broker_id in self.shutting_down and not or_leaving):
+            return False
+        return partition not in self.failed.get(broker_id, ())
+
+    def online(self, partition: TopicPartition, *, or_leaving: bool = False) -> frozenset[int]:
+        """The brokers on which a replica of the partition can be used."""
+        return frozenset(
+            broker_id
+            for broker_id in self.assignments[partition].replicas
+            if self.is_online(Replica(partition, broker_id), or_leaving=or_leaving)
+        )
+
+    def is_moving(self, partition: TopicPartition) -> bool:
+        """Whether its replicas are being reassigned."""
+        assignment = self.assignments[partition]
+        return bool(assignment.adding or assignment.removing)
+
+    def is_deleting(self, partition: TopicPartition) -> bool:
+        """Whether its topic is queued for deletion."""
+        return partition.topic in self.deleting

@@ -1,0 +1,254 @@
+"""A broker's candidacy for controller: being elected, serving while in office, resigning.
+
+Elected is whoever creates `/controller`, and in the same transaction raises `/controller_epoch`. All others
+watch the node and try again when it goes. In office everything is done by a Term; whatever goes wrong in it
+ends it, and the next one, here or elsewhere, reads everything anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING, TypeVar
+
+from restow.cluster.controller.config import ControllerConfig
+from restow.cluster.controller.context import Context
+from restow.cluster.controller.errors import ControllerError, Deposed, NotController
+from restow.cluster.controller.events import EventQueue
+from restow.cluster.controller.steps import Step, go_on
+from restow.cluster.controller.term import Term
+from restow.cluster.controller.topics import random_topic_id
+from restow.cluster.store import (
+    BadVersion,
+    Check,
+    Create,
+    Delete,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    Set,
+    StoreError,
+    UnreadableNode,
+    ensure_paths,
+)
+from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch
+from restow.cluster.store.znodes import Controller as ControllerNode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from restow.cluster.controller.elections import Election
+    from restow.cluster.controller.events import Work
+    from restow.cluster.controller.outbox import BrokerChannel
+    from restow.cluster.controller.steps import Hook
+    from restow.cluster.store import Node, Store, WatchEvent
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock
+    from restow.wire.error_codes import ErrorCode
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+
+class Controller:
+    """One per broker and session. When the session expires it is done: make another on a new session."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        store: Store,
+        clock: Clock,
+        channel: BrokerChannel,
+        config: ControllerConfig | None = None,
+        *,
+        at: Hook = go_on,
+        new_topic_id: Callable[[], str] = random_topic_id,
+    ) -> None:
+        self._broker_id = broker_id
+        self._store = store
+        self._clock = clock
+        self._channel = channel
+        self._config = config or ControllerConfig()
+        self._at = at
+        self._new_topic_id = new_topic_id
+        self._events = EventQueue(self._failed)
+        self._term: Term | None = None
+        self._ready = False
+        self._stopped = False
+        self.controller_id: int | None = None
+        """Who is controller, as far as is known here."""
+
+    async def start(self) -> None:
+        """Become controller, or watch the one there is. Returns when it is clear which."""
+        await ensure_paths(self._store, PERSISTENT_PATHS)
+        self._store.on_expired(self._end_term)
+        self._events.start(f"controller of broker {self._broker_id}")
+        await self._events.ask("start", self._controller_changed)
+
+    async def stop(self) -> None:
+        """Resign, if in office, so that another need not wait for the session to end."""
+        self._stopped = True
+        await self._events.stop(NotController(f"broker {self._broker_id} stops"))
+        await self._resign()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is controller and has read everything."""
+        return self._term is not None and self._ready
+
+    @property
+    def epoch(self) -> int:
+        """Of this controller's term; -1 if it is not in office."""
+        return -1 if self._term is None else self._term.context.epoch
+
+    def is_deleting(self, topic: str) -> bool:
+        """Whether the topic is queued for deletion. Only a controller in office knows."""
+        return self._term is not None and topic in self._term.context.deleting
+
+    async def handle_controlled_shutdown(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
+        """Take leaders off a broker; the partitions that it still leads. `epoch` is its own, or -1."""
+
+        async def leave() -> tuple[TopicPartition, ...]:
+            return await self._in_office().shutdown.leave(broker_id, epoch)
+
+        return await self._ask(f"shutdown of broker {broker_id}", leave)
+
+    async def elect_leaders(
+        self, election: Election, partitions: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Hold a PREFERRED or UNCLEAN election. For None, all partitions, without those that need none."""
+
+        async def elect() -> dict[TopicPartition, ErrorCode]:
+            return await self._in_office().leaders.elect(election, partitions)
+
+        return await self._ask(f"{election.value} election", elect)
+
+    async def elect_missing_leaders(self) -> None:
+        """Try again wherever there is no leader: a topic's config may allow now what it did not before."""
+
+        async def elect() -> None:
+            await self._in_office().partitions.elect_missing()
+
+        await self._ask("missing leaders", elect)
+
+    # Being elected
+
+    async def _controller_changed(self) -> None:
+        """See who is controller, and try to be it if nobody is."""
+        await self._store.watch_data(ControllerNode.PATH, self._controller_fired)
+        node = await self._current()
+        if self._term is not None and (node is None or node.stat.ephemeral_owner != self._store.session_id):
+            _log.info("broker %d is controller no longer", self._broker_id)
+            self._end_term()
+        if node is None:
+            await self._elect()
+        elif self._term is None and node.stat.ephemeral_owner == self._store.session_id:
+            await self._store.delete(ControllerNode.PATH)
+
+    def _controller_fired(self, _: WatchEvent) -> None:
+        self._events.put("controller changed", self._controller_changed)
+
+    async def _current(self) -> Node | None:
+        try:
+            node = await self._store.get(ControllerNode.PATH)
+        except NoNode:
+            self.controller_id = None
+            return None
+        try:
+            self.controller_id = ControllerNode.decode(node.data).broker_id
+        except UnreadableNode as error:
+            _log.error("%s", error)
+            self.controller_id = None
+        return node
+
+    async def _elect(self) -> None:
+        with contextlib.suppress(NodeExists):
+            await self._store.create(ControllerEpoch.PATH, ControllerEpoch(0).encode())
+        node = await self._store.get(ControllerEpoch.PATH)
+        epoch = ControllerEpoch.decode(node.data).epoch + 1
+        candidate = ControllerNode(broker_id=self._broker_id, timestamp_ms=self._clock.now_ms())
+        try:
+            await self._store.multi(
+                [
+                    Create(ControllerNode.PATH, candidate.encode(), ephemeral=True),
+                    Set(ControllerEpoch.PATH, ControllerEpoch(epoch).encode(), node.stat.version),
+                ]
+            )
+        except (NodeExists, BadVersion):
+            _log.debug("broker %d was not the first", self._broker_id)
+            await self._current()
+            return
+        self.controller_id = self._broker_id
+        _log.info("broker %d is controller, epoch %d", self._broker_id, epoch)
+        await self._take_office(epoch, node.stat.version + 1)
+
+    async def _take_office(self, epoch: int, epoch_version: int) -> None:
+        term: Term
+
+        def enqueue(name: str, work: Work) -> None:
+            async def in_this_term() -> None:
+                if self._term is term:
+                    await work()
+
+            self._events.put(name, in_this_term)
+
+        term = Term(
+            Context(self._broker_id, epoch),
+            epoch_version,
+            store=self._store,
+            clock=self._clock,
+            channel=self._channel,
+            config=self._config,
+            at=self._at,
+            new_topic_id=self._new_topic_id,
+            enqueue=enqueue,
+        )
+        self._term = term
+        self._epoch_version = epoch_version
+        await self._at(Step.E1)
+        await term.begin()
+        self._ready = True
+
+    # Leaving office
+
+    def _end_term(self) -> None:
+        if self._term is not None:
+            self._term.end()
+        self._term = None
+        self._ready = False
+
+    async def _resign(self) -> None:
+        """End the term and make room for another."""
+        if self._term is None:
+            return
+        self._end_term()
+        try:
+            await self._store.multi(
+                [Check(ControllerEpoch.PATH, self._epoch_version), Delete(ControllerNode.PATH)]
+            )
+        except StoreError as error:
+            _log.info("broker %d had lost its office: %s", self._broker_id, error)
+
+    async def _failed(self, event: str, error: Exception) -> None:
+        """What an error in an event means: the session is over, the office is lost, or nobody knows."""
+        if isinstance(error, SessionExpired):
+            self._end_term()
+        elif isinstance(error, Deposed):
+            _log.info("broker %d was deposed at %s", self._broker_id, event)
+            self._end_term()
+        elif not isinstance(error, ControllerError):
+            _log.error("broker %d gives up its office: %s failed", self._broker_id, event, exc_info=error)
+            await self._resign()
+            await self._clock.sleep(self._config.retry_backoff_s)
+            self._events.put("start again", self._controller_changed)
+
+    # Requests
+
+    def _in_office(self) -> Term:
+        if self._term is None or not self._ready:
+            raise NotController(f"broker {self._broker_id} is not the controller")
+        return self._term
+
+    async def _ask(self, name: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        self._in_office()
+        return await self._events.ask(name, work)

@@ -1,0 +1,133 @@
+"""Topics that appear, grow, or are removed by hand.
+
+C1  the new partitions are in the context
+C2  partitions and replicas New
+C3  leaders elected and told, everything Online
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.states import PartitionState, ReplicaState
+from restow.cluster.controller.steps import Step
+from restow.cluster.store import BadVersion, Set, StoreError, UnreadableNode
+from restow.cluster.store.znodes import Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from restow.cluster.controller.deletion import Deletion
+    from restow.cluster.controller.listeners import Listeners
+    from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.replica_states import ReplicaStates
+    from restow.cluster.controller.tools import Tools
+    from restow.model import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Topics:
+    """Keeps the context's topics as the store has them."""
+
+    def __init__(
+        self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates, deletion: Deletion
+    ) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self._deletion = deletion
+
+    async def start(self, listeners: Listeners) -> None:
+        """Everything a new controller finds, leaders included; states are worked out afterwards."""
+        names = await self._tools.store.read.children(Topic.PARENT)
+        await listeners.watch_topics(names)
+        for name, topic in (await self._read(names)).items():
+            self._context.know_topic(name, topic)
+        self._context.leaderships.update(await self._tools.nodes.read(self._context.assignments))
+
+    async def changed(self, listeners: Listeners) -> None:
+        """Topics came or went."""
+        names = await self._tools.store.read.children(Topic.PARENT)
+        for name in self._context.topic_ids.keys() - set(names):
+            _log.warning("the node of topic %s was removed by hand", name)
+            self._context.forget_topic(name)
+        new = [name for name in names if name not in self._context.topic_ids]
+        if not new:
+            return
+        await listeners.watch_topics(new)
+        partitions: list[TopicPartition] = []
+        for name, topic in (await self._read(new)).items():
+            partitions += self._context.know_topic(name, topic)
+        await self._create(partitions)
+        await self._deletion.requested()
+
+    async def grown(self, name: str) -> None:
+        """A topic's node changed. Partitions that a topic on its way out is given are taken back."""
+        if name not in self._context.topic_ids:
+            return
+        topic = (await self._read((name,))).get(name)
+        if topic is None:
+            return
+        known = self._context.topic_node(name)
+        if not topic.partitions.keys() - known.keys():
+            return
+        if name in self._context.deleting:
+            _log.warning("topic %s is to be deleted and gets no more partitions", name)
+            before = Topic(topic_id=self._context.topic_ids[name], partitions=known)
+            await self._tools.store.multi([Set(Topic.path(name), before.encode())])
+            return
+        await self._create(self._context.know_topic(name, topic))
+
+    async def _create(self, partitions: Collection[TopicPartition]) -> None:
+        if not partitions:
+            return
+        _log.info("%d new partitions, the first is %s", len(partitions), next(iter(partitions)))
+        await self._tools.at(Step.C1)
+        replicas = list(self._context.replicas(partitions))
+        await self._partitions.move(partitions, PartitionState.NEW)
+        await self._replicas.move(replicas, ReplicaState.NEW)
+        await self._tools.at(Step.C2)
+        await self._partitions.move(partitions, PartitionState.ONLINE)
+        await self._replicas.move(replicas, ReplicaState.ONLINE)
+        await self._tools.at(Step.C3)
+
+    async def _read(self, names: Iterable[str]) -> dict[str, Topic]:
+        """What these topics' nodes say. One that cannot be understood is reported and left out."""
+        wanted = tuple(names)
+        nodes = await self._tools.store.read.get_each([Topic.path(name) for name in wanted])
+        found: dict[str, Topic] = {}
+        nameless: dict[str, int] = {}
+        for name, node in zip(wanted, nodes, strict=True):
+            if node is None:
+                continue
+            try:
+                found[name] = Topic.decode(node.data, Topic.path(name))
+            except UnreadableNode as error:
+                _log.error("skipped: %s", error)
+                continue
+            if found[name].topic_id is None:
+                nameless[name] = node.stat.version
+        return found | await self._give_ids({name: found[name] for name in nameless}, nameless)
+
+    async def _give_ids(self, topics: dict[str, Topic], versions: dict[str, int]) -> dict[str, Topic]:
+        """Nodes written by a Kafka before 2.8, or by hand, have no topic id. One that changes meanwhile waits
+        for the event of that change."""
+        if not topics:
+            return {}
+        named = {
+            name: replace(topic, topic_id=self._context.topic_ids.get(name) or self._tools.new_topic_id())
+            for name, topic in topics.items()
+        }
+        answers = await self._tools.store.multi_each(
+            [(Set(Topic.path(name), topic.encode(), versions[name]),) for name, topic in named.items()]
+        )
+        for name, answer in zip(tuple(named), answers, strict=True):
+            if isinstance(answer, StoreError):
+                if not isinstance(answer, BadVersion):
+                    _log.error("topic %s was given no id: %s", name, answer)
+                del named[name]
+        return named

@@ -1,0 +1,208 @@
+"""Deleting topics, which waits for every replica and survives every failure.
+
+    D1  all brokers hear that the topic's partitions have no leader and will have none
+    D2  replicas on live brokers Offline: stopped, nothing deleted; those on dead ones DeletionIneligible
+    D3  replicas on live brokers DeletionStarted: told to delete
+    D4  all replicas answered, DeletionSuccessful
+    D5  the partitions' nodes deleted
+    D6  the topic's node, its config and the request deleted together
+
+A topic with a replica on a dead broker, or with a partition that is being moved, is blocked until that is
+over; what was deleted by then stays so. The request lies in the store until D6, so whoever is controller goes
+on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.states import PartitionState, ReplicaState
+from restow.cluster.controller.steps import Step
+from restow.cluster.store import Delete, NoNode, StoreError, znodes
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from restow.cluster.controller.context import Replica
+    from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.replica_states import ReplicaStates
+    from restow.cluster.controller.tools import Tools
+    from restow.cluster.store import Operation
+
+_R = ReplicaState
+_log = logging.getLogger(__name__)
+
+
+class Next(Enum):
+    """What is to be done about a topic that is to go."""
+
+    FINISH = "all replicas are gone: delete its nodes"
+    WAIT = "replicas are being deleted, or it is blocked"
+    BEGIN = "stop and delete the replicas that are left"
+
+
+def next_for(states: Collection[ReplicaState], *, blocked: bool) -> Next:
+    """Decide by the states of all replicas of the topic."""
+    if all(state is _R.DELETION_SUCCESSFUL for state in states):
+        return Next.FINISH
+    if blocked or _R.DELETION_STARTED in states:
+        return Next.WAIT
+    return Next.BEGIN
+
+
+class Deletion:
+    """Carries deletions on as far as they go."""
+
+    def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._partitions = partitions
+        self._replicas = replicas
+
+    async def start(self) -> None:
+        """Take up the requests that are there, before any state is worked out; `resume` goes on."""
+        for topic in await self._requested():
+            self._queue(topic)
+
+    async def requested(self) -> None:
+        """Requests came."""
+        for topic in await self._requested():
+            if topic not in self._context.deleting:
+                self._queue(topic)
+        await self.resume()
+
+    async def _requested(self) -> list[str]:
+        """The topics that are to go. Requests that cannot be carried out are removed.
+
+        A topic that was created and not seen yet stays requested: when it is, requests are looked at again.
+        """
+        asked = await self._tools.store.read.children(DeleteTopic.PARENT)
+        if self._tools.config.delete_topic:
+            known = [topic for topic in asked if topic in self._context.topic_ids]
+            others = [topic for topic in asked if topic not in self._context.topic_ids]
+            nodes = await self._tools.store.read.get_each([Topic.path(topic) for topic in others])
+            refused = [topic for topic, node in zip(others, nodes, strict=True) if node is None]
+        else:
+            known, refused = [], list(asked)
+        if refused:
+            _log.warning("not deleted, for there are none or deletion is switched off: %s", refused)
+            await self._tools.store.multi_each([(Delete(DeleteTopic.path(topic)),) for topic in refused])
+        return known
+
+    def _queue(self, topic: str) -> None:
+        context = self._context
+        context.deleting.add(topic)
+        partitions = context.partitions_of(topic)
+        if any(map(context.is_moving, partitions)) or not all(
+            context.is_online(replica, or_leaving=True) for replica in context.replicas(partitions)
+        ):
+            context.blocked.add(topic)
+        _log.info("topic %s is to be deleted%s", topic, ", later" if topic in context.blocked else "")
+
+    async def resume_for(self, topics: Iterable[str]) -> None:
+        """What these waited for may be over: look again."""
+        context = self._context
+        for topic in set(topics) & context.blocked:
+            if not any(map(context.is_moving, context.partitions_of(topic))):
+                context.blocked.discard(topic)
+        await self.resume()
+
+    async def resume(self) -> None:
+        """Carry every deletion on as far as it goes."""
+        for topic in sorted(self._context.deleting):
+            states = [self._context.replica_states[replica] for replica in self._replicas_of(topic)]
+            match next_for(states, blocked=topic in self._context.blocked):
+                case Next.BEGIN:
+                    await self._begin(topic)
+                case Next.FINISH:
+                    await self._finish(topic)
+                case Next.WAIT:
+                    pass
+
+    async def failed(self, replicas: Sequence[Replica]) -> None:
+        """These cannot be deleted now."""
+        able = [
+            each
+            for each in replicas
+            if self._context.is_deleting(each.partition)
+            and self._context.replica_states[each] is not _R.DELETION_SUCCESSFUL
+        ]
+        if not able:
+            return
+        for replica in able:
+            self._context.blocked.add(replica.partition.topic)
+        states = self._context.replica_states
+        running = [each for each in able if states[each] in (_R.NEW, _R.ONLINE, _R.DELETION_INELIGIBLE)]
+        await self._replicas.move(running, _R.OFFLINE)
+        await self._replicas.move(able, _R.DELETION_INELIGIBLE)
+        await self.resume()
+
+    async def succeeded(self, replicas: Iterable[Replica]) -> None:
+        """Brokers deleted these."""
+        states = self._context.replica_states
+        await self._replicas.move(
+            [each for each in replicas if states[each] is _R.DELETION_STARTED], _R.DELETION_SUCCESSFUL
+        )
+        await self.resume()
+
+    def _replicas_of(self, topic: str) -> list[Replica]:
+        return list(self._context.replicas(self._context.partitions_of(topic)))
+
+    async def _begin(self, topic: str) -> None:
+        """D1 to D3."""
+        context = self._context
+        partitions = context.partitions_of(topic)
+        batch = Batch(context, self._tools.outbox)
+        batch.update_metadata(partitions)
+        batch.send()
+        existing = [p for p in partitions if context.partition_states[p] is not PartitionState.NON_EXISTENT]
+        await self._partitions.move(existing, PartitionState.OFFLINE)
+        await self._partitions.move(existing, PartitionState.NON_EXISTENT)
+        await self._tools.at(Step.D1)
+        left = [
+            each
+            for each in self._replicas_of(topic)
+            if context.replica_states[each] not in (_R.DELETION_SUCCESSFUL, _R.NON_EXISTENT)
+        ]
+        alive = [each for each in left if context.is_online(each, or_leaving=True)]
+        dead = [each for each in left if not context.is_online(each, or_leaving=True)]
+        await self._replicas.move(left, _R.OFFLINE)
+        await self._replicas.move(dead, _R.DELETION_INELIGIBLE)
+        if dead:
+            context.blocked.add(topic)
+        await self._tools.at(Step.D2)
+        await self._replicas.move(alive, _R.DELETION_STARTED)
+        await self._tools.at(Step.D3)
+
+    async def _finish(self, topic: str) -> None:
+        """D4 to D6."""
+        _log.info("every replica of topic %s is gone", topic)
+        await self._tools.at(Step.D4)
+        await self._replicas.move(self._replicas_of(topic), _R.NON_EXISTENT)
+        read = self._tools.store.read
+        parent = f"{Topic.path(topic)}/partitions"
+        try:
+            numbers = [int(name) for name in await read.children(parent) if name.isdecimal()]
+        except NoNode:
+            numbers = None
+        if numbers is not None:
+            await self._delete_all([znodes.PartitionState.path(topic, number) for number in numbers])
+            await self._delete_all([f"{parent}/{number}" for number in numbers])
+        await self._tools.at(Step.D5)
+        last: list[Operation] = [] if numbers is None else [Delete(parent)]
+        last += [Delete(Topic.path(topic)), Delete(DeleteTopic.path(topic))]
+        if await read.exists(EntityConfig.topic_path(topic)):
+            last.append(Delete(EntityConfig.topic_path(topic)))
+        await self._tools.store.multi(last)
+        self._context.forget_topic(topic)
+        await self._tools.at(Step.D6)
+        _log.info("topic %s is deleted", topic)
+
+    async def _delete_all(self, paths: Sequence[str]) -> None:
+        for answer in await self._tools.store.multi_each([(Delete(path),) for path in paths]):
+            if isinstance(answer, StoreError) and not isinstance(answer, NoNode):
+                raise answer

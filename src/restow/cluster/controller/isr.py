@@ -1,0 +1,39 @@
+"""ISR changes: a leader writes its partition's state and leaves a note; the controller tells the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.notes import read_notes, remove_notes
+from restow.cluster.controller.steps import Step
+from restow.cluster.store.znodes import IsrChangeNotification
+
+if TYPE_CHECKING:
+    from restow.cluster.controller.tools import Tools
+
+
+class IsrChanges:
+    """Reads what leaders wrote."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    async def changed(self) -> None:
+        """Look at every partition that a note names, and tell all brokers what its state is now."""
+        context = self._tools.context
+        notes, paths = await read_notes(self._tools.store, IsrChangeNotification)
+        named = dict.fromkeys(partition for note in notes for partition in note.partitions)
+        found = await self._tools.nodes.read([each for each in named if each in context.assignments])
+        context.leaderships.update(found)
+        if found:
+            batch = Batch(context, self._tools.outbox)
+            batch.update_metadata(found)
+            batch.send()
+        await self._tools.at(Step.N1)
+        await remove_notes(self._tools.store, paths)
+
+    async def forget(self) -> None:
+        """A new controller reads every state anyway: the notes that lie there tell it nothing."""
+        _, paths = await read_notes(self._tools.store, IsrChangeNotification)
+        await remove_notes(self._tools.store, paths)

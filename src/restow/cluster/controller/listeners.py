@@ -1,0 +1,109 @@
+"""The nodes a controller watches, and how a change becomes an event.
+
+A watch fires once, so it is set again before the node is read: no change goes unseen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING
+
+from restow.cluster.store.znodes import (
+    BrokerRegistration,
+    DeleteTopic,
+    IsrChangeNotification,
+    LogDirEvent,
+    PreferredReplicaElection,
+    ReassignPartitions,
+    Topic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from restow.cluster.controller.events import Work
+    from restow.cluster.store import Store, WatchEvent
+
+
+class Kind(Enum):
+    """What of a node is watched."""
+
+    CHILDREN = "children"
+    DATA = "data"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A node and what of it is watched."""
+
+    path: str
+    kind: Kind
+
+
+class Subject(Enum):
+    """What a change is about. Beside these goes the watch of every topic's own node, for more partitions."""
+
+    REASSIGNMENTS = Listener(ReassignPartitions.PATH, Kind.DATA)
+    ISR_CHANGES = Listener(IsrChangeNotification.PARENT, Kind.CHILDREN)
+    PREFERRED_ELECTION = Listener(PreferredReplicaElection.PATH, Kind.DATA)
+    TOPICS = Listener(Topic.PARENT, Kind.CHILDREN)
+    DELETIONS = Listener(DeleteTopic.PARENT, Kind.CHILDREN)
+    BROKERS = Listener(BrokerRegistration.PARENT, Kind.CHILDREN)
+    LOG_DIRS = Listener(LogDirEvent.PARENT, Kind.CHILDREN)
+
+
+class Listeners:
+    """Sets the watches for which there is a handler, and again whenever one fired."""
+
+    def __init__(
+        self,
+        store: Store,
+        enqueue: Callable[[str, Work], object],
+        handlers: Mapping[Subject, Callable[[], Awaitable[None]]],
+        topic_changed: Callable[[str], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._enqueue = enqueue
+        self._handlers = handlers
+        self._topic_changed = topic_changed
+        self._topics: set[str] = set()
+
+    async def set_all(self) -> None:
+        """Watch everything but topics' own nodes, which are not known yet."""
+        await asyncio.gather(*map(self._set, self._handlers))
+
+    async def watch_topics(self, topics: Iterable[str]) -> None:
+        """Watch these topics' own nodes, each once however often it is asked for."""
+        new = [topic for topic in topics if topic not in self._topics]
+        self._topics.update(new)
+        await asyncio.gather(*map(self._set_topic, new))
+
+    async def _set(self, what: Subject) -> None:
+        listener = what.value
+        watch = partial(self._fired, what)
+        if listener.kind is Kind.CHILDREN:
+            await self._store.watch_children(listener.path, watch)
+        else:
+            await self._store.watch_data(listener.path, watch)
+
+    def _fired(self, what: Subject, _: WatchEvent) -> None:
+        async def handle() -> None:
+            await self._set(what)
+            await self._handlers[what]()
+
+        self._enqueue(what.name.lower().replace("_", " "), handle)
+
+    async def _set_topic(self, topic: str) -> None:
+        await self._store.watch_data(Topic.path(topic), partial(self._topic_fired, topic))
+
+    def _topic_fired(self, topic: str, _: WatchEvent) -> None:
+        async def handle() -> None:
+            self._topics.discard(topic)
+            if await self._store.exists(Topic.path(topic)):
+                await self.watch_topics((topic,))
+            await self._topic_changed(topic)
+
+        self._enqueue(f"topic {topic}", handle)

@@ -1,0 +1,45 @@
+"""Notes that brokers leave in sequential nodes: read by the controller, then removed."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from restow.cluster.store import Delete, UnreadableNode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.cluster.controller.guarded import GuardedStore
+
+T_co = TypeVar("T_co", covariant=True)
+_log = logging.getLogger(__name__)
+
+
+class NoteKind(Protocol[T_co]):
+    """A class of notes: where they lie and how they read."""
+
+    PARENT: str
+
+    def decode(self, data: bytes, path: str) -> T_co:
+        """The note, or UnreadableNode."""
+
+
+async def read_notes(store: GuardedStore, kind: NoteKind[T_co]) -> tuple[list[T_co], list[str]]:
+    """All that can be understood, oldest first; and the paths of all, to be removed when that is done."""
+    paths = [f"{kind.PARENT}/{name}" for name in await store.read.children(kind.PARENT)]
+    notes = []
+    for path, node in zip(paths, await store.read.get_each(paths), strict=True):
+        if node is None:
+            continue
+        try:
+            notes.append(kind.decode(node.data, path))
+        except UnreadableNode as error:
+            _log.error("skipped: %s", error)
+    return notes, paths
+
+
+async def remove_notes(store: GuardedStore, paths: Sequence[str]) -> None:
+    """Remove them. One that is gone already is as good."""
+    if paths:
+        await store.multi_each([(Delete(path),) for path in paths])

@@ -1,0 +1,88 @@
+"""Requests to brokers: to each broker in order, to all of them at the same time.
+
+A request is repeated until the broker answers or is gone: whoever is alive hears everything, in the order
+in which it was decided. Answers are handed on and do not hold up the controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.runtime.clock import Clock
+
+Message: TypeAlias = Any
+
+_log = logging.getLogger(__name__)
+
+
+class BrokerChannel(Protocol):
+    """The way from this broker to the others, itself among them."""
+
+    async def call(self, broker_id: int, request: Message) -> Message:
+        """The broker's answer. Raises ConnectionError or TimeoutError if there is none.
+
+        The request is one of LeaderAndIsr, StopReplica and UpdateMetadata, filled in for every version that
+        groups partitions by topic (5, 3 and 5 upwards).
+        """
+
+
+class Outbox:
+    """One queue and one sender per live broker."""
+
+    def __init__(
+        self,
+        channel: BrokerChannel,
+        clock: Clock,
+        *,
+        backoff_s: float,
+        answered: Callable[[int, Message, Message], object],
+    ) -> None:
+        self._channel = channel
+        self._clock = clock
+        self._backoff_s = backoff_s
+        self._answered = answered
+        self._queues: dict[int, asyncio.Queue[Message]] = {}
+        self._senders: dict[int, asyncio.Task[None]] = {}
+
+    def open(self, broker_id: int) -> None:
+        """A broker came up: begin with an empty queue."""
+        self.close(broker_id)
+        queue: asyncio.Queue[Message] = asyncio.Queue()
+        self._queues[broker_id] = queue
+        name = f"controller to broker {broker_id}"
+        self._senders[broker_id] = asyncio.create_task(self._send(broker_id, queue), name=name)
+
+    def close(self, broker_id: int) -> None:
+        """A broker is gone, and what it has not heard with it."""
+        self._queues.pop(broker_id, None)
+        if sender := self._senders.pop(broker_id, None):
+            sender.cancel()
+
+    def close_all(self) -> None:
+        """Say nothing more to anybody."""
+        for broker_id in tuple(self._queues):
+            self.close(broker_id)
+
+    def put(self, broker_id: int, request: Message) -> None:
+        """Say it after what was said before. To a broker that is not there, say nothing."""
+        if queue := self._queues.get(broker_id):
+            queue.put_nowait(request)
+
+    async def _send(self, broker_id: int, queue: asyncio.Queue[Message]) -> None:
+        while True:
+            request = await queue.get()
+            response = await self._call(broker_id, request)
+            self._answered(broker_id, request, response)
+
+    async def _call(self, broker_id: int, request: Message) -> Message:
+        while True:
+            try:
+                return await self._channel.call(broker_id, request)
+            except (OSError, TimeoutError) as error:
+                _log.warning("broker %d does not answer, trying again: %s", broker_id, error)
+            await self._clock.sleep(self._backoff_s)

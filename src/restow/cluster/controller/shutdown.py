@@ -1,0 +1,72 @@
+"""A broker that takes its leave: its leaders move first, then its followers stop.
+
+S1  partitions it leads have another leader, where another replica is in the ISR
+S2  its followers are stopped and out of the ISR
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.context import Replica
+from restow.cluster.controller.elections import Election
+from restow.cluster.controller.errors import StaleBrokerEpoch, UnknownBroker
+from restow.cluster.controller.states import PartitionState, ReplicaState
+from restow.cluster.controller.steps import Step
+
+if TYPE_CHECKING:
+    from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.replica_states import ReplicaStates
+    from restow.cluster.controller.tools import Tools
+    from restow.model import TopicPartition
+
+ANY_EPOCH = -1
+_log = logging.getLogger(__name__)
+
+
+class ControlledShutdown:
+    """Empties a broker of leaders."""
+
+    def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._partitions = partitions
+        self._replicas = replicas
+
+    async def leave(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
+        """The partitions it still leads although they have other replicas. Asking again tries again."""
+        context = self._context
+        broker = context.brokers.get(broker_id)
+        if broker is None:
+            raise UnknownBroker(f"broker {broker_id} is not registered: it has nothing to hand over")
+        if epoch not in (ANY_EPOCH, broker.epoch):
+            raise StaleBrokerEpoch(f"broker {broker_id} has registered anew: epoch {epoch} is over")
+        context.shutting_down.add(broker_id)
+        _log.info("broker %d is shutting down", broker_id)
+        leads = self._led_by(broker_id)
+        await self._partitions.move(leads, PartitionState.ONLINE, Election.CONTROLLED_SHUTDOWN)
+        await self._tools.at(Step.S1)
+        followers = [
+            Replica(partition, broker_id)
+            for partition in sorted(context.partitions_on((broker_id,)))
+            if self._can_do_without(partition) and context.leaderships[partition].leader != broker_id
+        ]
+        await self._replicas.move(followers, ReplicaState.OFFLINE)
+        await self._tools.at(Step.S2)
+        return tuple(self._led_by(broker_id))
+
+    def _led_by(self, broker_id: int) -> list[TopicPartition]:
+        return [
+            partition
+            for partition in sorted(self._context.partitions_on((broker_id,)))
+            if self._can_do_without(partition) and self._context.leaderships[partition].leader == broker_id
+        ]
+
+    def _can_do_without(self, partition: TopicPartition) -> bool:
+        """Whether there are other replicas, and anybody cares."""
+        return (
+            len(self._context.assignments[partition].replicas) > 1
+            and partition in self._context.leaderships
+            and not self._context.is_deleting(partition)
+        )

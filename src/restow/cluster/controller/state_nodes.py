@@ -1,0 +1,119 @@
+"""Reading and writing partitions' state nodes, many at a time."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.context import Leadership
+from restow.cluster.controller.errors import Deposed
+from restow.cluster.store import BadVersion, Create, NodeExists, Set, StoreError, UnreadableNode, znodes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.cluster.controller.elections import Choice
+    from restow.cluster.controller.guarded import GuardedStore
+    from restow.cluster.store import Operation
+    from restow.model import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class StateNodes:
+    """The state nodes, as this controller's epoch may write them."""
+
+    def __init__(self, store: GuardedStore, epoch: int) -> None:
+        self._store = store
+        self._epoch = epoch
+
+    async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leadership]:
+        """Those that have a state. What cannot be understood is reported and left out."""
+        wanted = tuple(partitions)
+        nodes = await self._store.read.get_each([znodes.PartitionState.path(*each) for each in wanted])
+        found: dict[TopicPartition, Leadership] = {}
+        for partition, node in zip(wanted, nodes, strict=True):
+            if node is None:
+                continue
+            try:
+                state = znodes.PartitionState.decode(node.data, znodes.PartitionState.path(*partition))
+            except UnreadableNode as error:
+                _log.error("skipped: %s", error)
+                continue
+            if state.controller_epoch > self._epoch:
+                raise Deposed(f"the state of {partition} was written by a later controller")
+            found[partition] = Leadership(
+                state.leader,
+                state.leader_epoch,
+                state.isr,
+                state.controller_epoch,
+                node.stat.version,
+                state.leader_recovery_state,
+            )
+        return found
+
+    async def create(self, choices: Mapping[TopicPartition, Choice]) -> dict[TopicPartition, Leadership]:
+        """First states. Those that could not be written, because there is one already, are left out."""
+        parents: dict[str, None] = {}
+        for partition in choices:
+            parents.update(dict.fromkeys(znodes.PartitionState.parents(*partition)))
+        wanted = {
+            partition: Leadership(choice.leader, 0, choice.isr, self._epoch, 0)
+            for partition, choice in choices.items()
+        }
+        transactions: list[tuple[Operation, ...]] = [(Create(path),) for path in parents]
+        transactions += [
+            (Create(znodes.PartitionState.path(*partition), _encode(leadership)),)
+            for partition, leadership in wanted.items()
+        ]
+        answers = await self._store.multi_each(transactions)
+        for answer in answers[: len(parents)]:
+            if isinstance(answer, StoreError) and not isinstance(answer, NodeExists):
+                _log.error("cannot be created: %s", answer)
+        created: dict[TopicPartition, Leadership] = {}
+        for (partition, leadership), answer in zip(wanted.items(), answers[len(parents) :], strict=True):
+            if isinstance(answer, StoreError):
+                _log.error("the first state of %s was not written: %s", partition, answer)
+            else:
+                created[partition] = leadership
+        return created
+
+    async def update(
+        self, changes: Mapping[TopicPartition, tuple[Leadership, Choice]]
+    ) -> tuple[dict[TopicPartition, Leadership], list[TopicPartition]]:
+        """New leaders or ISRs, each a leader epoch on; and those whose node has changed since it was read."""
+        wanted = {
+            partition: before._replace(
+                leader=choice.leader,
+                leader_epoch=before.leader_epoch + 1,
+                isr=choice.isr,
+                controller_epoch=self._epoch,
+            )
+            for partition, (before, choice) in changes.items()
+        }
+        answers = await self._store.multi_each(
+            [
+                (Set(znodes.PartitionState.path(*partition), _encode(after), after.version),)
+                for partition, after in wanted.items()
+            ]
+        )
+        written: dict[TopicPartition, Leadership] = {}
+        stale: list[TopicPartition] = []
+        for (partition, after), answer in zip(wanted.items(), answers, strict=True):
+            if isinstance(answer, BadVersion):
+                stale.append(partition)
+            elif isinstance(answer, StoreError):
+                _log.error("the state of %s was not written: %s", partition, answer)
+            else:
+                written[partition] = after._replace(version=after.version + 1)
+        return written, stale
+
+
+def _encode(leadership: Leadership) -> bytes:
+    return znodes.PartitionState(
+        leader=leadership.leader,
+        leader_epoch=leadership.leader_epoch,
+        isr=leadership.isr,
+        controller_epoch=leadership.controller_epoch,
+        leader_recovery_state=leadership.recovery,
+    ).encode()

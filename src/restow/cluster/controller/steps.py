@@ -1,0 +1,50 @@
+"""The places at which a controller may die, by name. Tests stop it there; normally nobody does."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+
+class Step(Enum):
+    """What has just been done. Steps of one piece of work share a letter and come in this order."""
+
+    E1 = "elected, and nothing read yet"
+    E2 = "watches set"
+    E3 = "context read"
+    E4 = "replicas started"
+    E5 = "partitions started"
+
+    C1 = "new partitions known"
+    C2 = "new partitions and replicas in state New"
+    C3 = "new partitions and replicas Online"
+
+    W1 = "state nodes written, and no broker told"
+
+    D1 = "deletion announced to all brokers"
+    D2 = "replicas of the deleted topic stopped"
+    D3 = "replicas of the deleted topic told to delete"
+    D4 = "every replica of the deleted topic is gone"
+    D5 = "partition nodes of the deleted topic gone"
+    D6 = "topic gone"
+
+    F1 = "partitions without a live leader Offline"
+    F2 = "new leaders elected"
+    F3 = "replicas on dead brokers Offline"
+
+    S1 = "leaders moved off a broker that shuts down"
+    S2 = "followers on a broker that shuts down stopped"
+
+    P1 = "preferred leaders elected, the request not removed"
+
+    N1 = "ISR changes read, the notes not removed"
+
+
+Hook: TypeAlias = "Callable[[Step], Awaitable[None]]"
+
+
+async def go_on(_: Step) -> None:
+    """Stop nowhere."""

@@ -1,0 +1,202 @@
+"""One broker's time as controller, from its election to its end.
+
+Beginning a term reads everything there is and takes up whatever was left unfinished; after that only events
+change anything. Nothing outlives the term: the next one begins with an empty context.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.brokers import Brokers, read_brokers
+from restow.cluster.controller.context import Context, Replica
+from restow.cluster.controller.creation import Topics
+from restow.cluster.controller.deletion import Deletion
+from restow.cluster.controller.guarded import GuardedStore
+from restow.cluster.controller.isr import IsrChanges
+from restow.cluster.controller.leaders import Leaders
+from restow.cluster.controller.listeners import Listeners, Subject
+from restow.cluster.controller.outbox import Outbox
+from restow.cluster.controller.partition_states import PartitionStates
+from restow.cluster.controller.replica_states import ReplicaStates
+from restow.cluster.controller.shutdown import ControlledShutdown
+from restow.cluster.controller.state_nodes import StateNodes
+from restow.cluster.controller.steps import Step
+from restow.cluster.controller.tools import Tools
+from restow.model import TopicPartition
+from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from restow.cluster.controller.config import ControllerConfig
+    from restow.cluster.controller.events import Work
+    from restow.cluster.controller.outbox import BrokerChannel, Message
+    from restow.cluster.controller.steps import Hook
+    from restow.cluster.store import Store
+    from restow.runtime.clock import Clock, Timer
+
+_log = logging.getLogger(__name__)
+
+
+class Term:
+    """All parts of a controller, bound to one epoch."""
+
+    def __init__(
+        self,
+        context: Context,
+        epoch_version: int,
+        *,
+        store: Store,
+        clock: Clock,
+        channel: BrokerChannel,
+        config: ControllerConfig,
+        at: Hook,
+        new_topic_id: Callable[[], str],
+        enqueue: Callable[[str, Work], object],
+    ) -> None:
+        guarded = GuardedStore(store, epoch_version)
+        outbox = Outbox(channel, clock, backoff_s=config.retry_backoff_s, answered=self._answered)
+        tools = Tools(
+            context=context,
+            store=guarded,
+            nodes=StateNodes(guarded, context.epoch),
+            outbox=outbox,
+            config=config,
+            at=at,
+            new_topic_id=new_topic_id,
+        )
+        self.context = context
+        self._tools = tools
+        self._clock = clock
+        self._enqueue = enqueue
+        self.partitions = PartitionStates(tools)
+        self.replicas = ReplicaStates(tools)
+        self._deletion = Deletion(tools, self.partitions, self.replicas)
+        self._topics = Topics(tools, self.partitions, self.replicas, self._deletion)
+        self._brokers = Brokers(tools, self.partitions, self.replicas, self._deletion)
+        self._isr = IsrChanges(tools)
+        self.leaders = Leaders(tools, self.partitions)
+        self.shutdown = ControlledShutdown(tools, self.partitions, self.replicas)
+        self._rebalance: Timer | None = None
+        self._listeners = Listeners(
+            store,
+            enqueue,
+            {
+                Subject.BROKERS: self._brokers.changed,
+                Subject.TOPICS: self._topics_changed,
+                Subject.DELETIONS: self._deletion.requested,
+                Subject.ISR_CHANGES: self._isr.changed,
+                Subject.LOG_DIRS: self._brokers.log_dirs_changed,
+                Subject.PREFERRED_ELECTION: self.leaders.requested,
+            },
+            self._topics.grown,
+        )
+
+    async def begin(self) -> None:
+        """Read everything, tell everybody, go on with what was unfinished."""
+        at = self._tools.at
+        await self._listeners.set_all()
+        await at(Step.E2)
+        await self._isr.forget()
+        await self._brokers.forget_log_dir_notes()
+        self._brokers.start(await read_brokers(self._tools))
+        await self._topics.start(self._listeners)
+        await self._deletion.start()
+        await at(Step.E3)
+        batch = Batch(self.context, self._tools.outbox)
+        batch.update_metadata()
+        batch.send()
+        await self.replicas.start()
+        await at(Step.E4)
+        await self.partitions.start()
+        await at(Step.E5)
+        await self._deletion.resume()
+        await self.leaders.requested()
+        self._plan_rebalance()
+
+    def end(self) -> None:
+        """Say nothing more to anybody. Watches that still fire are somebody else's to drop."""
+        self._tools.outbox.close_all()
+        if self._rebalance is not None:
+            self._rebalance.cancel()
+
+    async def _topics_changed(self) -> None:
+        await self._topics.changed(self._listeners)
+
+    def _plan_rebalance(self) -> None:
+        if not self._tools.config.auto_leader_rebalance:
+            return
+
+        async def rebalance() -> None:
+            await self.leaders.balance()
+            self._plan_rebalance()
+
+        self._rebalance = self._clock.call_later(
+            self._tools.config.rebalance_interval_s, partial(self._enqueue, "rebalance", rebalance)
+        )
+
+    # Answers of brokers
+
+    def _answered(self, broker_id: int, request: Message, response: Message) -> None:
+        if response.error_code != ErrorCode.NONE:
+            error = ErrorCode.of(response.error_code)
+            _log.warning("broker %d refuses %s: %s", broker_id, type(request).__name__, error.message)
+        elif isinstance(request, LeaderAndIsrRequest):
+            self._answered_leader_and_isr(broker_id, request, response)
+        elif isinstance(request, StopReplicaRequest):
+            self._answered_stop_replica(broker_id, request, response)
+
+    def _answered_leader_and_isr(self, broker_id: int, request: Message, response: Message) -> None:
+        failed = []
+        served = []
+        for partition, code in _partition_errors(request, response):
+            if code == ErrorCode.KAFKA_STORAGE_ERROR:
+                failed.append(partition)
+            elif code == ErrorCode.NONE:
+                served.append(partition)
+            else:
+                _log.warning("broker %d on %s: %s", broker_id, partition, ErrorCode.of(code).message)
+        if failed or not self.context.failed.get(broker_id, set()).isdisjoint(served):
+            self._enqueue(
+                f"log directories of broker {broker_id}",
+                partial(self._brokers.directories, broker_id, failed, served),
+            )
+
+    def _answered_stop_replica(self, broker_id: int, request: Message, response: Message) -> None:
+        errors = {
+            TopicPartition(each.topic_name, each.partition_index): each.error_code
+            for each in response.partition_errors
+        }
+        deleted = [
+            TopicPartition(topic.topic_name, state.partition_index)
+            for topic in request.topic_states
+            for state in topic.partition_states
+            if state.delete_partition
+        ]
+        if not deleted:
+            return
+        done = [Replica(each, broker_id) for each in deleted if not errors.get(each)]
+        not_done = [Replica(each, broker_id) for each in deleted if errors.get(each)]
+
+        async def go_on() -> None:
+            if not_done:
+                _log.warning("broker %d could not delete %d replicas", broker_id, len(not_done))
+                await self._deletion.failed(not_done)
+            await self._deletion.succeeded(done)
+
+        self._enqueue(f"replicas deleted on broker {broker_id}", go_on)
+
+
+def _partition_errors(request: Message, response: Message) -> Iterator[tuple[TopicPartition, int]]:
+    """By topic id in newer versions, by name in older ones."""
+    names = {each.topic_id: each.topic_name for each in request.topic_states}
+    for topic in response.topics or ():
+        for each in topic.partition_errors:
+            yield TopicPartition(names[topic.topic_id], each.partition_index), each.error_code
+    for each in response.partition_errors or ():
+        yield TopicPartition(each.topic_name, each.partition_index), each.error_code

@@ -1,0 +1,29 @@
+"""What the parts of one term work with. Made new at every election, thrown away at its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.cluster.controller.config import ControllerConfig
+    from restow.cluster.controller.context import Context
+    from restow.cluster.controller.guarded import GuardedStore
+    from restow.cluster.controller.outbox import Outbox
+    from restow.cluster.controller.state_nodes import StateNodes
+    from restow.cluster.controller.steps import Hook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The same for all parts, so that they see the same context and write under the same epoch."""
+
+    context: Context
+    store: GuardedStore
+    nodes: StateNodes
+    outbox: Outbox
+    config: ControllerConfig
+    at: Hook
+    new_topic_id: Callable[[], str]

@@ -1,0 +1,129 @@
+"""Creating, growing and deleting topics as whoever serves clients does it: by writing nodes.
+
+The controller sees the nodes and does the rest. Each of these writes all or nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from restow.cluster.controller.errors import (
+    DeletionPending,
+    InvalidAssignment,
+    InvalidPartitionCount,
+    InvalidTopic,
+    MoveInProgress,
+    TopicExists,
+    UnknownTopic,
+)
+from restow.cluster.store import BadVersion, Check, Create, NodeExists, NoNode, Set
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, PartitionReplicas, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.store import Operation, Store
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
+
+
+def random_topic_id() -> str:
+    """22 characters of base64. None begins with a dash, which command lines would take for an option."""
+    while True:
+        found = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        if not found.startswith("-"):
+            return found
+
+
+async def create_topic(
+    store: Store,
+    name: str,
+    assignment: Mapping[int, tuple[int, ...]],
+    configs: Mapping[str, str],
+    topic_id: str,
+) -> None:
+    """Write the topic and its config. TopicExists if there is one, InvalidTopic… if it cannot be."""
+    _check_name(name)
+    _check_assignment(assignment, first=0, factor=None)
+    topic = Topic(
+        topic_id=topic_id, partitions={number: PartitionReplicas(each) for number, each in assignment.items()}
+    )
+    config_path = EntityConfig.topic_path(name)
+    config = EntityConfig(configs).encode()
+    while True:
+        left_over = await store.exists(config_path)
+        first: Operation = Create(config_path, config) if left_over is None else Set(config_path, config)
+        try:
+            await store.multi([first, Create(Topic.path(name), topic.encode())])
+        except NodeExists as error:
+            if error.path == Topic.path(name) or await store.exists(Topic.path(name)):
+                raise TopicExists(f"topic {name} exists already") from None
+        except NoNode:
+            continue
+        else:
+            return
+
+
+async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, ...]]) -> None:
+    """Give a topic more partitions, numbered on from those it has."""
+    while True:
+        try:
+            node = await store.get(Topic.path(name))
+        except NoNode:
+            raise UnknownTopic(f"there is no topic {name}") from None
+        topic = Topic.decode(node.data, Topic.path(name))
+        if any(each.adding or each.removing for each in topic.partitions.values()):
+            raise MoveInProgress(f"replicas of topic {name} are being moved: wait until that is done")
+        if await store.exists(DeleteTopic.path(name)):
+            raise DeletionPending(f"topic {name} is queued for deletion")
+        if 0 not in topic.partitions:
+            raise InvalidAssignment(f"topic {name} has no partition 0 to take the replication factor from")
+        _check_assignment(added, first=len(topic.partitions), factor=len(topic.partitions[0].replicas))
+        more = {number: PartitionReplicas(each) for number, each in added.items()}
+        grown = Topic(topic_id=topic.topic_id, partitions={**topic.partitions, **more})
+        try:
+            await store.multi([Set(Topic.path(name), grown.encode(), node.stat.version)])
+        except (BadVersion, NoNode):
+            continue
+        return
+
+
+async def delete_topic(store: Store, name: str) -> None:
+    """Queue a topic for deletion. Asking again is no error."""
+    try:
+        await store.multi([Check(Topic.path(name)), Create(DeleteTopic.path(name))])
+    except NoNode as error:
+        if error.path != Topic.path(name):
+            raise
+        raise UnknownTopic(f"there is no topic {name}") from None
+    except NodeExists:
+        return
+
+
+def _check_name(name: str) -> None:
+    if name in (".", "..") or not _NAME.fullmatch(name):
+        raise InvalidTopic(
+            f"{name[:60]!r} cannot be a topic: 1 to 249 letters, digits, dots, underscores and dashes, "
+            "and not just one or two dots"
+        )
+
+
+def _check_assignment(assignment: Mapping[int, tuple[int, ...]], *, first: int, factor: int | None) -> None:
+    if sorted(assignment) != list(range(first, first + len(assignment))) or not assignment:
+        raise InvalidPartitionCount(
+            f"partitions must be numbered from {first} without a gap, and be at least one, "
+            f"but they are {sorted(assignment)[:10]}"
+        )
+    for number, replicas in assignment.items():
+        factor = len(replicas) if factor is None else factor
+        if not replicas or len(set(replicas)) != len(replicas) or min(replicas) < 0:
+            raise InvalidAssignment(
+                f"partition {number} has replicas {list(replicas)}: give each broker once, and at least one"
+            )
+        if len(replicas) != factor:
+            raise InvalidAssignment(
+                f"partition {number} has {len(replicas)} replicas, others have {factor}: make them the same"
+            )

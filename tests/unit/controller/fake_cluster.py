@@ -1,0 +1,218 @@
+"""Brokers that do what a controller tells them, on a real embedded store."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from restow.cluster.controller import Controller, ControllerConfig, create_topic, random_topic_id
+from restow.cluster.store import ensure_paths
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.znodes import PERSISTENT_PATHS, BrokerRegistration, Endpoint, PartitionState, Topic
+from restow.model import TopicPartition
+from restow.runtime.clock import SystemClock
+from restow.wire.between_brokers import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from restow.cluster.controller.steps import Hook
+    from restow.cluster.store.session import EmbeddedSession
+
+PATIENCE_S = 10.0
+
+
+@dataclass
+class FakeBroker:
+    """What a broker has heard, and what it would answer."""
+
+    id: int
+    session: EmbeddedSession
+    epoch: int = 0
+    controller_epoch: int = 0
+    hosted: dict[TopicPartition, Any] = field(default_factory=dict)
+    """The partition states it was told to serve."""
+    on_disk: set[TopicPartition] = field(default_factory=set)
+    metadata: dict[TopicPartition, Any] = field(default_factory=dict)
+    live_brokers: set[int] = field(default_factory=set)
+    failed: set[TopicPartition] = field(default_factory=set)
+    """Replicas in a directory that cannot be used."""
+    heard: list[Any] = field(default_factory=list)
+    refused: int = 0
+
+    def answer(self, request: Any) -> Any:
+        """As a broker: whoever has an older controller epoch is refused."""
+        kinds: dict[type, tuple[Callable[[Any], Any], Any]] = {
+            LeaderAndIsrRequest: (self._serve, LeaderAndIsrResponse),
+            StopReplicaRequest: (self._stop, StopReplicaResponse),
+            UpdateMetadataRequest: (self._learn, UpdateMetadataResponse),
+        }
+        handle, response = kinds[type(request)]
+        if request.controller_epoch < self.controller_epoch:
+            self.refused += 1
+            return response(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        if request.broker_epoch < self.epoch:
+            return response(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        self.controller_epoch = request.controller_epoch
+        self.heard.append(request)
+        return handle(request)
+
+    def _serve(self, request: Any) -> Any:
+        topics = []
+        for topic in request.topic_states:
+            errors = []
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                error = ErrorCode.NONE
+                if partition in self.failed:
+                    error = ErrorCode.KAFKA_STORAGE_ERROR
+                elif partition in self.hosted and state.leader_epoch < self.hosted[partition].leader_epoch:
+                    error = ErrorCode.STALE_CONTROLLER_EPOCH
+                else:
+                    self.hosted[partition] = state
+                    self.on_disk.add(partition)
+                make = LeaderAndIsrResponse.LeaderAndIsrPartitionError
+                errors.append(make(partition_index=partition.partition, error_code=error))
+            topic_error = LeaderAndIsrResponse.LeaderAndIsrTopicError
+            topics.append(topic_error(topic_id=topic.topic_id, partition_errors=errors))
+        return LeaderAndIsrResponse(error_code=0, topics=topics, partition_errors=[])
+
+    def _stop(self, request: Any) -> Any:
+        errors = []
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                error = ErrorCode.KAFKA_STORAGE_ERROR if partition in self.failed else ErrorCode.NONE
+                if error is ErrorCode.NONE:
+                    self.hosted.pop(partition, None)
+                    if state.delete_partition:
+                        self.on_disk.discard(partition)
+                make = StopReplicaResponse.StopReplicaPartitionError
+                errors.append(
+                    make(topic_name=topic.topic_name, partition_index=partition.partition, error_code=error)
+                )
+        return StopReplicaResponse(error_code=0, partition_errors=errors)
+
+    def _learn(self, request: Any) -> Any:
+        self.live_brokers = {each.id for each in request.live_brokers}
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                partition = TopicPartition(topic.topic_name, state.partition_index)
+                if state.leader == -2:
+                    self.metadata.pop(partition, None)
+                else:
+                    self.metadata[partition] = state
+        return UpdateMetadataResponse(error_code=0)
+
+
+class FakeCluster:
+    """Brokers, their sessions and their candidates for controller."""
+
+    def __init__(self, server: EmbeddedStore) -> None:
+        self.server = server
+        self.store = server.session()
+        self.brokers: dict[int, FakeBroker] = {}
+        self.controllers: list[Controller] = []
+        self.unreachable: set[int] = set()
+
+    async def call(self, broker_id: int, request: Any) -> Any:
+        """The channel: every message goes through its bytes, as it would over the wire."""
+        await asyncio.sleep(0)
+        if broker_id in self.unreachable or broker_id not in self.brokers:
+            raise ConnectionRefusedError(f"broker {broker_id} is not there")
+        copy = type(request).decode(
+            request.encode(version=_VERSIONS[type(request)]), _VERSIONS[type(request)]
+        )
+        return self.brokers[broker_id].answer(copy)
+
+    async def start_broker(self, broker_id: int, *, keep: bool = True) -> FakeBroker:
+        """A broker comes up, with what it had on disk before if it was here before."""
+        before = self.brokers.get(broker_id)
+        broker = FakeBroker(broker_id, self.server.session())
+        if before is not None and keep:
+            broker.on_disk = before.on_disk
+        registration = BrokerRegistration(
+            endpoints=(Endpoint("PLAINTEXT", "localhost", 9092 + broker_id),), timestamp_ms=0
+        )
+        path = BrokerRegistration.path(broker_id)
+        await broker.session.create(path, registration.encode(), ephemeral=True)
+        stat = await self.store.exists(path)
+        assert stat is not None
+        broker.epoch = stat.czxid
+        self.brokers[broker_id] = broker
+        return broker
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """A broker dies."""
+        self.unreachable.add(broker_id)
+        await self.brokers[broker_id].session.close()
+        self.unreachable.discard(broker_id)
+        self.dead = getattr(self, "dead", set()) | {broker_id}
+
+    async def start_controller(
+        self, broker_id: int, config: ControllerConfig | None = None, at: Hook | None = None
+    ) -> Controller:
+        """The candidate on that broker."""
+        session = self.brokers[broker_id].session
+        hook = {} if at is None else {"at": at}
+        config = config or ControllerConfig(retry_backoff_s=0.001)
+        controller = Controller(broker_id, session, SystemClock(), self, config, **hook)
+        self.controllers.append(controller)
+        await controller.start()
+        return controller
+
+    async def create(self, name: str, assignment: Mapping[int, tuple[int, ...]], **configs: str) -> None:
+        """A new topic, by its nodes."""
+        topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
+        await create_topic(self.store, name, assignment, topic_configs, random_topic_id())
+
+    async def state(self, topic: str, partition: int) -> PartitionState:
+        """What the partition's node says."""
+        path = PartitionState.path(topic, partition)
+        return PartitionState.decode((await self.store.get(path)).data, path)
+
+    async def topics(self) -> tuple[str, ...]:
+        return await self.store.children(Topic.PARENT)
+
+    async def until(self, condition: Callable[[], bool | Any]) -> None:
+        """Wait for something that is bound to happen."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    found = condition()
+                    if asyncio.iscoroutine(found):
+                        found = await found
+                    if found:
+                        return
+                except Exception as error:  # noqa: BLE001  not there yet
+                    self.why = error
+                await asyncio.sleep(0.001)
+
+
+_VERSIONS: dict[Any, int] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, UpdateMetadataRequest: 8}
+
+
+@asynccontextmanager
+async def fake_cluster(brokers: int = 3) -> AsyncIterator[FakeCluster]:
+    """Brokers 0 to n − 1, no controller yet; nothing is left of them afterwards."""
+    server = EmbeddedStore()
+    cluster = FakeCluster(server)
+    await ensure_paths(cluster.store, PERSISTENT_PATHS)
+    for broker_id in range(brokers):
+        await cluster.start_broker(broker_id)
+    try:
+        yield cluster
+    finally:
+        for controller in cluster.controllers:
+            await controller.stop()
+        await server.close()
