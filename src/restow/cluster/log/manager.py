@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.log.cleaner import clean, dirty_ratio
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.directory import LogDirectory
-from restow.cluster.log.errors import DiskFailure, LogDirsOffline, TopicIdMismatch, UnknownLog
+from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError, TopicIdMismatch, UnknownLog
 from restow.cluster.log.retention import due_ms, expired_segments
 
 if TYPE_CHECKING:
@@ -63,6 +63,9 @@ class LogManager:
                 directory.load(self._meta, self._config_of)
             except DiskFailure:
                 continue
+            except LogError:
+                self.release()
+                raise
             for partition, log in directory.logs.items():
                 self._home[partition] = directory
                 self._attend(log)
