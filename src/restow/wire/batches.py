@@ -134,7 +134,8 @@ class BatchHeader(NamedTuple):
 
 def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header that stands there, whatever it says."""
-    return BatchHeader._make(HEADER.unpack_from(buffer, position))
+    # Not _make, which checks the number of fields once more: this is done for every batch.
+    return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def scan(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
@@ -163,7 +164,7 @@ def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
     while position < end:
         if position + HEADER_BYTES > end:
             raise CorruptBatch(f"a batch is cut off at position {position}: {end - position} bytes are left")
-        header = BatchHeader._make(HEADER.unpack_from(buffer, position))
+        header = header_at(buffer, position)
         length = header.length
         if header.magic != MAGIC or length < _SMALLEST_LENGTH:
             raise CorruptBatch(_what_is_wrong(header, position))

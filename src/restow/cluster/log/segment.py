@@ -142,9 +142,12 @@ class Segment:
         if self.size <= limit and self._next_offset <= upto_offset:
             self._remember(self._next_offset, self.size)
             return self.size
-        known = max(start, self._index.within(limit, upto_offset))
+        known = start
+        if limit - start > _WALK_BYTES:
+            known = max(start, self._index.within(limit, upto_offset))
         for position, header in self.headers(known):
-            if position + header.size > limit or header.last_offset >= upto_offset:
+            last_offset = header.base_offset + header.last_offset_delta
+            if position + LENGTH_ENDS + header.length > limit or last_offset >= upto_offset:
                 self._remember(header.base_offset, position)
                 return position
         return self.size
@@ -166,10 +169,11 @@ class Segment:
             if len(chunk) - at < HEADER_BYTES:
                 raise CorruptBatch(f"{self.path} is cut off in the header at position {position}")
             header = header_at(chunk, at)
-            if header.magic != MAGIC or position + header.size > self.size or header.length < 0:
+            following = position + LENGTH_ENDS + header.length
+            if header.magic != MAGIC or following > self.size or header.length < 0:
                 raise CorruptBatch(f"{self.path} has no batch at position {position}")
             yield position, header
-            position += header.size
+            position = following
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, bytes]]:
         """The same with all their bytes, which are not checked."""
