@@ -128,12 +128,12 @@ class FakeCluster:
     async def call(self, broker_id: int, request: Any) -> Any:
         """The channel: every message goes through its bytes, as it would over the wire."""
         await asyncio.sleep(0)
-        if broker_id in self.unreachable or broker_id not in self.brokers:
+        if broker_id in self.unreachable:
             raise ConnectionRefusedError(f"broker {broker_id} is not there")
-        copy = type(request).decode(
-            request.encode(version=_VERSIONS[type(request)]), _VERSIONS[type(request)]
-        )
-        return self.brokers[broker_id].answer(copy)
+        version = _VERSIONS[type(request)]
+        asked = type(request).decode(request.encode(version=version), version)
+        answer = self.brokers[broker_id].answer(asked)
+        return type(answer).decode(answer.encode(version=version), version)
 
     async def start_broker(self, broker_id: int, *, keep: bool = True) -> FakeBroker:
         """A broker comes up, with what it had on disk before if it was here before."""
@@ -150,14 +150,13 @@ class FakeCluster:
         assert stat is not None
         broker.epoch = stat.czxid
         self.brokers[broker_id] = broker
+        self.unreachable.discard(broker_id)
         return broker
 
     async def stop_broker(self, broker_id: int) -> None:
         """A broker dies."""
         self.unreachable.add(broker_id)
         await self.brokers[broker_id].session.close()
-        self.unreachable.discard(broker_id)
-        self.dead = getattr(self, "dead", set()) | {broker_id}
 
     async def start_controller(
         self, broker_id: int, config: ControllerConfig | None = None, at: Hook | None = None

@@ -145,7 +145,11 @@ class Brokers:
         """Ask the brokers that lost a directory who they still serve: their answers tell what is gone."""
         notes, paths = await read_notes(self._tools.store, LogDirEvent)
         brokers = {note.broker_id for note in notes} & self._context.brokers.keys()
-        asked = [each for each in self._context.replicas_on(brokers) if self._may_serve(each)]
+        asked = [
+            each
+            for each in self._context.replicas_on(brokers)
+            if self._may_serve(each) and self._context.is_online(each, or_leaving=True)
+        ]
         await self._replicas.move(asked, ReplicaState.ONLINE)
         await remove_notes(self._tools.store, paths)
 

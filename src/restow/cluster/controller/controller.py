@@ -74,20 +74,19 @@ class Controller:
         self._events = EventQueue(self._failed)
         self._term: Term | None = None
         self._ready = False
-        self._stopped = False
         self.controller_id: int | None = None
         """Who is controller, as far as is known here."""
 
     async def start(self) -> None:
-        """Become controller, or watch the one there is. Returns when it is clear which."""
+        """Become controller, or watch the one there is. Returns when the first attempt is over."""
         await ensure_paths(self._store, PERSISTENT_PATHS)
         self._store.on_expired(self._end_term)
         self._events.start(f"controller of broker {self._broker_id}")
-        await self._events.ask("start", self._controller_changed)
+        self._events.put("start", self._controller_changed)
+        await self._events.ask("started", self._look)
 
     async def stop(self) -> None:
         """Resign, if in office, so that another need not wait for the session to end."""
-        self._stopped = True
         await self._events.stop(NotController(f"broker {self._broker_id} stops"))
         await self._resign()
 
@@ -147,6 +146,9 @@ class Controller:
 
     def _controller_fired(self, _: WatchEvent) -> None:
         self._events.put("controller changed", self._controller_changed)
+
+    async def _look(self) -> None:
+        await self._current()
 
     async def _current(self) -> Node | None:
         try:
@@ -236,6 +238,7 @@ class Controller:
         elif isinstance(error, Deposed):
             _log.info("broker %d was deposed at %s", self._broker_id, event)
             self._end_term()
+            self._events.put("look again", self._controller_changed)
         elif not isinstance(error, ControllerError):
             _log.error("broker %d gives up its office: %s failed", self._broker_id, event, exc_info=error)
             await self._resign()

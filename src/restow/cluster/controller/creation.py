@@ -72,6 +72,9 @@ class Topics:
         topic = (await self._read((name,))).get(name)
         if topic is None:
             return
+        if topic.topic_id != self._context.topic_ids[name]:
+            _log.warning("topic %s was removed and created anew by hand", name)
+            self._context.forget_topic(name)
         known = self._context.topic_node(name)
         if not topic.partitions.keys() - known.keys():
             return

@@ -15,13 +15,14 @@ on with it.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.batch import Batch
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import Step
-from restow.cluster.store import Delete, NoNode, StoreError, znodes
+from restow.cluster.store import Delete, NoNode, StoreError
 from restow.cluster.store.znodes import DeleteTopic, EntityConfig, Topic
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
-    from restow.cluster.store import Operation
 
 _R = ReplicaState
 _log = logging.getLogger(__name__)
@@ -185,19 +185,14 @@ class Deletion:
         await self._replicas.move(self._replicas_of(topic), _R.NON_EXISTENT)
         read = self._tools.store.read
         parent = f"{Topic.path(topic)}/partitions"
-        try:
-            numbers = [int(name) for name in await read.children(parent) if name.isdecimal()]
-        except NoNode:
-            numbers = None
-        if numbers is not None:
-            await self._delete_all([znodes.PartitionState.path(topic, number) for number in numbers])
+        with suppress(NoNode):
+            numbers = await read.children(parent)
+            await self._delete_all([f"{parent}/{number}/state" for number in numbers])
             await self._delete_all([f"{parent}/{number}" for number in numbers])
         await self._tools.at(Step.D5)
-        last: list[Operation] = [] if numbers is None else [Delete(parent)]
-        last += [Delete(Topic.path(topic)), Delete(DeleteTopic.path(topic))]
-        if await read.exists(EntityConfig.topic_path(topic)):
-            last.append(Delete(EntityConfig.topic_path(topic)))
-        await self._tools.store.multi(last)
+        last = (parent, Topic.path(topic), EntityConfig.topic_path(topic), DeleteTopic.path(topic))
+        there = zip(last, await read.get_each(last), strict=True)
+        await self._tools.store.multi([Delete(path) for path, node in there if node is not None])
         self._context.forget_topic(topic)
         await self._tools.at(Step.D6)
         _log.info("topic %s is deleted", topic)

@@ -10,6 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+from restow.errors import RestowError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -41,11 +43,13 @@ class Outbox:
         *,
         backoff_s: float,
         answered: Callable[[int, Message, Message], object],
+        broken: Callable[[BaseException], object],
     ) -> None:
         self._channel = channel
         self._clock = clock
         self._backoff_s = backoff_s
         self._answered = answered
+        self._broken = broken
         self._queues: dict[int, asyncio.Queue[Message]] = {}
         self._senders: dict[int, asyncio.Task[None]] = {}
 
@@ -55,7 +59,9 @@ class Outbox:
         queue: asyncio.Queue[Message] = asyncio.Queue()
         self._queues[broker_id] = queue
         name = f"controller to broker {broker_id}"
-        self._senders[broker_id] = asyncio.create_task(self._send(broker_id, queue), name=name)
+        sender = asyncio.create_task(self._send(broker_id, queue), name=name)
+        sender.add_done_callback(self._ended)
+        self._senders[broker_id] = sender
 
     def close(self, broker_id: int) -> None:
         """A broker is gone, and what it has not heard with it."""
@@ -73,6 +79,11 @@ class Outbox:
         if queue := self._queues.get(broker_id):
             queue.put_nowait(request)
 
+    def _ended(self, sender: asyncio.Task[None]) -> None:
+        """Senders end when they are told to. One that ends by itself leaves a broker without orders."""
+        if not sender.cancelled() and (error := sender.exception()) is not None:
+            self._broken(error)
+
     async def _send(self, broker_id: int, queue: asyncio.Queue[Message]) -> None:
         while True:
             request = await queue.get()
@@ -83,6 +94,6 @@ class Outbox:
         while True:
             try:
                 return await self._channel.call(broker_id, request)
-            except (OSError, TimeoutError) as error:
+            except (OSError, RestowError) as error:
                 _log.warning("broker %d does not answer, trying again: %s", broker_id, error)
             await self._clock.sleep(self._backoff_s)

@@ -60,7 +60,9 @@ class Term:
         enqueue: Callable[[str, Work], object],
     ) -> None:
         guarded = GuardedStore(store, epoch_version)
-        outbox = Outbox(channel, clock, backoff_s=config.retry_backoff_s, answered=self._answered)
+        outbox = Outbox(
+            channel, clock, backoff_s=config.retry_backoff_s, answered=self._answered, broken=self._broken
+        )
         tools = Tools(
             context=context,
             store=guarded,
@@ -142,6 +144,12 @@ class Term:
 
     # Answers of brokers
 
+    def _broken(self, error: BaseException) -> None:
+        async def give_up() -> None:
+            raise error
+
+        self._enqueue("sending to brokers", give_up)
+
     def _answered(self, broker_id: int, request: Message, response: Message) -> None:
         if response.error_code != ErrorCode.NONE:
             error = ErrorCode.of(response.error_code)
@@ -196,6 +204,8 @@ def _partition_errors(request: Message, response: Message) -> Iterator[tuple[Top
     """By topic id in newer versions, by name in older ones."""
     names = {each.topic_id: each.topic_name for each in request.topic_states}
     for topic in response.topics or ():
+        if topic.topic_id not in names:
+            continue
         for each in topic.partition_errors:
             yield TopicPartition(names[topic.topic_id], each.partition_index), each.error_code
     for each in response.partition_errors or ():
