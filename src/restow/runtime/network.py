@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError
+from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,6 +115,7 @@ class SystemNetwork:
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
         self._max_answer_bytes = max_answer_bytes
+        self._spares = SpareBuffers()
 
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
@@ -139,7 +140,7 @@ class SystemNetwork:
         return _FramedConnection(
             handler,
             company,
-            max_frame_bytes=max_frame_bytes,
+            FrameCutter(max_frame_bytes, self._spares),
             high_water_bytes=self._high_water_bytes,
             max_unsent_bytes=self._max_unsent_bytes,
         )
@@ -193,8 +194,8 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self,
         handler: FrameHandler,
         company: _Company,
+        cutter: FrameCutter,
         *,
-        max_frame_bytes: int,
         high_water_bytes: int,
         max_unsent_bytes: int,
     ) -> None:
@@ -205,7 +206,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
-        self._cutter = FrameCutter(max_frame_bytes)
+        self._cutter = cutter
         self._reading = True
         self._hung_up = False
         self._reason: Exception | None = None

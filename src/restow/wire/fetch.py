@@ -44,6 +44,8 @@ _COPY_BELOW_BYTES = 2048
 _VERSION_4 = struct.Struct(">ihqq")
 _FROM_5 = struct.Struct(">ihqqq")
 _ABORTED = struct.Struct(">qq")
+_USUAL = struct.Struct(">ihqqqBi")
+_NULL = b"\x00"
 
 
 class EpochEnd(NamedTuple):
@@ -142,19 +144,20 @@ def _write_plain(version: int, it: Fetched, small: list[Buffer]) -> bytes:
 
 def _write_flexible(_: int, it: Fetched, small: list[Buffer]) -> bytes:
     """All of a partition in front of its records. Behind them come its tagged fields, which are returned."""
-    small.append(_FROM_5.pack(*it[:5]))
-    if it.aborted is None:
-        small.append(null_array(flexible=True))
+    partition, error, high_watermark, last_stable, start, records, aborted, replica, diverging, leader = it
+    size = _NULL if records is None else varint(len(records) + 1)
+    if aborted is None:
+        small.append(_USUAL.pack(partition, error, high_watermark, last_stable, start, 0, replica) + size)
     else:
-        small.append(count(len(it.aborted), flexible=True))
-        small += [_ABORTED.pack(*aborted) + NO_TAGS for aborted in it.aborted]
-    small.append(INT32.pack(it.preferred_read_replica))
-    small.append(NO_TAGS if it.records is None else varint(len(it.records) + 1))
-    if it.diverging_epoch is None and it.current_leader is None:
+        small.append(_FROM_5.pack(partition, error, high_watermark, last_stable, start))
+        small.append(count(len(aborted), flexible=True))
+        small += [_ABORTED.pack(*transaction) + NO_TAGS for transaction in aborted]
+        small.append(INT32.pack(replica) + size)
+    if diverging is None and leader is None:
         return NO_TAGS
     tagged = {}
-    if it.diverging_epoch is not None:
-        tagged[0] = struct.pack(">iq", *it.diverging_epoch) + NO_TAGS
-    if it.current_leader is not None:
-        tagged[1] = leader_tag(it.current_leader)
+    if diverging is not None:
+        tagged[0] = struct.pack(">iq", *diverging) + NO_TAGS
+    if leader is not None:
+        tagged[1] = leader_tag(leader)
     return tags(tagged)

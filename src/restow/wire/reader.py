@@ -39,6 +39,7 @@ _FIXED = {
 _LARGEST_VERSION = 2**15 - 1
 _NOT_ASKED_FOR = 1 << 31
 _NO_ID = bytes(16)
+_FEW = 16
 
 
 class Unreadable(ValueError):
@@ -225,7 +226,11 @@ class _ReaderSource:
         self._depth += 1
         self._write(f"if {size} * {width} > left - at: cut_off({size} * {width}, left - at)")
         if code:
-            self._write(f"{target} = list(unpack(f'>{{{size}}}{code}', data, at))", f"at += {size} * {width}")
+            self._write(
+                f"if {size} < {_FEW}:", f"    {target} = [*{self._name('few', _few(code))}[{size}](data, at)]"
+            )
+            self._write("else:", f"    {target} = [*unpack(f'>{{{size}}}{code}', data, at)]")
+            self._write(f"at += {size} * {width}")
         else:
             self._write(f"{target} = {list_name} = []", f"for _ in range({size}):")
             self._depth += 1
@@ -233,6 +238,12 @@ class _ReaderSource:
             self._write(f"{list_name}.append({value})")
             self._depth -= 1
         self._depth -= 1
+
+
+@cache
+def _few(code: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
+    """Unpackers of no value, of one, two and so on: replica lists are short and many."""
+    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(_FEW))
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.runtime.frames import BadFrame, FrameCutter
+from restow.runtime.frames import BadFrame, FrameCutter, SpareBuffers
 
 
 def framed(*frames: bytes) -> bytes:
@@ -35,38 +35,59 @@ def feed(cutter: FrameCutter, stream: bytes, piece: int) -> list[bytes]:
     frames=st.lists(st.binary(max_size=200)),
     piece=st.integers(1, 300),
     buffer=st.integers(1, 64),
+    usual=st.integers(0, 150),
 )
-def test_any_chopping(frames: list[bytes], piece: int, buffer: int) -> None:
-    cutter = FrameCutter(200, receive_bytes=buffer)
+def test_any_chopping(frames: list[bytes], piece: int, buffer: int, usual: int) -> None:
+    cutter = FrameCutter(200, SpareBuffers(usual), receive_bytes=buffer)
     assert feed(cutter, framed(*frames), piece) == frames
     assert cutter.is_between_frames
 
 
 @given(st.integers(1, 30))
 def test_a_begun_frame_is_noticed(cut: int) -> None:
-    cutter = FrameCutter(100, receive_bytes=16)
+    cutter = FrameCutter(100, SpareBuffers(), receive_bytes=16)
     assert feed(cutter, framed(b"x" * 30)[:cut], 7) == []
     assert not cutter.is_between_frames
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
 def test_a_length_that_may_not_be_is_refused_when_it_has_come(length: int) -> None:
-    cutter = FrameCutter(100)
+    cutter = FrameCutter(100, SpareBuffers())
     with pytest.raises(BadFrame, match=f"a frame of {length} bytes was announced; 0 to 100 may come"):
         feed(cutter, struct.pack(">i", length), 1)
 
 
 def test_frames_taken_later_are_the_same() -> None:
-    cutter = FrameCutter(100, receive_bytes=64)
+    cutter = FrameCutter(100, SpareBuffers(), receive_bytes=64)
     stream = framed(b"one", b"two", b"three")
     cutter.room()[: len(stream)] = stream
     cutter.received(len(stream))
     assert [cutter.next_frame() for _ in range(4)] == [b"one", b"two", b"three", None]
 
 
-def test_a_large_frame_is_bytes_that_nobody_writes_to_any_more() -> None:
-    cutter = FrameCutter(1000, receive_bytes=16)
+@pytest.mark.parametrize("usual", [10, 1000])
+def test_a_large_frame_is_bytes_that_nobody_writes_to_any_more(usual: int) -> None:
+    cutter = FrameCutter(1000, SpareBuffers(usual), receive_bytes=16)
     (first,) = feed(cutter, framed(b"a" * 500), 100)
-    (second,) = feed(cutter, framed(b"b" * 500), 100)
+    (second,) = feed(cutter, framed(b"b" * 400), 100)
     assert type(first) is bytes
-    assert (first, second) == (b"a" * 500, b"b" * 500)
+    assert (first, second) == (b"a" * 500, b"b" * 400)
+
+
+def test_frames_of_two_streams_at_once_are_kept_apart() -> None:
+    spares = SpareBuffers()
+    cutters = [FrameCutter(1000, spares, receive_bytes=16) for _ in range(2)]
+    streams = [framed(letter * 500, letter * 600) for letter in (b"a", b"b")]
+    cut: list[list[bytes]] = [[], []]
+    for at in range(0, len(streams[0]), 50):
+        for number, cutter in enumerate(cutters):
+            cut[number] += feed(cutter, streams[number][at : at + 50], 50)
+    assert cut == [[b"a" * 500, b"a" * 600], [b"b" * 500, b"b" * 600]]
+
+
+def test_buffers_are_used_again() -> None:
+    spares = SpareBuffers(100)
+    first = spares.take()
+    spares.give_back(first)
+    assert spares.take() is first
+    assert spares.take() is not first
