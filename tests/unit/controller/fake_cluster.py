@@ -156,7 +156,8 @@ class FakeCluster:
     async def stop_broker(self, broker_id: int) -> None:
         """A broker dies."""
         self.unreachable.add(broker_id)
-        await self.brokers[broker_id].session.close()
+        self.server.expire(self.brokers[broker_id].session.session_id)
+        await self.store.children("/")
 
     async def start_controller(
         self, broker_id: int, config: ControllerConfig | None = None, at: Hook | None = None
@@ -182,6 +183,47 @@ class FakeCluster:
 
     async def topics(self) -> tuple[str, ...]:
         return await self.store.children(Topic.PARENT)
+
+    def dead(self) -> set[int]:
+        """Brokers whose session is over."""
+        return set(self.unreachable)
+
+    async def settled(self) -> None:
+        """Wait until every live broker knows exactly what the store says, and serves what it should."""
+        await self.until(self._is_settled)
+
+    async def _is_settled(self) -> bool:
+        live = self.brokers.keys() - self.unreachable
+        states = {}
+        for name in await self.topics():
+            topic = Topic.decode((await self.store.get(Topic.path(name))).data, Topic.path(name))
+            if await self.store.exists(f"/admin/delete_topics/{name}"):
+                if all(live.issuperset(each.replicas) for each in topic.partitions.values()):
+                    return False
+                continue
+            for number, (replicas, _, _) in topic.partitions.items():
+                if not await self.store.exists(PartitionState.path(name, number)):
+                    if live.intersection(replicas):
+                        return False
+                    continue
+                state = await self.state(name, number)
+                states[TopicPartition(name, number)] = state
+                assert state.isr
+                assert set(state.isr) <= set(replicas)
+                assert state.leader in (-1, *state.isr)
+                able = live.intersection(state.isr)
+                if (state.leader not in live) if able else (state.leader != -1):
+                    return False
+        return all(self._agrees(self.brokers[each], live, states) for each in live)
+
+    @staticmethod
+    def _agrees(broker: FakeBroker, live: set[int], states: Mapping[TopicPartition, PartitionState]) -> bool:
+        known = {p: (s.leader, s.leader_epoch, tuple(s.isr)) for p, s in broker.metadata.items()}
+        wanted = {p: (s.leader, s.leader_epoch, s.isr) for p, s in states.items()}
+        served = all(
+            broker.hosted[p].leader_epoch == s.leader_epoch for p, s in states.items() if broker.id in s.isr
+        )
+        return broker.live_brokers == live and known == wanted and served
 
     async def until(self, condition: Callable[[], bool | Any]) -> None:
         """Wait for something that is bound to happen."""
