@@ -4,6 +4,10 @@ Every time is that of a full answer: ours is what `assign` returns, Java's the a
 subscriptions and metadata laid out in the JVM beforehand. The JIT compiler is warm; what a call between the
 processes costs by itself is taken off Java's time. Ours is checked against the peer's answer where there is
 one: everything assigned, and no worse balanced.
+
+Kafka's classes run at the log level that applications have, INFO, at which its sticky assignors render the whole
+assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size our own
+answers share partition objects with the answers before; "first answer" tells what a group pays that never met.
 """
 
 from __future__ import annotations
@@ -13,10 +17,11 @@ import resource
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from benchmarks.report import Row, best_of, print_rows, wants_json
+from benchmarks.report import Row, best_of, command_line, print_rows
 from harness.jars import KAFKA_VERSION
 from harness.jvm import kafka_jvm
 from harness.oracle import JavaGroup
@@ -49,18 +54,27 @@ class Case:
     target: float
     runs: int = RUNS
     warm_up: int = JIT_WARM_UP
+    strangers: bool = False
+    """Whether to time a first answer too, to a group of the same shape whose topics never occurred."""
 
 
 def main() -> None:
     """Measure and print."""
-    if sys.argv[1:] == ["--memory"]:
+    parser = command_line("Consumer assignment, ours against Kafka's and kafka-python's.")
+    parser.add_argument("--silent-java", action="store_true", help="let Kafka's classes log nothing at all")
+    parser.add_argument(
+        "--memory", action="store_true", help="only print the peak memory of our largest case"
+    )
+    options = parser.parse_args()
+    if options.memory:
         print(peak_memory_mib())
         return
-    as_json = wants_json("Consumer assignment, ours against Kafka's and kafka-python's.")
-    with kafka_jvm(heap=HEAP) as gateway:
-        rows = [against_java(gateway, case) for case in cases()]
+    rows: list[Row] = []
+    with kafka_jvm(heap=HEAP, log_level="OFF" if options.silent_java else "INFO") as gateway:
+        for case in cases():
+            rows += against_java(gateway, case)
     rows += [against_kafka_python(), large_halves(), memory_row()]
-    print_rows("Consumer assignment", rows, as_json=as_json)
+    print_rows("Consumer assignment", rows, as_json=options.json)
 
 
 def cases() -> Iterator[Case]:
@@ -70,7 +84,12 @@ def cases() -> Iterator[Case]:
     shape = "1,000 members × 80,000 partitions"
     for assignor in ("range", "roundrobin"):
         yield Case(
-            name=f"{assignor}, {shape}", assignor=assignor, partitions=topics, members=everybody, target=1.0
+            name=f"{assignor}, {shape}",
+            assignor=assignor,
+            partitions=topics,
+            members=everybody,
+            target=1.0,
+            strangers=True,
         )
     yield Case(
         name=f"sticky from nothing, {shape}",
@@ -78,6 +97,7 @@ def cases() -> Iterator[Case]:
         partitions=topics,
         members=everybody,
         target=0.5,
+        strangers=True,
     )
     yield Case(
         name=f"cooperative-sticky, one leaves, {shape}",
@@ -115,9 +135,9 @@ def cases() -> Iterator[Case]:
     )
 
 
-def some_topics(count: int, partitions: int) -> dict[str, int]:
+def some_topics(count: int, partitions: int, name: str = "topic") -> dict[str, int]:
     """Topics of one size."""
-    return {f"topic-{number:04d}": partitions for number in range(count)}
+    return {f"{name}-{number:04d}": partitions for number in range(count)}
 
 
 def alike(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
@@ -139,20 +159,22 @@ def one_gone(topics: Mapping[str, int], members: Sequence[Member]) -> tuple[Memb
     return held[: len(held) // 2] + held[len(held) // 2 + 1 :]
 
 
-def against_java(gateway: JavaGateway, case: Case) -> Row:
+def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
     """One case by both, the answers compared before the times."""
     there = JavaGroup(gateway, case.assignor, partitions=case.partitions, members=case.members)
     check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
     bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
-    java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs))
+    java_ms = min(timed_once(there.ready()) for _ in range(case.warm_up + case.runs)) - bare_call_ms
     ours_ms = best_of(RUNS, lambda: assign(case.assignor, case.partitions, case.members))
-    return Row(
-        name=case.name,
-        ours=ours_ms,
-        peer=java_ms - bare_call_ms,
-        peer_name=f"Kafka {KAFKA_VERSION}",
-        target=case.target,
-    )
+    peer = f"Kafka {KAFKA_VERSION}"
+    rows = [Row(name=case.name, ours=ours_ms, peer=java_ms, peer_name=peer, target=case.target)]
+    if case.strangers:
+        first_ms = min(
+            timed_once(partial(assign, case.assignor, topics, alike(1_000, topics)))
+            for topics in (some_topics(80, 1_000, f"stranger-{run}") for run in range(RUNS))
+        )
+        rows.append(Row(name=f"{case.name}, first answer", ours=first_ms, peer=java_ms, peer_name=peer))
+    return rows
 
 
 def timed_once(call: Callable[[], object]) -> float:

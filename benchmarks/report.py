@@ -60,11 +60,16 @@ def _one_run_ms(work: Callable[[], object]) -> float:
     return (time.perf_counter_ns() - started) / 1e6
 
 
-def wants_json(description: str, arguments: Sequence[str] | None = None) -> bool:
-    """Read a benchmark's command line, which knows nothing but `--json`."""
+def command_line(description: str) -> argparse.ArgumentParser:
+    """What every benchmark's command line knows; some add to it."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
-    return bool(parser.parse_args(arguments).json)
+    return parser
+
+
+def wants_json(description: str, arguments: Sequence[str] | None = None) -> bool:
+    """Read a command line that knows nothing but `--json`."""
+    return bool(command_line(description).parse_args(arguments).json)
 
 
 def print_rows(title: str, rows: Iterable[Row], *, as_json: bool) -> None:

@@ -28,18 +28,31 @@ _LOGGING = Path(__file__).with_name("log4j.properties")
 _STOP_TIMEOUT_S = 10
 
 
-def logging_options(level: str) -> list[str]:
-    """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to standard error."""
-    return [f"-Dlog4j.configuration={_LOGGING.as_uri()}", f"-Drestow.log.level={level}"]
+def logging_options(level: str, *, to: str = "err") -> list[str]:
+    """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to standard error or nowhere."""
+    file = f"-Dlog4j.configuration={_LOGGING.as_uri()}"
+    return [file, f"-Drestow.log.level={level}", f"-Drestow.log.to={to}"]
 
 
 @contextmanager
-def kafka_jvm(version: str = KAFKA_VERSION, *, heap: str = "1g") -> Iterator[JavaGateway]:
-    """A gateway to a fresh JVM, which ends with the block, or with this process if that is killed."""
+def kafka_jvm(
+    version: str = KAFKA_VERSION, *, heap: str = "1g", log_level: str = "OFF"
+) -> Iterator[JavaGateway]:
+    """A gateway to a fresh JVM, which ends with the block, or with this process if that is killed.
+
+    What Kafka's classes log goes nowhere; the level matters to those who time them.
+    """
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
     class_path = f"{pyspark_jar('py4j-*.jar')}:{kafka_jars(version)}/*"
-    command = [java(), "-cp", class_path, f"-Xmx{heap}", "-XX:+UseSerialGC", *logging_options("OFF")]
+    command = [
+        java(),
+        "-cp",
+        class_path,
+        f"-Xmx{heap}",
+        "-XX:+UseSerialGC",
+        *logging_options(log_level, to="nowhere"),
+    ]
     command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
     with tempfile.TemporaryFile() as errors, _process(command, errors) as process:
         assert process.stdout is not None

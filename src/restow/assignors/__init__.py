@@ -3,7 +3,7 @@
     from restow.assignors import Member, TopicPartition, assign
     assign("sticky", partitions={"t": 12}, members=[Member(id="c1", topics=("t",)), …])
 
-Everything here is pure: the same input gives the same answer, and nothing is remembered.
+Everything here is pure: the same input gives the same answer.
 """
 
 from restow.assignors.assign import assign

@@ -7,27 +7,30 @@ a cooperative group must still let go of it before a third member gets it.
 
 from __future__ import annotations
 
-import operator
+from array import array
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from restow.assignors.group import NOBODY
 from restow.assignors.user_data import NO_GENERATION, Claim
 from restow.errors import InvalidGroup
+from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from restow.assignors.group import Group
-    from restow.model import Member, TopicPartition
+    from restow.model import Member
 
 # A claimed partition as one integer: the topic's number above, the partition's below.
-_SHIFT = 40
+_SHIFT = 32
+_PARTITIONS = 2**31
 
 
 @dataclass(frozen=True)
@@ -38,90 +41,102 @@ class Claims:
     contested: dict[int, tuple[int, ...]]
     """Partitions claimed twice in their highest generation, with the claimants."""
     claimed: NDArray[np.int64]
-    """Every claim in the members' order: the partition,"""
+    """The partition of every claim, in the members' order."""
     claimant: NDArray[np.int64]
-    """and who claims it."""
-    words: tuple[Sequence[TopicPartition], ...]
-    """What each member said."""
+    """Who makes that claim."""
+    said: tuple[Sequence[TopicPartition], ...]
+    """What each member said, word for word."""
+    proper: bool
+    """Whether all of that is in partitions as we make them ourselves."""
 
     def unchanged(self, owner: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which members have, under these owners, exactly what they said they had, and said it in order."""
-        members = len(self.words)
+        members = len(self.said)
         holds = np.bincount(owner + 1, minlength=members + 1)[1:]
         keeps = np.bincount(self.claimant[owner[self.claimed] == self.claimant], minlength=members)
-        said = np.array([len(words) for words in self.words])
+        said = np.array([len(claims) for claims in self.said])
         falls = (np.diff(self.claimed) <= 0) & (np.diff(self.claimant) == 0)
         muddled = np.bincount(self.claimant[1:][falls], minlength=members)
         same: NDArray[np.bool_] = (holds == keeps) & (holds == said) & (muddled == 0)
+        if not self.proper:
+            same[:] = False
         return same
 
 
 def read_claims(group: Group, claim_of: Callable[[Member], Claim]) -> Claims:
     """What every member held, checked against what exists and against each other."""
     claims = [claim_of(member) for member in group.members]
-    words = tuple(claim.owned for claim in claims)
-    claimed, claimant = _existing(group, *_coded(group, words))
+    said = tuple(claim.owned for claim in claims)
+    coded = _coded(group, said)
+    claimed, claimant = _existing(group, coded)
     owner = np.full(group.partition_count, NOBODY, dtype=np.int64)
     owner[claimed] = claimant
     contested: dict[int, tuple[int, ...]] = {}
     if claimed.size and np.bincount(claimed).max() > 1:
         generations = [NO_GENERATION if c.generation is None else c.generation for c in claims]
-        contested = _settle(owner, claimed, claimant, generations)
-    return Claims(owner, contested, claimed, claimant, words)
+        contested = _let_the_latest_win(owner, claimed, claimant, generations)
+    return Claims(owner, contested, claimed, claimant, said, coded.proper)
 
 
-def _coded(
-    group: Group, words: Sequence[Sequence[TopicPartition]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each claim as one integer, topic and partition, with who makes it."""
+def _coded(group: Group, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
+    """Each claim as one integer, topic and partition, with who makes it.
+
+    The quick way takes proper partitions of known topics, which is what members mostly say.
+    """
     base = {topic: number << _SHIFT for number, topic in enumerate(group.topics)}
+    with suppress(KeyError, TypeError, OverflowError):
+        proper = set(map(type, chain.from_iterable(said))) <= {TopicPartition}
+        flat: list[Any] = list(chain.from_iterable(chain.from_iterable(said))) if proper else []
+        partitions = np.array(array("q", flat[1::2]), dtype=np.int64)
+        if proper and (not flat or 0 <= partitions.min() <= partitions.max() < _PARTITIONS):
+            topics = np.fromiter(map(base.__getitem__, flat[::2]), dtype=np.int64, count=len(partitions))
+            return _Coded(topics + partitions, _who([len(claims) for claims in said]), proper=True)
+    known = [
+        [base[topic] + partition for topic, partition in _checked(member, claims) if topic in base]
+        for member, claims in zip(group.members, said, strict=True)
+    ]
+    codes = np.array(list(chain.from_iterable(known)), dtype=np.int64)
+    return _Coded(codes, _who([len(claims) for claims in known]), proper=False)
+
+
+class _Coded(NamedTuple):
+    codes: NDArray[np.int64]
+    claimant: NDArray[np.int64]
+    proper: bool
+
+
+def _who(lengths: list[int]) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def _checked(member: Member, claims: Iterable[object]) -> Iterator[tuple[str, int]]:
+    """A member's claims one by one; what is no partition is an error, what cannot exist is left out."""
+    wrong = f"member {member.id!r}: owned must hold (topic, partition) pairs, not"
     try:
-        flat: list[Any] = list(chain.from_iterable(chain.from_iterable(words)))
-        topics, partitions = flat[::2], flat[1::2]
-        codes = np.fromiter(map(base.__getitem__, topics), dtype=np.int64, count=len(topics))
-        codes += np.fromiter(partitions, dtype=np.int64, count=len(topics))
-        lengths = [len(said) for said in words]
-    except (KeyError, TypeError, ValueError, OverflowError):
-        # A topic that is gone or that nobody wants any more, or something that is no claim at all.
-        kept = [
-            [base[topic] + partition for topic, partition in _checked(member, said) if topic in base]
-            for member, said in zip(group.members, words, strict=True)
-        ]
-        codes = np.array(list(chain.from_iterable(kept)), dtype=np.int64)
-        lengths = [len(said) for said in kept]
-    return codes, np.repeat(np.arange(len(words)), lengths)
+        listed = list(claims)
+    except TypeError:
+        raise InvalidGroup(f"{wrong} {claims!r}") from None
+    for claim in listed:
+        match claim:
+            case (str(topic), int() | np.integer() as partition) if not isinstance(partition, bool):
+                if 0 <= partition < _PARTITIONS:
+                    yield topic, int(partition)
+            case _:
+                raise InvalidGroup(f"{wrong} {claim!r}")
 
 
-def _checked(member: Member, said: Sequence[TopicPartition]) -> Iterator[tuple[str, int]]:
-    """A member's claims one by one; those that cannot be partitions of anything are left out."""
-    for claim in said:
-        try:
-            topic, partition = claim
-            number = operator.index(partition)
-        except (TypeError, ValueError):
-            raise InvalidGroup(
-                f"member {member.id!r}: owned must hold (topic, partition) pairs, not {claim!r}"
-            ) from None
-        if isinstance(topic, str) and 0 <= number < 2**31:
-            yield topic, number
-
-
-def _existing(
-    group: Group, codes: NDArray[np.int64], claimant: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _existing(group: Group, coded: _Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The claimed partitions that exist, by number, with who claims each."""
-    if not codes.size:
-        return codes, claimant
+    codes, claimant, _ = coded
     topic = codes >> _SHIFT
     partition = codes - (topic << _SHIFT)
-    exists = (topic >= 0) & (topic < len(group.topics))
-    exists &= partition < group.counts[np.where(exists, topic, 0)]
+    exists = partition < group.counts[topic]
     if not exists.all():
         topic, partition, claimant = topic[exists], partition[exists], claimant[exists]
     return group.starts[topic] + partition, claimant
 
 
-def _settle(
+def _let_the_latest_win(
     owner: NDArray[np.int64],
     claimed: NDArray[np.int64],
     claimant: NDArray[np.int64],
@@ -133,7 +148,7 @@ def _settle(
     for partition, member in zip(claimed[collides].tolist(), claimant[collides].tolist(), strict=True):
         rivals.setdefault(partition, set()).add(member)
     contested = {}
-    for partition, members in rivals.items():
+    for partition, members in sorted(rivals.items()):
         highest = max(generations[m] for m in members)
         rightful = tuple(sorted(m for m in members if generations[m] == highest))
         owner[partition] = rightful[0] if len(rightful) == 1 else NOBODY

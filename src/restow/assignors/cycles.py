@@ -36,12 +36,14 @@ def settle(ledger: Ledger) -> None:
     In this order: balance, partitions left with those who held them, partitions read within a rack.
     The last is given up after a bounded number of searches; a cross-rack read is no fault.
     """
-    _improve(_Search(ledger, loads_may_change=True))
+    _improve(_Search(ledger, None, loads_may_change=True))
+    if ledger.far is not None:
+        _improve(_Search(ledger, ledger.far, loads_may_change=True))
 
 
 def swap(ledger: Ledger) -> None:
     """Only such exchanges as leave everybody with as many as they have: back to who held it, or nearer."""
-    _improve(_Search(ledger, loads_may_change=False))
+    _improve(_Search(ledger, ledger.far, loads_may_change=False))
 
 
 def _improve(search: _Search) -> None:
@@ -57,15 +59,15 @@ def _improve(search: _Search) -> None:
 class _Search:
     """What it costs to take a partition of a kind from, or give it to, each member; the search over that."""
 
-    def __init__(self, ledger: Ledger, *, loads_may_change: bool) -> None:
+    def __init__(self, ledger: Ledger, far: NDArray[np.bool_] | None, *, loads_may_change: bool) -> None:
         self.ledger = ledger
         self.loads_may_change = loads_may_change
         kinds, members = ledger.allowed.shape
         longest = 2 * (min(kinds, members) + 1)
-        self.move = 1 if ledger.far is None else longest + 1
+        self.move = 1 if far is None else longest + 1
         self.step = (self.move + 1) * longest + 1 if loads_may_change else 0
         near = np.zeros((kinds, members), dtype=np.int64)
-        self.far = near if ledger.far is None else ledger.far.astype(np.int64)
+        self.far = near if far is None else far.astype(np.int64)
         self.take = np.empty((kinds, members), dtype=np.int64)
         self.give = np.empty((kinds, members), dtype=np.int64)
         self._price(slice(None), slice(None))

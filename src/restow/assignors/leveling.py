@@ -21,6 +21,12 @@ def level(ledger: Ledger) -> None:
         pass
 
 
+def is_level(ledger: Ledger) -> bool:
+    """Whether no direct move would improve the balance."""
+    levels = Levels(ledger)
+    return all(levels.least_loaded_taker(member) is None for member in range(len(levels.loads)))
+
+
 def _sweep(levels: Levels) -> bool:
     """Go over the members once, most loaded first; whether anything moved."""
     moved = False

@@ -4,7 +4,7 @@ Per topic, the members that want it stand in order and each takes the next stret
 when they do not divide evenly the first few members take one more. Topics with the same members and
 the same number of partitions are thereby co-partitioned: partition 3 of each goes to one member.
 
-Racks change who takes which partition, never how many anybody gets. A topic *calls for* matching if
+Racks change who takes which partition and who the extra one, never how many there are to take. A topic *calls for* matching if
 some member stands in a rack of its replicas and not every partition is in all of those racks. If one
 topic calls for it, then before the plain ranges are dealt
 

@@ -20,11 +20,7 @@ _known: dict[str, Assignor] = {a.name: a for a in (Range(), RoundRobin(), Sticky
 
 def register(assignor: Assignor | type[Assignor]) -> None:
     """Make an assignor known under its name; a later one of the same name takes its place."""
-    instance = assignor() if isinstance(assignor, type) else assignor
-    if not isinstance(instance, Assignor) or not isinstance(getattr(instance, "name", None), str):
-        raise AssignorFailed(
-            f"{assignor!r} is not an assignor: derive it from restow.assignors.Assignor and give it a name"
-        )
+    instance = _instance(assignor, repr(assignor))
     _known[instance.name] = instance
 
 
@@ -52,13 +48,25 @@ def _plugged_in() -> tuple[EntryPoint, ...]:
 
 
 def _load(entry: EntryPoint) -> None:
+    what = f"assignor {entry.name!r} ({entry.value})"
     try:
         loaded = entry.load()
-        instance = loaded() if isinstance(loaded, type) else loaded
     except Exception as error:
-        raise AssignorFailed(f"assignor {entry.name!r} ({entry.value}) cannot be loaded: {error}") from error
-    register(instance)
+        raise AssignorFailed(f"{what} cannot be loaded: {error}") from error
+    instance = _instance(loaded, what)
     if instance.name != entry.name:
+        raise AssignorFailed(f"{what} calls itself {instance.name!r}: the names must agree")
+    _known[instance.name] = instance
+
+
+def _instance(given: object, what: str) -> Assignor:
+    """An assignor from whatever a stranger gave us."""
+    try:
+        instance = given() if isinstance(given, type) else given
+    except Exception as error:
+        raise AssignorFailed(f"{what} cannot be made: {error}") from error
+    if not isinstance(instance, Assignor) or not isinstance(getattr(instance, "name", None), str):
         raise AssignorFailed(
-            f"assignor {entry.name!r} ({entry.value}) calls itself {instance.name!r}: the names must agree"
+            f"{what} is not an assignor: derive it from restow.assignors.Assignor and give it a name"
         )
+    return instance

@@ -19,7 +19,7 @@ from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
 from restow.assignors.group import NOBODY, Group, by_id, collector_paused
 from restow.assignors.kinds import Kinds
-from restow.assignors.leveling import level
+from restow.assignors.leveling import is_level, level
 from restow.assignors.user_data import (
     Claim,
     decode_claim,
@@ -27,7 +27,6 @@ from restow.assignors.user_data import (
     encode_claim,
     encode_generation,
 )
-from restow.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from restow.assignors.base import Assignment, PartitionRacks
     from restow.assignors.claims import Claims
     from restow.assignors.ledger import Ledger
-    from restow.model import Member
+    from restow.model import Member, TopicPartition
 
 
 class _Sticking(Assignor):
@@ -119,7 +118,10 @@ class CooperativeSticky(_Sticking):
             return
         share_out_gently(ledger, shares)
         if ledger.far is not None:
-            swap(ledger)
+            nearer = ledger.copy()
+            swap(nearer)
+            if is_level(nearer):
+                ledger.adopt(nearer)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:
         owner = np.where((claims.owner != NOBODY) & (claims.owner != owner), NOBODY, owner)
@@ -142,10 +144,7 @@ def _balance_exactly(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
 def _answer(group: Group, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
     """Each member's list; who has what they had gets back their own words, which need not be made again."""
     same = claims.unchanged(owner)
-    for member in np.flatnonzero(same).tolist():
-        words = claims.words[member]
-        same[member] = not words or type(words[0]) is type(words[-1]) is TopicPartition
     made = iter(group.lists(owner, of=~same))
     return group.assignment(
-        [list(words) if kept else next(made) for words, kept in zip(claims.words, same.tolist(), strict=True)]
+        [list(said) if kept else next(made) for said, kept in zip(claims.said, same.tolist(), strict=True)]
     )

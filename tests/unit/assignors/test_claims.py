@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -119,7 +118,6 @@ def test_numbers_beyond_the_protocols_are_ignored_or_refused(
         [["t", 0], ["t", 1], ["t", 2]],
         (T0, ("t", 1), T2),
         [T0, T1, T2],
-        (T0, TopicPartition("t", np.int64(1)), T2),
     ],
 )
 def test_plain_pairs_will_do(name: str, owned: Any) -> None:

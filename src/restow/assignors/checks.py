@@ -1,0 +1,123 @@
+"""What a group must look like before an assignor sees it, and an answer before a caller does.
+
+Types are checked although they are declared: groups come out of files and other people's clients, and a wrong
+one should be told in a sentence, not found out halfway through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from restow.errors import AssignorFailed, InvalidGroup
+from restow.model import Member
+
+if TYPE_CHECKING:
+    from restow.assignors.base import Assignment
+
+_MOST_PARTITIONS = 2**31 - 1
+
+
+def check_members(members: Iterable[object]) -> tuple[Member, ...]:
+    """The members, each sound by itself and none there twice."""
+    checked: dict[str, Member] = {}
+    instances: dict[str, str] = {}
+    for member in _iterated(members, "members must be a sequence of members"):
+        if not isinstance(member, Member):
+            raise InvalidGroup(f"a member must be a restow.assignors.Member, not {member!r}")
+        _check_member(member)
+        if member.id in checked:
+            raise InvalidGroup(f"member {member.id!r} is there twice: every member needs its own id")
+        checked[member.id] = member
+        if member.instance_id is not None:
+            other = instances.setdefault(member.instance_id, member.id)
+            if other != member.id:
+                raise InvalidGroup(
+                    f"members {other!r} and {member.id!r} both have the instance id {member.instance_id!r}: "
+                    "give each static member its own"
+                )
+    return tuple(checked.values())
+
+
+def _check_member(member: Member) -> None:
+    if not isinstance(member.id, str):
+        raise InvalidGroup(f"a member's id must be a string, not {member.id!r}")
+    wrong = f"member {member.id!r}:"
+    topics: object = member.topics
+    if not isinstance(topics, tuple | list | set | frozenset):
+        raise InvalidGroup(f"{wrong} topics must be a tuple of names, not {topics!r}")
+    if not set(map(type, topics)) <= {str}:
+        odd = next(topic for topic in topics if not isinstance(topic, str))
+        raise InvalidGroup(f"{wrong} topics must be names, not {odd!r}")
+    for what, value, kind in (
+        ("instance id", member.instance_id, str),
+        ("rack", member.rack, str),
+        ("generation", member.generation, int),
+        ("user data", member.user_data, bytes),
+    ):
+        if value is not None and not isinstance(value, kind):
+            raise InvalidGroup(f"{wrong} the {what} must be {kind.__name__}, not {value!r}")
+
+
+def check_partitions(partitions: object) -> None:
+    """How many partitions each topic has."""
+    if not isinstance(partitions, Mapping):
+        raise InvalidGroup(f"partitions must map each topic to its number of partitions, not {partitions!r}")
+    for topic, count in partitions.items():
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MOST_PARTITIONS:
+            raise InvalidGroup(
+                f"topic {topic!r}: the number of partitions must be 0 to {_MOST_PARTITIONS:,}, not {count!r}"
+            )
+
+
+def check_racks(partitions: Mapping[str, int], partition_racks: object) -> None:
+    """One collection of racks per partition."""
+    if partition_racks is None:
+        return
+    if not isinstance(partition_racks, Mapping):
+        raise InvalidGroup(f"partition_racks must map each topic to lists of racks, not {partition_racks!r}")
+    for topic, racks in partition_racks.items():
+        if not isinstance(racks, Sequence) or isinstance(racks, str):
+            raise InvalidGroup(f"topic {topic!r}: racks must be a list of lists, not {racks!r}")
+        if len(racks) not in (0, partitions.get(topic, len(racks))):
+            raise InvalidGroup(
+                f"topic {topic!r} has {partitions[topic]} partitions but racks for {len(racks)}: "
+                "give one list of racks per partition"
+            )
+        for partition, of in enumerate(racks):
+            if isinstance(of, str) or not isinstance(of, Iterable):
+                raise InvalidGroup(
+                    f"topic {topic!r}, partition {partition}: racks must be a list, not {of!r}"
+                )
+
+
+def check_answer(
+    name: str, partitions: Mapping[str, int], members: Sequence[Member], answer: object
+) -> Assignment:
+    """A plugged-in assignor must not make two members read one partition, or lose a member."""
+    if not isinstance(answer, dict):
+        raise AssignorFailed(f"assignor {name!r} must answer with a dict of lists, not {answer!r:.100}")
+    wanted = {member.id: frozenset(member.topics) for member in members}
+    if odd := answer.keys() ^ wanted.keys():
+        raise AssignorFailed(f"assignor {name!r} must answer for exactly the members: see {sorted(odd)}")
+    given: dict[tuple[str, int], str] = {}
+    for member, mine in answer.items():
+        for partition in _iterated(mine, f"assignor {name!r} must give {member!r} a list of partitions"):
+            match partition:
+                case tuple((str(topic), int(number))):
+                    gave = f"assignor {name!r} gave {topic}-{number}"
+                case _:
+                    raise AssignorFailed(f"assignor {name!r} gave {member!r} {partition!r}: no partition")
+            if topic not in wanted[member] or not 0 <= number < partitions.get(topic, 0):
+                raise AssignorFailed(f"{gave} to {member!r}: not wanted there, or not existing")
+            if (topic, number) in given:
+                raise AssignorFailed(f"{gave} to both {given[topic, number]!r} and {member!r}")
+            given[topic, number] = member
+    return answer
+
+
+def _iterated(values: object, otherwise: str) -> list[object]:
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        error = AssignorFailed if otherwise.startswith("assignor") else InvalidGroup
+        raise error(f"{otherwise}, not {values!r:.200}")
+    return list(values)
