@@ -5,9 +5,9 @@ subscriptions and metadata laid out in the JVM beforehand. The JIT compiler is w
 processes costs by itself is taken off Java's time. Ours is checked against the peer's answer where there is
 one: everything assigned, and no worse balanced.
 
-Kafka's classes run at the log level that applications have, INFO, at which its sticky assignors render the whole
-assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size our own
-answers share partition objects with the answers before; "first answer" tells what a group pays that never met.
+Kafka's classes run at the log level that applications have, INFO, at which its sticky assignors render the
+whole assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size our
+answers share partition objects with earlier ones; "first answer" tells what a group pays that never met.
 """
 
 from __future__ import annotations

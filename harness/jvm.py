@@ -29,7 +29,7 @@ _STOP_TIMEOUT_S = 10
 
 
 def logging_options(level: str, *, to: str = "err") -> list[str]:
-    """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to standard error or nowhere."""
+    """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to stderr or nowhere."""
     file = f"-Dlog4j.configuration={_LOGGING.as_uri()}"
     return [file, f"-Drestow.log.level={level}", f"-Drestow.log.to={to}"]
 
