@@ -6,8 +6,8 @@ processes costs by itself is taken off Java's time. Ours is checked against the 
 one: everything assigned, and no worse balanced.
 
 Kafka's classes run at the log level that applications have, INFO, at which its sticky assignors render the
-whole assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size our
-answers share partition objects with earlier ones; "first answer" tells what a group pays that never met.
+whole assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size
+our answers share partition objects with earlier ones; "first answer" tells what a group pays that never met.
 """
 
 from __future__ import annotations

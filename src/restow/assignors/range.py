@@ -4,9 +4,9 @@ Per topic, the members that want it stand in order and each takes the next stret
 when they do not divide evenly the first few members take one more. Topics with the same members and
 the same number of partitions are thereby co-partitioned: partition 3 of each goes to one member.
 
-Racks change who takes which partition, and who takes an extra one, but not how many anybody may take. A topic
-*calls for* matching if some member stands in a rack of its replicas and not every partition is in all of those
-racks. If one topic calls for it, then before the plain ranges are dealt
+Racks change who takes which partition, and who takes an extra one, but not how many anybody may take.
+A topic *calls for* matching if some member stands in a rack of its replicas and not every partition is in
+all of those racks. If one topic calls for it, then before the plain ranges are dealt
 
 - topics with the same members and partition count are matched together: for each partition number the
   first member that stands in a replica's rack in all of them, and has room, takes it in all of them;

@@ -210,7 +210,7 @@ def command(
     rows: Annotated[
         int,
         typer.Option(
-            metavar="N", help="Draw at most so many members; 0 draws all.", rich_help_panel="Output"
+            min=0, metavar="N", help="Draw at most so many members; 0 draws all.", rich_help_panel="Output"
         ),
     ] = DEFAULT_ROWS,
     as_json: Annotated[

@@ -31,7 +31,8 @@ class AssignorLine:
 
     name: str
     about: str
-    cooperative: bool
+    cooperative: bool | None
+    """None if it is broken, and `about` says how."""
     plugged_in: bool
 
     def document(self) -> dict[str, object]:
@@ -46,10 +47,15 @@ class AssignorLine:
 def list_assignors() -> tuple[AssignorLine, ...]:
     """All of them, by name; the line about each is the first of its docstring."""
     from restow.assignors import get, names
+    from restow.errors import AssignorFailed
 
     found = []
     for name in names():
-        kind = type(get(name))
+        try:
+            kind = type(get(name))
+        except AssignorFailed as error:  # one broken plug-in must not hide the others
+            found.append(AssignorLine(name=name, about=str(error), cooperative=None, plugged_in=True))
+            continue
         about = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
         found.append(
             AssignorLine(
@@ -75,7 +81,7 @@ def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
     for line in lines:
         table.add_row(
             clean(line.name),
-            "cooperative" if line.cooperative else "eager",
+            {True: "cooperative", False: "eager", None: "broken"}[line.cooperative],
             "plug-in" if line.plugged_in else "restow",
             clean(line.about),
         )

@@ -323,7 +323,9 @@ def command(
     ] = False,
     rows: Annotated[
         int,
-        typer.Option(metavar="N", help="Draw at most so many rows; 0 draws all.", rich_help_panel=_OUTPUT),
+        typer.Option(
+            min=0, metavar="N", help="Draw at most so many rows; 0 draws all.", rich_help_panel=_OUTPUT
+        ),
     ] = DEFAULT_ROWS,
 ) -> Answer:
     from restow.cli.place_request import PlaceRequest, place_request
