@@ -9,6 +9,9 @@ from __future__ import annotations
 from restow.cluster.replication.manager import ReplicaManager
 from restow.cluster.replication.partition import Partition, PartitionOrder, Role
 from restow.cluster.replication.values import (
+    CONSUMER,
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
     EpochQuestion,
     FetchAnswer,
     FetchPartition,
@@ -22,6 +25,9 @@ from restow.cluster.replication.values import (
 )
 
 __all__ = [
+    "CONSUMER",
+    "FINAL_EPOCH",
+    "INITIAL_EPOCH",
     "EpochQuestion",
     "FetchAnswer",
     "FetchPartition",

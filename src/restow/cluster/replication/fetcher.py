@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.replication.following import accept, find_back, next_wish, truncate
@@ -80,6 +80,7 @@ class Fetcher:
         self._failures = 0
         self._awake = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
+        self._task.add_done_callback(_report)
 
     @property
     def is_idle(self) -> bool:
@@ -100,16 +101,15 @@ class Fetcher:
                 follower.pause.cancel()
             self._leave_session(topic_partition, follower)
 
-    async def close(self) -> None:
-        """End what is under way."""
+    def end(self) -> asyncio.Future[Any]:
+        """Stop at once. What is answered is done when nothing is under way any more."""
         for topic_partition in tuple(self._followers):
             self.remove(topic_partition)
-        self._task.cancel()
         self._client.close()
-        calls = tuple(self._calls)
-        for call in calls:
-            call.cancel()
-        await asyncio.gather(self._task, *calls, return_exceptions=True)
+        under_way = (self._task, *self._calls)
+        for task in under_way:
+            task.cancel()
+        return asyncio.gather(*under_way, return_exceptions=True)
 
     def _to_tell(self, topic_partition: TopicPartition) -> None:
         self._changed[topic_partition] = None
@@ -256,6 +256,11 @@ class Fetcher:
             self._forgotten[topic_partition] = None
 
 
+def _report(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a fetcher has ended that should not have", exc_info=error)
+
+
 class Fetchers:
     """The fetchers of one broker, by leader. One that has nothing to fetch is closed."""
 
@@ -274,7 +279,7 @@ class Fetchers:
         self._throttle = throttle
         self._fetchers: dict[int, Fetcher] = {}
         self._leader_of: dict[TopicPartition, int] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._ending: set[asyncio.Future[Any]] = set()
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         """Fetch each from the leader that its order names, if there is one, and from nobody else."""
@@ -310,13 +315,13 @@ class Fetchers:
 
     async def close(self) -> None:
         """End all."""
-        await asyncio.gather(*(fetcher.close() for fetcher in self._fetchers.values()), *self._closing)
+        await asyncio.gather(*(fetcher.end() for fetcher in self._fetchers.values()), *self._ending)
         self._fetchers.clear()
         self._leader_of.clear()
 
     def _close_idle(self, leaders: Iterable[int]) -> None:
         for leader in leaders:
             if self._fetchers[leader].is_idle:
-                task = asyncio.get_running_loop().create_task(self._fetchers.pop(leader).close())
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
+                ending = self._fetchers.pop(leader).end()
+                self._ending.add(ending)
+                ending.add_done_callback(self._ending.discard)

@@ -264,7 +264,7 @@ class ReplicaManager:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     async def append(
-        self, batches: Mapping[TopicPartition, bytes], *, acks: int, timeout_ms: int
+        self, batches: Mapping[TopicPartition, bytes], acks: int, timeout_ms: int
     ) -> dict[TopicPartition, Produced]:
         """Append, and with acks -1 wait until all in-sync replicas have it or the time is over."""
         results: dict[TopicPartition, Produced] = {}
