@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.cluster.store.errors import InvalidPath
-from restow.cluster.store.paths import ROOT, check_new_path, check_path
+from restow.cluster.store.paths import ROOT, check_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -72,9 +72,8 @@ def checked(operations: Iterable[Operation]) -> tuple[Operation, ...]:
 
 
 def _check(operation: Operation) -> None:
-    if isinstance(operation, Create):
-        check_new_path(operation.path, sequential=operation.sequential)
-    elif operation.path == ROOT and isinstance(operation, Delete):
+    if operation.path == ROOT and isinstance(operation, Delete):
         raise InvalidPath("the root cannot be deleted", path=ROOT)
-    else:
-        check_path(operation.path)
+    if operation.path == ROOT and isinstance(operation, Create) and operation.sequential:
+        raise InvalidPath("a sequential node needs a name before its number", path=ROOT)
+    check_path(operation.path)

@@ -22,14 +22,6 @@ def check_path(path: str) -> str:
     raise InvalidPath(f"{path!r} is not a path: a name in it is empty, . or ..", path=path)
 
 
-def check_new_path(path: str, *, sequential: bool = False) -> str:
-    """The same for a node to be created: a sequential one may have no name but its number."""
-    if sequential:
-        check_path(f"{path}0")
-        return path
-    return check_path(path)
-
-
 def parent_of(path: str) -> str:
     """The path of the node above. Not for the root."""
     return path[: path.rindex("/")] or ROOT

@@ -153,7 +153,7 @@ class Tree:
 
     def _create(self, operation: Create, zxid: int, session_id: int, events: list[WatchEvent]) -> str:
         path = operation.path
-        if path == ROOT and not operation.sequential:
+        if path == ROOT:
             raise NodeExists(ROOT)
         above = parent_of(path)
         parent = self._nodes.get(above)

@@ -12,7 +12,7 @@ from restow.cluster.store.znodes.documents import Document, render
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(?:\[([0-9a-fA-F:.%]+)\]|([^\s/:\[\]]*)):([0-9]{1,5})", re.ASCII)
+_ENDPOINT = re.compile(r"([\w.-]+)://(?:\[([\w.:%-]+)\]|([\w.-]*)):([0-9]{1,5})", re.ASCII)
 _PLAINTEXT = "PLAINTEXT"
 
 

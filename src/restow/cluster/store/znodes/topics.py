@@ -97,15 +97,14 @@ class PartitionState:
         return f"{Topic.path(topic)}/partitions/{partition}/state"
 
     def encode(self) -> bytes:
-        fields = {
+        fields: dict[str, object] = {
             "controller_epoch": self.controller_epoch,
             "leader": self.leader,
             "version": 1,
-            "leader_epoch": self.leader_epoch,
-            "isr": self.isr,
         }
         if self.leader_recovery_state:
             fields["leader_recovery_state"] = self.leader_recovery_state
+        fields |= {"leader_epoch": self.leader_epoch, "isr": self.isr}
         return render(fields)
 
     @classmethod

@@ -1,0 +1,107 @@
+"""The store's two implementations behind one face, so that one suite can try both."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Protocol
+
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.zookeeper import ZooKeeperStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from restow.cluster.store import Store
+
+TIMEOUT_S = 4.0
+
+
+class Server(Protocol):
+    """Something to have sessions with."""
+
+    async def session(self) -> Store:
+        """A new one."""
+
+    async def expire(self, store: Store) -> None:
+        """Have the server end a session, and wait until it has heard of that."""
+
+    async def stop(self) -> None:
+        """End what sessions are left."""
+
+
+@dataclass
+class Embedded:
+    file: Path | None
+    server: EmbeddedStore | None = None
+
+    async def session(self) -> Store:
+        if self.server is None:
+            self.server = EmbeddedStore(self.file, fsync=False)
+        return self.server.session()
+
+    async def expire(self, store: Store) -> None:
+        assert self.server is not None
+        expired = asyncio.Event()
+        store.on_expired(expired.set)
+        self.server.expire(store.session_id)
+        await expired.wait()
+
+    async def stop(self) -> None:
+        if self.server is not None:
+            await self.server.close()
+            self.server = None
+
+
+@dataclass
+class Remote:
+    address: str
+    sessions: list[ZooKeeperStore] = field(default_factory=list)
+
+    async def fresh(self) -> Remote:
+        """The same server with a new root."""
+        root = await (await self.session()).create("/root_", sequential=True)
+        await self.stop()
+        return Remote(f"{self.address}{root}")
+
+    async def session(self) -> Store:
+        store = await ZooKeeperStore.connect(self.address, timeout_s=TIMEOUT_S)
+        self.sessions.append(store)
+        return store
+
+    async def expire(self, store: Store) -> None:
+        """Another client takes the session over and closes it."""
+        from kazoo.client import KazooClient
+
+        assert isinstance(store, ZooKeeperStore)
+        expired = asyncio.Event()
+        store.on_expired(expired.set)
+        intruder = KazooClient(self.address, client_id=store._link.client.client_id)
+        await asyncio.to_thread(intruder.start)
+        await asyncio.to_thread(intruder.stop)
+        intruder.close()
+        await expired.wait()
+
+    async def stop(self) -> None:
+        while self.sessions:
+            await self.sessions.pop().close()
+
+
+def played(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine, run on a loop of its own, after which the server's sessions end."""
+
+    @wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        async def play() -> None:
+            try:
+                async with asyncio.timeout(60):
+                    await test(*args, **kwargs)
+            finally:
+                if "server" in kwargs:
+                    await kwargs["server"].stop()
+
+        asyncio.run(play())
+
+    return run

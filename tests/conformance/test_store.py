@@ -1,0 +1,451 @@
+"""What brokers rely on, tried on the embedded store and on a real ZooKeeper alike."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.cluster.store import (
+    BadVersion,
+    Change,
+    Check,
+    Create,
+    Delete,
+    InvalidPath,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    Set,
+    StoreError,
+    WatchEvent,
+    ensure_paths,
+)
+from tests.conformance.stores import played
+
+if TYPE_CHECKING:
+    from tests.conformance.stores import Server
+
+
+async def seen(events: list[WatchEvent], count: int) -> list[WatchEvent]:
+    """The events, once there are that many. The test's time limit ends a vain wait."""
+    while len(events) < count:
+        await asyncio.sleep(0.005)
+    return events
+
+
+@played
+async def test_a_node_is_created_read_set_and_deleted(server: Server) -> None:
+    store = await server.session()
+    assert await store.create("/a", b"one") == "/a"
+    node = await store.get("/a")
+    assert node.data == b"one"
+    assert (node.stat.version, node.stat.cversion, node.stat.ephemeral_owner) == (0, 0, 0)
+    assert node.stat.mzxid == node.stat.czxid
+    stat = await store.set("/a", b"\x00two\xff", 0)
+    assert (stat.version, stat.czxid) == (1, node.stat.czxid)
+    assert stat.mzxid > stat.czxid
+    assert await store.get("/a") == (b"\x00two\xff", stat)
+    assert await store.exists("/a") == stat
+    await store.delete("/a", 1)
+    assert await store.exists("/a") is None
+
+
+@played
+async def test_the_parent_counts_its_children(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    await store.create("/a/x")
+    await store.create("/a/y")
+    await store.delete("/a/x")
+    await store.set("/a/y", b"data")
+    assert (await store.get("/a")).stat.cversion == 3
+    assert (await store.get("/a")).stat.version == 0
+
+
+@played
+async def test_children_are_sorted_names(server: Server) -> None:
+    store = await server.session()
+    await ensure_paths(store, ["/a/10/deep", "/a/9", "/a/x y", "/a/ü"])
+    assert await store.children("/a") == ("10", "9", "x y", "ü")
+    assert await store.children("/a/9") == ()
+
+
+@played
+async def test_what_is_not_there(server: Server) -> None:
+    store = await server.session()
+    assert await store.exists("/no") is None
+    requests: list[Any] = [
+        store.get("/no"),
+        store.set("/no", b""),
+        store.delete("/no"),
+        store.children("/no"),
+        store.create("/no/child"),
+    ]
+    for request in requests:
+        with pytest.raises(NoNode) as caught:
+            await request
+        assert caught.value.path == "/no"
+
+
+@played
+async def test_refusals(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    await store.set("/a", b"x")
+    await store.create("/a/child")
+    await store.create("/mine", ephemeral=True)
+    with pytest.raises(NodeExists):
+        await store.create("/a")
+    with pytest.raises(NodeExists):
+        await store.create("/")
+    for version in (0, 2):
+        with pytest.raises(BadVersion):
+            await store.set("/a", b"y", version)
+        with pytest.raises(BadVersion):
+            await store.delete("/a", version)
+    with pytest.raises(NotEmpty):
+        await store.delete("/a", 1)
+    with pytest.raises(NoChildrenForEphemerals):
+        await store.create("/mine/child")
+    assert (await store.get("/a")).data == b"x"
+
+
+@pytest.mark.parametrize("path", ["", "a", "a/b", "/a/", "//", "/a//b", "/.", "/a/../b", "/\0", "/a\ue000"])
+@played
+async def test_what_is_not_a_path(server: Server, path: str) -> None:
+    store = await server.session()
+    await store.create("/a")
+    requests: list[Any] = [
+        store.create(path),
+        store.get(path),
+        store.set(path, b""),
+        store.delete(path),
+        store.exists(path),
+        store.children(path),
+        store.multi([Check("/a"), Delete(path)]),
+        store.watch_data(path, print),
+        store.watch_children(path, print),
+    ]
+    for request in requests:
+        with pytest.raises(InvalidPath):
+            await request
+
+
+@played
+async def test_the_root_stays(server: Server) -> None:
+    store = await server.session()
+    assert await store.exists("/") is not None
+    with pytest.raises(InvalidPath):
+        await store.delete("/")
+
+
+@played
+async def test_sequential_nodes_count_all_that_were_ever_created(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    assert await store.create("/a/n_", sequential=True) == "/a/n_0000000000"
+    assert await store.create("/a/n_", b"x", sequential=True) == "/a/n_0000000001"
+    await store.create("/a/other")
+    await store.delete("/a/n_0000000001")
+    assert await store.create("/a/m_", sequential=True, ephemeral=True) == "/a/m_0000000003"
+    assert await store.children("/a") == ("m_0000000003", "n_0000000000", "other")
+    for nameless in ("/", "/a/"):
+        with pytest.raises(InvalidPath):
+            await store.create(nameless, sequential=True)
+
+
+@played
+async def test_a_transaction_is_all(server: Server) -> None:
+    store = await server.session()
+    await store.create("/epoch", b"1")
+    made, made_child, stat, *rest = await store.multi(
+        [
+            Create("/a"),
+            Create("/a/n_", b"x", sequential=True),
+            Set("/epoch", b"2", 0),
+            Check("/epoch", 1),
+            Create("/gone"),
+            Delete("/gone"),
+        ]
+    )
+    assert (made, made_child) == ("/a", "/a/n_0000000000")
+    assert stat == await store.exists("/epoch")
+    assert rest == [None, "/gone", None]
+    assert await store.exists("/gone") is None
+    assert await store.multi([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("refused", "error"),
+    [
+        (Check("/epoch", 7), BadVersion),
+        (Check("/no"), NoNode),
+        (Create("/epoch"), NodeExists),
+        (Create("/no/child"), NoNode),
+        (Set("/epoch", b"", 7), BadVersion),
+        (Delete("/full"), NotEmpty),
+    ],
+)
+@played
+async def test_or_it_is_nothing(server: Server, refused: Any, error: type[StoreError]) -> None:
+    store = await server.session()
+    await ensure_paths(store, ["/epoch", "/full/child", "/doomed"])
+    before = await store.get_each(["/", "/epoch", "/full", "/doomed"])
+    with pytest.raises(error) as caught:
+        await store.multi([Create("/a"), Create("/a/b"), Set("/epoch", b"2"), Delete("/doomed"), refused])
+    assert caught.value.operation == 4
+    assert await store.get_each(["/", "/epoch", "/full", "/doomed"]) == before
+    assert await store.children("/") == ("doomed", "epoch", "full")
+
+
+@played
+async def test_of_many_transactions_each_stands_for_itself(server: Server) -> None:
+    store = await server.session()
+    await store.create("/epoch")
+    answers = await store.multi_each(
+        [
+            [Check("/epoch", 0), Create("/a")],
+            [Check("/epoch", 1), Create("/b")],
+            [Create("/a/child", b"x"), Create("/a")],
+            [],
+            [Check("/epoch", 0), Create("/a/child", b"y")],
+        ]
+    )
+    assert answers[0] == (None, "/a")
+    assert isinstance(answers[1], BadVersion)
+    assert answers[1].operation == 0
+    assert isinstance(answers[2], NodeExists)
+    assert answers[2].operation == 1
+    assert answers[3:] == ((), (None, "/a/child"))
+    assert (await store.get("/a/child")).data == b"y"
+    assert await store.exists("/b") is None
+
+
+@played
+async def test_many_nodes_at_once(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    paths = [f"/a/{number}" for number in range(700)]
+    answers = await store.multi_each([(Create(path, path.encode()),) for path in paths])
+    assert [*answers] == [(path,) for path in paths]
+    nodes = await store.get_each([*paths, "/a/700"])
+    assert [node and node.data for node in nodes] == [*(path.encode() for path in paths), None]
+
+
+@played
+async def test_requests_are_carried_out_in_the_order_they_were_made(server: Server) -> None:
+    store = await server.session()
+    requests: list[Any] = [
+        store.exists("/a"),
+        store.create("/a", b"1"),
+        store.get("/a"),
+        store.create("/a"),
+        store.set("/a", b"2"),
+        store.set("/a", b"3", 1),
+        store.get("/a"),
+        store.delete("/a"),
+        store.exists("/a"),
+    ]
+    answers = await asyncio.gather(*requests, return_exceptions=True)
+    assert answers[0] is None
+    assert answers[1] == "/a"
+    assert answers[2].data == b"1"
+    assert isinstance(answers[3], NodeExists)
+    assert answers[5].version == 2
+    assert answers[6].data == b"3"
+    assert answers[7:] == [None, None]
+
+
+@played
+async def test_of_two_who_want_to_be_controller_one_is(server: Server) -> None:
+    stores = [await server.session() for _ in range(3)]
+    answers = await asyncio.gather(
+        *(store.create("/controller", ephemeral=True) for store in stores), return_exceptions=True
+    )
+    assert "/controller" in answers
+    assert sum(isinstance(answer, NodeExists) for answer in answers) == 2
+    winner = stores[answers.index("/controller")]
+    assert (await stores[0].get("/controller")).stat.ephemeral_owner == winner.session_id
+
+
+@played
+async def test_no_conditional_change_is_lost(server: Server) -> None:
+    async def count_up(number: int) -> None:
+        store = await server.session()
+        for _ in range(number):
+            while True:
+                node = await store.get("/counter")
+                try:
+                    await store.set("/counter", str(int(node.data) + 1).encode(), node.stat.version)
+                except BadVersion:
+                    continue
+                break
+
+    store = await server.session()
+    await store.create("/counter", b"0")
+    await asyncio.gather(*(count_up(15) for _ in range(3)))
+    assert (await store.get("/counter")).data == b"45"
+
+
+@played
+async def test_paths_are_ensured_once(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a", b"kept")
+    for _ in range(2):
+        await ensure_paths(store, ["/a/b/c", "/d", "/a/e"])
+    assert (await store.get("/a")).data == b"kept"
+    assert await store.children("/a") == ("b", "e")
+    await store.create("/f", ephemeral=True)
+    with pytest.raises(NoChildrenForEphemerals):
+        await ensure_paths(store, ["/f/g"])
+
+
+@played
+async def test_a_data_watch_sees_the_next_change(server: Server) -> None:
+    mine, other = await server.session(), await server.session()
+    events: list[WatchEvent] = []
+
+    async def after(change: Any) -> WatchEvent:
+        await mine.watch_data("/a", events.append)
+        before = len(events)
+        await change
+        return (await seen(events, before + 1))[-1]
+
+    assert await after(other.create("/a")) == WatchEvent(Change.CREATED, "/a")
+    assert await after(other.set("/a", b"x")) == WatchEvent(Change.SET, "/a")
+    assert await after(mine.set("/a", b"y")) == WatchEvent(Change.SET, "/a")
+    await mine.watch_data("/a", events.append)
+    await other.create("/a/child")
+    await other.delete("/a/child")
+    assert await after(other.delete("/a")) == WatchEvent(Change.DELETED, "/a")
+    assert len(events) == 4
+
+
+@played
+async def test_a_watch_for_children_sees_them_come_and_go(server: Server) -> None:
+    mine, other = await server.session(), await server.session()
+    events: list[WatchEvent] = []
+    await other.create("/a")
+    await mine.watch_children("/a", events.append)
+    await other.set("/a", b"not a child")
+    await other.create("/a/b")
+    assert await seen(events, 1) == [WatchEvent(Change.CHILDREN, "/a")]
+    await mine.watch_children("/a", events.append)
+    await other.set("/a/b", b"not a new child")
+    await other.create("/a/b/grandchild")
+    await other.delete("/a/b/grandchild")
+    await other.delete("/a/b")
+    assert (await seen(events, 2))[1:] == [WatchEvent(Change.CHILDREN, "/a")]
+    await mine.watch_children("/a", events.append)
+    await other.delete("/a")
+    assert (await seen(events, 3))[2:] == [WatchEvent(Change.DELETED, "/a")]
+    with pytest.raises(NoNode):
+        await mine.watch_children("/a", events.append)
+
+
+@played
+async def test_a_watch_fires_once(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    events: list[WatchEvent] = []
+    for _ in range(2):
+        await store.watch_data("/a", events.append)
+    for number in range(3):
+        await store.set("/a", b"%d" % number)
+    await store.get("/a")
+    assert events == [WatchEvent(Change.SET, "/a")]
+
+
+@played
+async def test_a_refused_transaction_sets_no_watch_off(server: Server) -> None:
+    store = await server.session()
+    await store.create("/a")
+    events: list[WatchEvent] = []
+    await store.watch_data("/a", events.append)
+    with pytest.raises(NoNode):
+        await store.multi([Set("/a", b"x"), Delete("/no")])
+    assert events == []
+    await store.multi([Set("/a", b"x"), Set("/a", b"y")])
+    assert await seen(events, 1) == [WatchEvent(Change.SET, "/a")]
+
+
+@played
+async def test_a_change_is_told_before_it_can_be_read(server: Server) -> None:
+    mine, other = await server.session(), await server.session()
+    await mine.create("/a", b"0")
+    for number in range(1, 30):
+        events: list[WatchEvent] = []
+        await mine.watch_data("/a", events.append)
+        writing = asyncio.create_task(other.set("/a", b"%d" % number))
+        while (await mine.get("/a")).data != b"%d" % number:
+            await asyncio.sleep(0)
+        assert len(events) == 1
+        await writing
+
+
+@played
+async def test_a_watcher_that_fails_is_reported_and_the_others_are_told(server: Server) -> None:
+    reported: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+
+    def fail(event: WatchEvent) -> None:
+        raise ZeroDivisionError(event.path)
+
+    store = await server.session()
+    events: list[WatchEvent] = []
+    await store.watch_data("/a", fail)
+    await store.watch_data("/a", events.append)
+    await store.create("/a")
+    await seen(events, 1)
+    while not reported:
+        await asyncio.sleep(0.005)
+    assert isinstance(reported[0]["exception"], ZeroDivisionError)
+    assert await store.exists("/a") is not None
+
+
+@played
+async def test_ephemeral_nodes_go_with_their_session(server: Server) -> None:
+    mine, other = await server.session(), await server.session()
+    await mine.create("/brokers")
+    await mine.create("/brokers/1", b"me", ephemeral=True)
+    await other.create("/brokers/2", ephemeral=True)
+    assert (await other.get("/brokers/1")).stat.ephemeral_owner == mine.session_id
+    events: list[WatchEvent] = []
+    expiries: list[None] = []
+    mine.on_expired(lambda: expiries.append(None))
+    await other.watch_children("/brokers", events.append)
+    await mine.close()
+    await mine.close()
+    assert await seen(events, 1) == [WatchEvent(Change.CHILDREN, "/brokers")]
+    assert await other.children("/brokers") == ("2",)
+    assert expiries == []
+    for request in (mine.get("/brokers"), mine.create("/x"), mine.multi_each([[Check("/brokers")]])):
+        with pytest.raises(SessionExpired):
+            await request
+
+
+@played
+async def test_an_expired_session_is_told_and_can_do_nothing_more(server: Server) -> None:
+    mine, other = await server.session(), await server.session()
+    await mine.create("/controller", ephemeral=True)
+    told: list[str] = []
+    mine.on_expired(lambda: told.append("once"))
+    events: list[WatchEvent] = []
+    await mine.watch_data("/elsewhere", events.append)
+    await server.expire(mine)
+    assert told == ["once"]
+    while await other.exists("/controller"):
+        await asyncio.sleep(0.005)
+    await other.create("/controller", b"other", ephemeral=True)
+    await other.create("/elsewhere")
+    for request in (mine.set("/controller", b"still me"), mine.get("/controller"), mine.children("/")):
+        with pytest.raises(SessionExpired):
+            await request
+    assert (await other.get("/controller")).data == b"other"
+    assert {event.change for event in events} <= {Change.UNKNOWN}
+    await mine.close()
+    assert told == ["once"]

@@ -1,0 +1,234 @@
+"""What only the embedded store has: a file that outlives it, and sessions that live by a clock."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cluster.store import Change, Create, SessionExpired, StoreUnavailable, WatchEvent
+from restow.cluster.store.embedded import EmbeddedStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from restow.cluster.store.embedded import EmbeddedStore
+
+async def main():
+    store = EmbeddedStore(Path(sys.argv[1]), fsync=False).session()
+    await store.create("/me", ephemeral=True)
+    number = 0
+    while True:
+        made = [store.create("/n_", b"%d" % (number + each), sequential=True) for each in range(7)]
+        for path in await asyncio.gather(*made):
+            print(path, flush=True)
+        number += 7
+
+asyncio.run(main())
+"""
+
+
+class HandClock:
+    """Time passes when the test says so."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.timers: list[HandTimer] = []
+
+    def now_ms(self) -> int:
+        return int(self.now_s * 1000)
+
+    def monotonic_s(self) -> float:
+        return self.now_s
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> HandTimer:
+        timer = HandTimer(self.now_s + seconds, callback)
+        self.timers.append(timer)
+        return timer
+
+    def advance(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while due := sorted((t for t in self.timers if t.at_s <= end_s), key=lambda t: t.at_s):
+            self.timers.remove(due[0])
+            self.now_s = due[0].at_s
+            if not due[0].cancelled:
+                due[0].callback()
+        self.now_s = end_s
+
+
+class HandTimer:
+    def __init__(self, at_s: float, callback: Callable[[], object]) -> None:
+        self.at_s = at_s
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@pytest.mark.parametrize("fsync", [True, False])
+def test_what_stays_stays_with_its_counters(tmp_path: Path, fsync: bool) -> None:
+    file = tmp_path / "store.sqlite"
+
+    async def first() -> tuple[object, ...]:
+        server = EmbeddedStore(file, fsync=fsync)
+        store = server.session()
+        await store.create("/a", b"1")
+        await store.set("/a", b"2")
+        await store.create("/a/n_", sequential=True)
+        await store.create("/a/n_", ephemeral=True, sequential=True)
+        await store.create("/gone")
+        await store.delete("/gone")
+        found = await store.get_each(["/a/n_0000000000", "/gone"])
+        mzxid = (await store.get("/a")).stat.mzxid
+        await server.close()
+        return (*found, mzxid)
+
+    async def second() -> tuple[object, ...]:
+        server = EmbeddedStore(file, fsync=fsync)
+        store = server.session()
+        assert await store.children("/") == ("a",)
+        assert await store.children("/a") == ("n_0000000000",)
+        data, stat = await store.get("/a")
+        assert (data, stat.version, stat.cversion) == (b"2", 1, 3)
+        found = await store.get_each(["/a/n_0000000000", "/gone"])
+        assert await store.create("/a/n_", sequential=True) == "/a/n_0000000002"
+        made = await store.get("/a/n_0000000002")
+        assert made.stat.czxid > stat.mzxid
+        await server.close()
+        return (*found, stat.mzxid)
+
+    assert asyncio.run(first()) == asyncio.run(second())
+
+
+def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        acknowledged = [writer.stdout.readline().decode().strip() for _ in range(500)]
+        os.kill(writer.pid, signal.SIGKILL)
+        acknowledged += writer.stdout.read().decode().split("\n")[:-1]
+
+    async def read() -> None:
+        server = EmbeddedStore(file)
+        store = server.session()
+        nodes = await store.get_each([path for path in acknowledged if path])
+        assert [node and node.data for node in nodes] == [b"%d" % number for number in range(len(nodes))]
+        assert await store.exists("/me") is None
+        await server.close()
+
+    asyncio.run(read())
+
+
+def test_a_file_has_one_owner(tmp_path: Path) -> None:
+    async def play() -> None:
+        server = EmbeddedStore(tmp_path / "store.sqlite")
+        with pytest.raises(StoreUnavailable, match="held by another process"):
+            EmbeddedStore(tmp_path / "store.sqlite")
+        await server.close()
+        await EmbeddedStore(tmp_path / "store.sqlite").close()
+
+    asyncio.run(play())
+
+
+def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database at all, but long enough to be looked at\n" * 40)
+    with pytest.raises(StoreUnavailable, match="cannot be read"):
+        EmbeddedStore(tmp_path / "text")
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        EmbeddedStore(tmp_path / "no such folder" / "store.sqlite")
+
+
+def test_a_file_of_a_later_format(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "store.sqlite")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreUnavailable, match="format 99"):
+        EmbeddedStore(tmp_path / "store.sqlite")
+
+
+def test_a_full_disk_undoes_what_could_not_be_written(tmp_path: Path) -> None:
+    async def play() -> None:
+        server = EmbeddedStore(tmp_path / "store.sqlite", fsync=False)
+        store, leaver = server.session(), server.session()
+        await store.create("/a", b"before")
+        await leaver.create("/leaver", ephemeral=True)
+        assert server._database is not None
+        limit = server._database._connection.execute
+        limit("PRAGMA max_page_count = 12")
+        events: list[WatchEvent] = []
+        await store.watch_data("/a", events.append)
+        answers = await asyncio.gather(
+            store.set("/a", b"after"),
+            leaver.close(),
+            store.create("/large", b"x" * 100_000),
+            return_exceptions=True,
+        )
+        assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
+        assert (await store.get("/a")).data == b"before"
+        assert await store.children("/") == ("a",)
+        assert events == [WatchEvent(Change.UNKNOWN, "/a")]
+        limit("PRAGMA max_page_count = 1000000")
+        await store.multi([Create("/large", b"x" * 100_000)])
+        await server.close()
+        again = EmbeddedStore(tmp_path / "store.sqlite")
+        assert await again.session().children("/") == ("a", "large")
+        await again.close()
+
+    asyncio.run(play())
+
+
+def test_a_session_lives_as_long_as_its_clock_beats() -> None:
+    async def play() -> None:
+        servers, brokers = HandClock(), HandClock()
+        server = EmbeddedStore(clock=servers)
+        store = server.session(timeout_s=6, clock=brokers)
+        other = server.session(timeout_s=1_000_000)
+        expiries: list[str] = []
+        store.on_expired(lambda: expiries.append("expired"))
+        await store.create("/me", ephemeral=True)
+        for _ in range(20):
+            brokers.advance(2)
+            servers.advance(2)
+        assert expiries == []
+        servers.advance(3.75)  # the last beat came before the server's last two seconds
+        await asyncio.sleep(0)
+        assert await other.exists("/me") is not None
+        servers.advance(0.25)
+        await asyncio.sleep(0.01)
+        assert expiries == ["expired"]
+        assert await other.exists("/me") is None
+        with pytest.raises(SessionExpired):
+            await store.get("/")
+        await server.close()
+        brokers.advance(100)
+        servers.advance(100)
+        assert expiries == ["expired"]
+
+    asyncio.run(play())
+
+
+def test_a_closed_store_begins_no_sessions() -> None:
+    async def play() -> None:
+        server = EmbeddedStore()
+        store = server.session()
+        await server.close()
+        with pytest.raises(SessionExpired):
+            await store.get("/")
+        with pytest.raises(StoreUnavailable):
+            server.session()
+
+    asyncio.run(play())
