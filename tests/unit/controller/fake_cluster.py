@@ -7,10 +7,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.controller import Controller, ControllerConfig, create_topic, random_topic_id
-from restow.cluster.store import ensure_paths
+from restow.cluster.controller import Controller, ControllerConfig, random_topic_id
+from restow.cluster.store import Create, ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import PERSISTENT_PATHS, BrokerRegistration, Endpoint, PartitionState, Topic
+from restow.cluster.store.znodes import (
+    PERSISTENT_PATHS,
+    BrokerRegistration,
+    Endpoint,
+    EntityConfig,
+    PartitionReplicas,
+    PartitionState,
+    Topic,
+)
 from restow.model import TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.wire.between_brokers import (
@@ -172,9 +180,16 @@ class FakeCluster:
         return controller
 
     async def create(self, name: str, assignment: Mapping[int, tuple[int, ...]], **configs: str) -> None:
-        """A new topic, by its nodes."""
+        """A new topic, by its nodes; replication factors may differ, as moves leave them behind."""
         topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
-        await create_topic(self.store, name, assignment, topic_configs, random_topic_id())
+        partitions = {number: PartitionReplicas(replicas) for number, replicas in assignment.items()}
+        topic = Topic(topic_id=random_topic_id(), partitions=partitions)
+        await self.store.multi(
+            [
+                Create(EntityConfig.topic_path(name), EntityConfig(topic_configs).encode()),
+                Create(Topic.path(name), topic.encode()),
+            ]
+        )
 
     async def state(self, topic: str, partition: int) -> PartitionState:
         """What the partition's node says."""
@@ -183,10 +198,6 @@ class FakeCluster:
 
     async def topics(self) -> tuple[str, ...]:
         return await self.store.children(Topic.PARENT)
-
-    def dead(self) -> set[int]:
-        """Brokers whose session is over."""
-        return set(self.unreachable)
 
     async def settled(self) -> None:
         """Wait until every live broker knows exactly what the store says, and serves what it should."""

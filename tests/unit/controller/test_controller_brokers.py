@@ -1,0 +1,245 @@
+"""Brokers that go, come back, lose a directory or take their leave."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from restow.cluster.controller import Election, NotController, StaleBrokerEpoch, UnknownBroker, delete_topic
+from restow.cluster.store.znodes import LogDirEvent
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+
+T0 = TopicPartition("t", 0)
+
+
+async def leader_and_isr(cluster: FakeCluster, partition: int = 0) -> tuple[int, tuple[int, ...]]:
+    state = await cluster.state("t", partition)
+    return state.leader, state.isr
+
+
+def test_another_in_sync_replica_leads_when_the_leader_dies() -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            await cluster.start_controller(3)
+            await cluster.create("t", {0: (1, 0, 2), 1: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            assert await leader_and_isr(cluster, 0) == (0, (0, 2))
+            assert await leader_and_isr(cluster, 1) == (0, (0,))
+            assert cluster.brokers[2].metadata[T0].offline_replicas == [1]
+            await cluster.start_broker(1)
+            await cluster.settled()
+            assert cluster.brokers[1].hosted[T0].leader == 0
+            await cluster.until(lambda: cluster.brokers[2].metadata[T0].offline_replicas == [])
+
+    asyncio.run(run())
+
+
+def test_the_last_of_an_isr_stays_in_it_and_leads_again() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            assert await leader_and_isr(cluster) == (-1, (0,))
+            await cluster.start_broker(1)
+            await cluster.settled()
+            assert await leader_and_isr(cluster) == (-1, (0,))
+            await cluster.start_broker(0)
+            await cluster.settled()
+            assert await leader_and_isr(cluster) == (0, (0,))
+
+    asyncio.run(run())
+
+
+def test_a_topic_may_prefer_any_leader_to_none() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)}, unclean_leader_election_enable="true")
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            await cluster.start_broker(1)
+            await cluster.until(lambda: cluster.brokers[1].hosted[T0].leader == 1)
+            assert await leader_and_isr(cluster) == (1, (1,))
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_was_back_before_it_was_missed_hears_everything_again() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            controller = await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1), 1: (1, 0)})
+            await cluster.settled()
+            async with asyncio.TaskGroup() as group:
+                group.create_task(cluster.stop_broker(0))
+                group.create_task(cluster.start_broker(0))
+            await cluster.settled()
+            assert cluster.brokers[0].hosted.keys() == {T0, TopicPartition("t", 1)}
+            assert controller.is_active
+
+    asyncio.run(run())
+
+
+def test_partitions_wait_for_a_first_live_replica() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.start_controller(1)
+            await cluster.create("t", {0: (5, 6), 1: (0, 5)})
+            await cluster.until(lambda: TopicPartition("t", 1) in cluster.brokers[1].metadata)
+            await cluster.start_broker(5)
+            await cluster.settled()
+            assert await leader_and_isr(cluster, 0) == (5, (5,))
+            assert await leader_and_isr(cluster, 1) == (0, (0,))
+
+    asyncio.run(run())
+
+
+def test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1), 1: (0, 1)})
+            await cluster.settled()
+            cluster.brokers[0].failed = {T0}
+            event = LogDirEvent(0).encode()
+            await cluster.store.create(LogDirEvent.PREFIX, event, sequential=True)
+            await cluster.until(lambda: cluster.brokers[2].metadata[T0].leader == 1)
+            assert await leader_and_isr(cluster, 0) == (1, (1,))
+            assert await leader_and_isr(cluster, 1) == (0, (0, 1))
+            assert cluster.brokers[2].metadata[T0].offline_replicas == [0]
+            assert await cluster.store.children(LogDirEvent.PARENT) == ()
+            await cluster.stop_broker(0)
+            await cluster.start_broker(0)
+            await cluster.settled()
+            await cluster.until(lambda: cluster.brokers[2].metadata[T0].offline_replicas == [])
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_takes_its_leave_hands_its_leaders_over() -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            controller = await cluster.start_controller(3)
+            await cluster.create("t", {0: (0, 1, 2), 1: (1, 0), 2: (0,)})
+            await cluster.settled()
+            leaver = cluster.brokers[0]
+            assert await controller.handle_controlled_shutdown(0, leaver.epoch) == ()
+            assert await leader_and_isr(cluster, 0) == (1, (1, 2))
+            assert await leader_and_isr(cluster, 1) == (1, (1,))
+            assert await leader_and_isr(cluster, 2) == (0, (0,))
+            await cluster.until(lambda: TopicPartition("t", 1) not in leaver.hosted)
+            await cluster.stop_broker(0)
+            await cluster.settled()
+
+    asyncio.run(run())
+
+
+def test_leaders_that_nobody_can_take_over_are_named() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            controller = await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            assert await controller.handle_controlled_shutdown(0, -1) == (T0,)
+            await cluster.start_broker(1)
+            assert await leader_and_isr(cluster) == (0, (0,))
+
+    asyncio.run(run())
+
+
+def test_only_a_registered_broker_takes_its_leave_and_only_from_the_controller() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            controller = await cluster.start_controller(0)
+            other = await cluster.start_controller(1)
+            assert (controller.controller_id, other.controller_id) == (0, 0)
+            with pytest.raises(UnknownBroker):
+                await controller.handle_controlled_shutdown(7, -1)
+            with pytest.raises(StaleBrokerEpoch):
+                await controller.handle_controlled_shutdown(1, cluster.brokers[1].epoch - 1)
+            with pytest.raises(NotController):
+                await other.handle_controlled_shutdown(1, -1)
+            assert controller.is_active
+
+    asyncio.run(run())
+
+
+def test_a_deletion_waits_for_dead_brokers_and_goes_on_by_itself() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1), 1: (2, 0)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            await delete_topic(cluster.store, "t")
+            await cluster.start_broker(9)
+            await cluster.until(lambda: cluster.brokers[2].live_brokers == {0, 2, 9})
+            assert await cluster.topics() == ("t",)
+            await cluster.start_broker(1)
+            await cluster.until(lambda: no_topics(cluster))
+            assert not any(broker.on_disk for broker in cluster.brokers.values())
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_dies_while_it_deletes_deletes_when_it_is_back() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1), 1: (2, 0)})
+            await cluster.settled()
+            cluster.unreachable.add(1)
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: not cluster.brokers[0].on_disk | cluster.brokers[2].on_disk)
+            await cluster.stop_broker(1)
+            await cluster.until(lambda: cluster.brokers[2].live_brokers == {0, 2})
+            assert await cluster.topics() == ("t",)
+            await cluster.start_broker(1)
+            await cluster.until(lambda: no_topics(cluster))
+            assert not cluster.brokers[1].on_disk
+
+    asyncio.run(run())
+
+
+async def no_topics(cluster: FakeCluster) -> bool:
+    return await cluster.topics() == ()
+
+
+def test_elections_that_are_asked_for() -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            controller = await cluster.start_controller(3)
+            await cluster.create("t", {0: (0, 1), 1: (1, 0), 2: (2,)})
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            await cluster.stop_broker(2)
+            await cluster.settled()
+            one, two, absent = TopicPartition("t", 1), TopicPartition("t", 2), TopicPartition("t", 9)
+            assert await controller.elect_leaders(Election.PREFERRED, [T0, one, absent]) == {
+                T0: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+                one: ErrorCode.ELECTION_NOT_NEEDED,
+                absent: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            }
+            assert await controller.elect_leaders(Election.UNCLEAN, None) == {
+                two: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+            }
+            assert await leader_and_isr(cluster) == (1, (1,))
+
+    asyncio.run(run())
