@@ -75,6 +75,12 @@ class Disk(Protocol):
         With `durable` that also holds across a loss of power, which costs milliseconds.
         """
 
+    def sync_all(self) -> None:
+        """Return when everything written to any file would survive a loss of power.
+
+        With many files to sync this takes a fraction of the time of one after the other.
+        """
+
     def space(self, path: str) -> tuple[int, int]:
         """Bytes in total and bytes free on the volume that holds the path."""
 
@@ -96,7 +102,7 @@ class SystemDisk:
         return SystemFile(self, path, create=create)
 
     def exists(self, path: str) -> bool:
-        return Path(path).exists()
+        return os.path.exists(path)  # noqa: PTH110
 
     def list(self, path: str) -> tuple[str, ...]:
         return tuple(sorted(os.listdir(path)))  # noqa: PTH208 (names, not a Path each)
@@ -117,15 +123,23 @@ class SystemDisk:
         return Path(path).read_bytes()
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        beside = Path(f"{path}.tmp")
-        with beside.open("wb") as file:
-            file.write(data)
+        # Thousands of these are written when a topic is made, and objects for paths cost more than the calls.
+        beside = f"{path}.tmp"
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(descriptor, left) :]
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        beside.replace(path)
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(beside, path)  # noqa: PTH105
         if durable:
-            _sync_directory(beside.parent)
+            _sync_directory(Path(path).parent)
+
+    def sync_all(self) -> None:
+        os.sync()
 
     def space(self, path: str) -> tuple[int, int]:
         usage = shutil.disk_usage(path)

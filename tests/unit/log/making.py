@@ -81,6 +81,10 @@ class FaultyDisk:
         self.fault("write_atomically", path)
         self._disk.write_atomically(path, data, durable=durable)
 
+    def sync_all(self) -> None:
+        self.fault("sync_all", "")
+        self._disk.sync_all()
+
     def __getattr__(self, name: str) -> Any:
         wrapped = getattr(self._disk, name)
 

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _MARKED = re.compile(r"(?P<name>.+)\.(?P<number>[0-9a-f]+)-(?P<mark>delete|future)")
 _LONGEST_NAME = 255
+_SYNC_EACH = 8
+"""Up to so many logs are synced one by one; for more, the whole disk is."""
 
 
 class LogDirectory:
@@ -107,7 +109,7 @@ class LogDirectory:
         """A new, empty log."""
         path = f"{self.path}/{partition}"
         self.disk.make_directory(path)
-        log = self.logs[partition] = self._open(str(partition), partition, config)
+        log = self.logs[partition] = self._open(str(partition), partition, config, fresh=True)
         if topic_id is not None:
             self.set_topic_id(partition, topic_id)
         return log
@@ -116,7 +118,7 @@ class LogDirectory:
         """A new, empty log that is to replace the one in another directory."""
         name = self._free_name(partition, "future")
         self.disk.make_directory(f"{self.path}/{name}")
-        log = self.futures[partition] = self._open(name, partition, config)
+        log = self.futures[partition] = self._open(name, partition, config, fresh=True)
         return log
 
     def promote(self, partition: TopicPartition) -> PartitionLog:
@@ -179,7 +181,12 @@ class LogDirectory:
 
     def close(self) -> None:
         """Close all logs and leave a sign that it was done in order."""
-        for log in (*self.logs.values(), *self.futures.values()):
+        logs = (*self.logs.values(), *self.futures.values())
+        if sum(log.recovery_point < log.end_offset for log in logs) > _SYNC_EACH:
+            self.disk.sync_all()
+            for log in logs:
+                log.was_synced()
+        for log in logs:
             log.close()
         self.checkpoint(durable=True)
         self.disk.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
@@ -199,6 +206,7 @@ class LogDirectory:
         partition: TopicPartition,
         config: LogConfig,
         *,
+        fresh: bool = False,
         recovery_point: int | None = None,
         start_offset: int = 0,
         high_watermark: int = 0,
@@ -211,6 +219,7 @@ class LogDirectory:
                     f"{self.path}/{name}",
                     partition,
                     config,
+                    fresh=fresh,
                     recovery_point=since,
                     start_offset=start_offset,
                     high_watermark=high_watermark,

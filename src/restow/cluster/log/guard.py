@@ -72,6 +72,9 @@ class GuardedDisk:
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self.call(self._disk.write_atomically, path, data, durable=durable)
 
+    def sync_all(self) -> None:
+        self.call(self._disk.sync_all)
+
     def space(self, path: str) -> tuple[int, int]:
         return self.call(self._disk.space, path)
 

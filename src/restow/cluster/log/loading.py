@@ -35,7 +35,7 @@ def load_segments(disk: Disk, directory: str, config: LogConfig, recovery_point:
     if recovery_point is not None:
         segments = _recovered(segments, config, recovery_point)
     if not segments:
-        segments = [Segment(disk, directory, 0, create=True)]
+        segments = [Segment(disk, directory, 0, create_later=True)]
     return segments
 
 

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.log.checkpoint import LEADER_EPOCHS, encode_epochs
+from restow.cluster.log.epochs import LeaderEpochs
 from restow.cluster.log.errors import LogError, OffsetOutOfRange, UnexpectedOffset
 from restow.cluster.log.index import LARGEST_RELATIVE
 from restow.cluster.log.loading import (
@@ -19,6 +20,7 @@ from restow.cluster.log.loading import (
     load_segments,
     snapshots,
 )
+from restow.cluster.log.producers import ProducerStates
 from restow.cluster.log.segment import Segment, file_name
 from restow.cluster.log.timestamps import first_at_or_after, latest
 from restow.cluster.log.validate import checked
@@ -67,12 +69,13 @@ class PartitionLog:
         partition: TopicPartition,
         config: LogConfig,
         *,
+        fresh: bool = False,
         recovery_point: int | None = None,
         start_offset: int = 0,
         high_watermark: int = 0,
         on_append: Callable[[PartitionLog], None] = _nobody,
     ) -> None:
-        """Take over what is in the directory, which must exist.
+        """Take over what is in the directory, which must exist; a `fresh` one is known to be empty.
 
         `recovery_point` None says that it was closed cleanly, an offset that everything from there on
         has to be checked.
@@ -83,9 +86,13 @@ class PartitionLog:
         self.attended = False
         """Whether somebody is going to look after it; as long as not, an append calls `on_append`."""
         self.closed = False
+        self._epochs_changed = False
         self._disk = disk
         self._on_append = on_append
-        self._segments = load_segments(disk, directory, config, recovery_point)
+        if fresh:
+            self._segments = [Segment(disk, directory, 0, create_later=True)]
+        else:
+            self._segments = load_segments(disk, directory, config, recovery_point)
         self._bases = [segment.base_offset for segment in self._segments]
         self._active = self._segments[-1]
         self._size = sum(segment.size for segment in self._segments)
@@ -94,6 +101,9 @@ class PartitionLog:
         self._high_watermark = min(max(high_watermark, self.start_offset), self.end_offset)
         clean = recovery_point is None
         self.recovery_point = self.end_offset if clean else min(recovery_point or 0, self.end_offset)
+        self.epochs, self.producers = LeaderEpochs(), ProducerStates()
+        if fresh:
+            return
         self.epochs, completed = load_epochs(disk, directory, self._segments, clean=clean)
         if self.epochs.truncate_from_end(self.end_offset) or completed:
             self._write_epochs()
@@ -167,14 +177,17 @@ class PartitionLog:
         headers = [header for _, header in found]
         for header in headers:
             if header.leader_epoch > self.epochs.latest:
-                self._assign_epoch(header.leader_epoch, header.base_offset)
+                self._epochs_changed |= self.epochs.assign(header.leader_epoch, header.base_offset)
         self._write((batches,), headers, len(batches))
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """This broker is the leader from now on, and what it appends has this epoch."""
-        self._assign_epoch(leader_epoch, self.end_offset)
+        self._epochs_changed |= self.epochs.assign(leader_epoch, self.end_offset)
 
     def _write(self, parts: Sequence[Part], headers: list[BatchHeader], size: int) -> None:
+        if self._epochs_changed:
+            # Not before: an epoch without a record is of no use to anybody after a restart.
+            self._write_epochs()
         first, last = headers[0], headers[-1]
         if self._must_roll(size, last):
             self.roll(first.base_offset)
@@ -202,6 +215,7 @@ class PartitionLog:
         """Finish the last segment and begin another one."""
         base = self.end_offset if base_offset is None else base_offset
         if base > self._active.base_offset:
+            self._active.make_file()
             self._active.finish()
             self._write_snapshot()
             self._begin_segment(base)
@@ -329,8 +343,13 @@ class PartitionLog:
 
     def flush(self) -> None:
         """Return when everything up to now would survive a loss of power."""
-        for segment in self._segments[max(0, bisect_right(self._bases, self.recovery_point) - 1) :]:
-            segment.sync()
+        if self.recovery_point < self.end_offset:
+            for segment in self._segments[max(0, bisect_right(self._bases, self.recovery_point) - 1) :]:
+                segment.sync()
+        self.recovery_point = self.end_offset
+
+    def was_synced(self) -> None:
+        """Somebody has synced all files of the disk."""
         self.recovery_point = self.end_offset
 
     def close(self) -> None:
@@ -338,8 +357,7 @@ class PartitionLog:
         self._active.finish()
         if self.end_offset > self._bases[0] or len(self.producers):
             self._write_snapshot()
-        if self.recovery_point < self.end_offset:
-            self.flush()
+        self.flush()
         self.release()
 
     def release(self) -> None:
@@ -348,13 +366,10 @@ class PartitionLog:
         for segment in self._segments:
             segment.close()
 
-    def _assign_epoch(self, epoch: int, start_offset: int) -> None:
-        if self.epochs.assign(epoch, start_offset):
-            self._write_epochs()
-
     def _write_epochs(self) -> None:
         path = f"{self.directory}/{LEADER_EPOCHS}"
         self._disk.write_atomically(path, encode_epochs(self.epochs.entries), durable=False)
+        self._epochs_changed = False
 
     def _write_snapshot(self) -> None:
         """Of the producers, as of the log's end. Two are kept, in case the newer one is lost."""

@@ -13,7 +13,7 @@ from restow.wire.batches import HEADER_BYTES, LENGTH_ENDS, MAGIC, CorruptBatch, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from restow.runtime.disk import Disk, Part
+    from restow.runtime.disk import Disk, File, Part
     from restow.wire.batches import BatchHeader
 
 LOG_SUFFIX = ".log"
@@ -30,15 +30,50 @@ def file_name(base_offset: int, suffix: str) -> str:
     return f"{base_offset:020d}{suffix}"
 
 
-class Segment:
-    """Batches from `base_offset` on. Only the last segment of a log is appended to."""
+class _NoFileYet:
+    """The file of a segment that has had nothing appended: making thousands of topics makes no files."""
 
-    def __init__(self, disk: Disk, directory: str, base_offset: int, *, create: bool = False) -> None:
+    size = 0
+
+    def append(self, *parts: Part) -> int:
+        raise AssertionError(f"{len(parts)} parts cannot be written before there is a file")
+
+    def read(self, position: int, size: int) -> bytes:
+        raise AssertionError(f"there are no {size} bytes at {position} before there is a file")
+
+    def truncate(self, size: int) -> None:
+        """It has no bytes to lose."""
+
+    def sync(self) -> None:
+        """It has no bytes to keep."""
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+_NO_FILE_YET = _NoFileYet()
+
+
+class Segment:
+    """Batches from `base_offset` on. Only the last segment of a log is appended to.
+
+    With `create` its file is made, with `create_later` only when something is appended.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        *,
+        create: bool = False,
+        create_later: bool = False,
+    ) -> None:
         self.base_offset = base_offset
         self.path = f"{directory}/{file_name(base_offset, LOG_SUFFIX)}"
         self._disk = disk
         self._directory = directory
-        self._file = disk.open(self.path, create=create)
+        self._file: File = _NO_FILE_YET if create_later else disk.open(self.path, create=create)
         self.size = self._file.size
         self._reset()
         self._loaded = not self.size
@@ -86,10 +121,17 @@ class Segment:
         """Write batches and note what they are. `headers` are as they stand in the parts."""
         if not self._loaded:
             self.load()
+        if self._file is _NO_FILE_YET:
+            self.make_file()
         position = self._file.append(*parts)
         for header in headers:
             position = self._note(position, header, index_interval_bytes)
         self.size = position
+
+    def make_file(self) -> None:
+        """Make the file if that was left for later."""
+        if self._file is _NO_FILE_YET:
+            self._file = self._disk.open(self.path, create=True)
 
     def _note(self, position: int, header: BatchHeader, index_interval_bytes: int) -> int:
         last_offset = header.base_offset + header.last_offset_delta
@@ -260,7 +302,7 @@ class Segment:
 
     def finish(self) -> None:
         """No more will be appended: note the highest timestamp and write the indexes."""
-        if not self._loaded:
+        if not self._loaded or self._file is _NO_FILE_YET:
             return
         if self._max_timestamp >= 0:
             self._times.add(self._max_timestamp, self._max_timestamp_offset)
@@ -281,7 +323,8 @@ class Segment:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if self._disk.exists(self._beside(suffix)):
                 self._disk.remove(self._beside(suffix))
-        self._disk.remove(self.path)
+        if self._file is not _NO_FILE_YET:
+            self._disk.remove(self.path)
 
     def _stored(self, suffix: str) -> bytes | None:
         path = self._beside(suffix)
