@@ -93,7 +93,8 @@ class Network(Protocol):
         """Open a connection. Raises OSError (TimeoutError among them) if nobody answers."""
 
 
-_JOIN_BELOW_BYTES = 4 * 1024
+_SMALL_BYTES = 4 * 1024
+_OUTBOX_BYTES = 64 * 1024
 _BACKLOG = 1024
 _FAREWELL_S = 1.0
 _TURNS_TO_ACCEPT = 3
@@ -211,12 +212,16 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._hung_up = False
         self._reason: Exception | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._outbox: list[Buffer] = []
+        self._outbox_bytes = 0
+        self._is_post_due = False
 
     # What the handler's side calls.
 
     @property
     def unsent_bytes(self) -> int:
-        return 0 if self._transport is None else self._transport.get_write_buffer_size()
+        waiting = 0 if self._transport is None else self._transport.get_write_buffer_size()
+        return waiting + self._outbox_bytes
 
     def send(self, *parts: Buffer) -> None:
         transport = self._transport
@@ -226,12 +231,14 @@ class _FramedConnection(asyncio.BufferedProtocol):
             self.abort(SlowReader(f"{self.peer} left {self.unsent_bytes} bytes unread"))
             return
         size = sum(map(len, parts))
-        if size < _JOIN_BELOW_BYTES:
-            transport.write(b"".join((LENGTH.pack(size), *parts)))
+        if size < _SMALL_BYTES:
+            self._post(size, parts)
         else:
+            self._write_outbox()
             transport.writelines((LENGTH.pack(size), *parts))
 
     async def drain(self) -> None:
+        self._write_outbox()
         if self._drained is not None:
             await asyncio.shield(self._drained)
 
@@ -246,6 +253,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
             self._loop.call_soon(self._catch_up)
 
     def close(self) -> None:
+        self._write_outbox()
         self._hung_up = True
         if self._transport is not None:
             self._transport.close()
@@ -256,6 +264,27 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._reason = reason
         if self._transport is not None:
             self._transport.abort()
+
+    def _post(self, size: int, parts: tuple[Buffer, ...]) -> None:
+        """Small frames of one turn of the loop go out together: a call of the kernel costs more than they."""
+        self._outbox += (LENGTH.pack(size), *parts)
+        self._outbox_bytes += LENGTH.size + size
+        if self._outbox_bytes >= _OUTBOX_BYTES:
+            self._write_outbox()
+        elif not self._is_post_due:
+            self._is_post_due = True
+            self._loop.call_soon(self._post_is_due)
+
+    def _post_is_due(self) -> None:
+        self._is_post_due = False
+        self._write_outbox()
+
+    def _write_outbox(self) -> None:
+        if self._outbox:
+            if self._transport is not None and not self._hung_up:
+                self._transport.write(b"".join(self._outbox))
+            self._outbox.clear()
+            self._outbox_bytes = 0
 
     # What the loop calls.
 
@@ -271,6 +300,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._hung_up = True
         self._company.members.discard(self)
+        self._write_outbox()
         self.resume_writing()
         if not self.gone.done():
             self.gone.set_result(None)
@@ -304,6 +334,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def _deliver(self) -> None:
         next_frame = self._cutter.next_frame
         deliver = self._handler.frame
+        was_due, self._is_post_due = self._is_post_due, True
         try:
             while self._reading and not self._hung_up and (frame := next_frame()) is not None:
                 deliver(frame)
@@ -312,3 +343,6 @@ class _FramedConnection(asyncio.BufferedProtocol):
         except Exception as error:
             self.abort(error)
             raise
+        finally:
+            self._is_post_due = was_due
+            self._write_outbox()

@@ -144,6 +144,39 @@ def test_many_small_frames_keep_their_order(run: Any) -> None:
     run(scenario)
 
 
+def test_small_and_large_frames_keep_their_order(run: Any) -> None:
+    frames = [bytes([n % 251]) * (n * 37 % 9000) for n in range(500)]
+
+    async def scenario() -> None:
+        async with Door(echo) as door:
+            connection, client = await door.connect()
+            for number, frame in enumerate(frames):
+                connection.send(frame)
+                if number % 50 == 0:
+                    await asyncio.sleep(0)
+            assert await client.until(len(frames)) == frames
+
+    run(scenario)
+
+
+def test_small_frames_count_as_unsent_until_they_are_sent(run: Any) -> None:
+    async def scenario() -> None:
+        async with Door() as door:
+            connection, _client = await door.connect()
+            connection.send(b"abc")
+            assert connection.unsent_bytes == 7
+            await connection.drain()
+            assert connection.unsent_bytes == 0
+            while not door.came:
+                await asyncio.sleep(0)
+            assert await door.came[0].until(1) == [b"abc"]
+            connection.send(b"last")
+            connection.close()
+            assert await door.came[0].until(2) == [b"abc", b"last"]
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("length", [-1, -(2**31), MAX_FRAME + 1, 2**31 - 1])
 def test_a_length_that_may_not_be_ends_that_connection_and_no_other(run: Any, length: int) -> None:
     async def scenario() -> None:
