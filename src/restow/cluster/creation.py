@@ -1,0 +1,147 @@
+"""Creating topics: because somebody asks for one, or because somebody uses one that should be there."""
+
+from __future__ import annotations
+
+import logging
+from base64 import urlsafe_b64decode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from restow.cluster.controller import ControllerError, TopicExists, create_topic, random_topic_id
+from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.store import StoreError
+from restow.cluster.topic_rules import FROM_DEFAULT, Refused, check_new_name, new_assignment
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from restow.cluster.metadata import MetadataCache
+    from restow.cluster.store import Store
+    from restow.cluster.tasks import Tasks
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationDefaults:
+    """What the broker's config says of topics that do not say it themselves."""
+
+    partitions: int = 1
+    factor: int = 1
+    auto_create: bool = True
+    offsets_partitions: int = 50
+    offsets_factor: int = 3
+    offsets_configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """What is asked for: counts (-1 for the broker's default) or replicas by hand, and configs."""
+
+    name: str
+    partitions: int = FROM_DEFAULT
+    factor: int = FROM_DEFAULT
+    by_hand: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTopic:
+    """A topic that can be created as it stands here."""
+
+    name: str
+    topic_id: str
+    assignment: Mapping[int, tuple[int, ...]]
+    configs: Mapping[str, str]
+
+    @property
+    def uuid(self) -> UUID:
+        return UUID(bytes=urlsafe_b64decode(f"{self.topic_id}=="))
+
+
+class TopicCreation:
+    """Plans, then writes. The controller, wherever it is, does the rest."""
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: MetadataCache,
+        tasks: Tasks,
+        defaults: Callable[[], CreationDefaults],
+        check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
+    ) -> None:
+        """`check_configs` answers what to write down, or raises Refused."""
+        self._store = store
+        self._metadata = metadata
+        self._tasks = tasks
+        self._defaults = defaults
+        self._check_configs = check_configs
+        self._under_way: set[str] = set()
+
+    def plan(self, new: NewTopic) -> PlannedTopic:
+        """Refused, if it cannot be."""
+        check_new_name(new.name, self._metadata.topics)
+        counted = new.partitions != FROM_DEFAULT or new.factor != FROM_DEFAULT
+        if new.by_hand is not None and counted:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                "Replicas were given by hand and counted as well; give either those or the counts.",
+            )
+        defaults = self._defaults()
+        return PlannedTopic(
+            name=new.name,
+            topic_id=random_topic_id(),
+            assignment=new_assignment(
+                self._metadata.placement_brokers(),
+                partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
+                factor=defaults.factor if new.factor == FROM_DEFAULT else new.factor,
+                by_hand=new.by_hand,
+            ),
+            configs=self._check_configs(new.configs),
+        )
+
+    async def create(self, planned: PlannedTopic) -> None:
+        """Refused, if somebody else was faster or the store cannot be reached."""
+        try:
+            await create_topic(
+                self._store, planned.name, planned.assignment, planned.configs, planned.topic_id
+            )
+        except ControllerError as error:
+            raise Refused(error.code, f"{error}.") from error
+        except StoreError as error:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+    def create_in_passing(self, name: str) -> bool:
+        """Begin to create a topic that somebody uses, if that is wanted; whether it will be there."""
+        defaults = self._defaults()
+        if name == GROUP_OFFSETS_TOPIC:
+            new = NewTopic(
+                name=name,
+                partitions=defaults.offsets_partitions,
+                factor=defaults.offsets_factor,
+                configs=defaults.offsets_configs,
+            )
+        elif defaults.auto_create:
+            new = NewTopic(name=name)
+        else:
+            return False
+        if name not in self._under_way:
+            try:
+                planned = self.plan(new)
+            except Refused as refused:
+                log.warning("topic %s cannot be created: %s", name, refused)
+                return False
+            self._under_way.add(name)
+            self._tasks.start(self._create_and_forget(planned), f"creation of {name}")
+        return True
+
+    async def _create_and_forget(self, planned: PlannedTopic) -> None:
+        try:
+            await self.create(planned)
+        except Refused as refused:
+            if not isinstance(refused.__cause__, TopicExists):
+                log.warning("topic %s cannot be created: %s", planned.name, refused)
+        finally:
+            self._under_way.discard(planned.name)

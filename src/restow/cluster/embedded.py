@@ -1,0 +1,165 @@
+"""A cluster of brokers inside this process, on the running loop.
+
+    async with EmbeddedCluster(brokers=3, racks=("a", "b", "c")) as cluster:
+        producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
+        await cluster.stop_broker(1)
+        await cluster.start_broker(1)
+
+Brokers share a store in this process and talk to each other over loopback, as to everybody. Without `data`
+all files are in a temporary folder that goes with the cluster; with it, the same folder again goes on where
+it was.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from restow.cluster.broker import Broker, BrokerOptions, World
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.errors import InvalidBrokers
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.runtime.network import SystemNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from restow.cluster.metadata import MetadataCache
+
+_OFFSETS_FACTOR = 3
+
+
+class EmbeddedCluster:
+    """`brokers` of them, with ids from 0. Racks are dealt around; each broker has `log_dirs` directories."""
+
+    def __init__(
+        self,
+        brokers: int = 1,
+        *,
+        racks: Sequence[str] = (),
+        log_dirs: int = 1,
+        data: Path | str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        properties: Mapping[str, str] | None = None,
+        fsync: bool = True,
+    ) -> None:
+        """Broker i listens on `port` + i, or with 0 on a free one. `properties` are Kafka's broker configs.
+
+        Nothing is touched before `start`. With `fsync` off, what the store acknowledged outlives a kill of
+        the process but not necessarily a loss of power.
+        """
+        if brokers < 1:
+            raise InvalidBrokers(f"A cluster has at least one broker, not {brokers}.")
+        if log_dirs < 1:
+            raise InvalidBrokers(f"A broker has at least one log dir, not {log_dirs}.")
+        self._count = brokers
+        self._racks = tuple(racks)
+        self._log_dirs = log_dirs
+        self._data = None if data is None else Path(data)
+        self._host = host
+        self._port = port
+        self._properties = {
+            "offsets.topic.replication.factor": str(min(_OFFSETS_FACTOR, brokers)),
+            "group.initial.rebalance.delay.ms": "0",
+            **(properties or {}),
+        }
+        self._fsync = fsync
+        self._temporary: Path | None = None
+        self._store: EmbeddedStore | None = None
+        self.brokers: dict[int, Broker] = {}
+
+    @property
+    def bootstrap(self) -> str:
+        """Where all brokers listen, for `bootstrap.servers`."""
+        return ",".join(broker.address for _, broker in sorted(self.brokers.items()))
+
+    async def start(self) -> None:
+        """Returns when every broker knows every other."""
+        folder = self._folder()
+        clock = SystemClock()
+        self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
+        world = World(clock=clock, network=SystemNetwork(), disk=SystemDisk(), open_session=store.session)
+        self.brokers = {number: Broker(self._options(number, folder), world) for number in range(self._count)}
+        try:
+            await asyncio.gather(*(broker.start() for broker in self.brokers.values()))
+            await self.settled()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Stop all brokers, let go of everything, and remove the folder if it was temporary."""
+        running = [broker for broker in self.brokers.values() if broker.is_running]
+        await asyncio.gather(*(broker.stop(hand_over=False) for broker in running))
+        if self._store is not None:
+            await self._store.close()
+            self._store = None
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+    async def __aenter__(self) -> EmbeddedCluster:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def stop_broker(self, broker_id: int) -> None:
+        """In order: its leaders move away first."""
+        await self._broker(broker_id).stop()
+
+    async def kill_broker(self, broker_id: int) -> None:
+        """At once, as if its process had been killed."""
+        await self._broker(broker_id).kill()
+
+    async def start_broker(self, broker_id: int) -> None:
+        """Start one that was stopped or killed, at its old address and with its old files."""
+        await self._broker(broker_id).start()
+
+    async def settled(self, timeout_s: float = 30.0) -> None:
+        """Wait until every running broker knows every other; TimeoutError if that takes too long."""
+        running = {number for number, broker in self.brokers.items() if broker.is_running}
+        for number in running:
+            metadata = self.brokers[number].services.metadata
+            if not await metadata.until(partial(_knows, metadata, running), timeout_s):
+                raise TimeoutError(f"broker {number} does not know all of {sorted(running)} yet")
+
+    def _broker(self, broker_id: int) -> Broker:
+        try:
+            return self.brokers[broker_id]
+        except KeyError:
+            raise InvalidBrokers(
+                f"There is no broker {broker_id}; there are {', '.join(map(str, sorted(self.brokers)))}."
+            ) from None
+
+    def _folder(self) -> Path:
+        if self._data is not None:
+            self._data.mkdir(parents=True, exist_ok=True)
+            return self._data
+        self._temporary = Path(tempfile.mkdtemp(prefix="restow-"))
+        return self._temporary
+
+    def _options(self, number: int, folder: Path) -> BrokerOptions:
+        home = folder / f"broker-{number}"
+        return BrokerOptions(
+            broker_id=number,
+            log_dirs=tuple(str(home / f"log-{each}") for each in range(self._log_dirs)),
+            host=self._host,
+            port=self._port + number if self._port else 0,
+            rack=self._racks[number % len(self._racks)] if self._racks else None,
+            properties=self._properties,
+        )
+
+
+def _knows(metadata: MetadataCache, brokers: set[int]) -> bool:
+    return brokers <= metadata.brokers.keys()

@@ -1,0 +1,73 @@
+"""What both requests that alter configs have in common: each resource for itself, checked, then written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from restow.cluster.config_changes import check_broker, check_topic
+from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
+from restow.cluster.handlers.config_resources import ResourceType, resource
+from restow.cluster.topic_rules import Refused
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from restow.cluster.config_table import Definition
+    from restow.cluster.services import Context
+    from restow.wire.messages import Message
+
+    Decide: TypeAlias = Callable[
+        [Mapping[str, Definition], Message, Mapping[str, str]], Mapping[str, str | None]
+    ]
+    """From the configs that there are, what is asked and what is set now: what is to be set."""
+
+
+async def alter_all(
+    resources: Sequence[Message], decide: Decide, result: Message, context: Context, only_check: bool
+) -> list[Message]:
+    """An answer of class `result` for each resource."""
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    answers = []
+    for asked in resources:
+        code, message = ErrorCode.NONE, None
+        try:
+            _check_named_once(times[asked.resource_type, asked.resource_name])
+            await _alter(asked, decide, context, only_check=only_check)
+        except Refused as refused:
+            code, message = refused.code, str(refused)
+        except InvalidConfig as error:
+            code, message = error.code, f"{error}."
+        answers.append(
+            result(
+                error_code=code,
+                error_message=message,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+            )
+        )
+    return answers
+
+
+def _check_named_once(times: int) -> None:
+    if times > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"The resource is named {times} times in one request.")
+
+
+async def _alter(asked: Message, decide: Decide, context: Context, *, only_check: bool) -> None:
+    found = resource(asked.resource_type, asked.resource_name, context)
+    written = context.broker.config_store
+    if found.type is ResourceType.TOPIC:
+
+        def topics(current: Mapping[str, str]) -> Mapping[str, str]:
+            return check_topic(decide(TOPIC_CONFIGS, asked, current))
+
+        await written.alter_topic(found.topic, topics, only_check=only_check)
+    else:
+
+        def brokers(current: Mapping[str, str]) -> Mapping[str, str]:
+            return check_broker(decide(BROKER_CONFIGS, asked, current), for_all=found.broker_id is None)
+
+        await written.alter_broker(found.broker_id, brokers, only_check=only_check)

@@ -1,0 +1,54 @@
+"""Resources whose configs can be described and altered: topics, this broker, and all brokers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.topic_rules import Refused, check_name
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+
+_LONGEST_ID = 10
+
+
+class ResourceType(IntEnum):
+    """As the protocol numbers them; others are not served."""
+
+    TOPIC = 2
+    BROKER = 4
+
+
+class Resource(NamedTuple):
+    """A topic by name; a broker by its id, None for all brokers."""
+
+    type: ResourceType
+    topic: str = ""
+    broker_id: int | None = None
+
+
+def resource(resource_type: int, name: str, context: Context) -> Resource:
+    """The resource, if it is there and this broker may speak of it; else Refused."""
+    if resource_type == ResourceType.TOPIC:
+        check_name(name)
+        if name not in context.broker.metadata.topics:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+        return Resource(ResourceType.TOPIC, topic=name)
+    if resource_type == ResourceType.BROKER:
+        return Resource(ResourceType.BROKER, broker_id=_broker_id(name, context) if name else None)
+    raise Refused(
+        ErrorCode.INVALID_REQUEST,
+        f"Configs of resources of type {resource_type} are not kept here; topics and brokers have some.",
+    )
+
+
+def _broker_id(name: str, context: Context) -> int:
+    here = context.broker.broker_id
+    is_number = name.isascii() and name.isdigit() and len(name) <= _LONGEST_ID
+    if not is_number or int(name) != here:
+        raise Refused(
+            ErrorCode.INVALID_REQUEST, f"This is broker {here}, which does not keep the configs of {name!r}."
+        )
+    return here

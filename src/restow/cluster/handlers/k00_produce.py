@@ -1,0 +1,98 @@
+"""Produce: batches for partitions that this broker leads, acknowledged as the producer wants it.
+
+With acks 0 there is no answer; if something was refused all the same, the connection is closed, which is the
+only sign that such a producer can see.
+
+Versions: 0 to 2 carry record sets that are not stored any more and are refused with
+UNSUPPORTED_FOR_MESSAGE_FORMAT; they are offered because librdkafka compresses only if they are. 10 tells who
+leads a partition instead.
+Gaps: transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.leaders import current_leader, endpoints_of
+from restow.cluster.handlers.registry import HangUp, handles
+from restow.cluster.metadata import INTERNAL_TOPICS
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.produce import VERSIONS, Produced, encode_produce_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.services import Context
+    from restow.wire.codec import Buffer, Request
+    from restow.wire.messages import Message
+
+_FIRST_WITH_BATCHES = 3
+_FIRST_WITH_LEADERS = 10
+_ACKS = (-1, 0, 1)
+_ADMIN_CLIENT = "__admin_client"
+_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@handles(0, VERSIONS)
+async def handle(request: Request, context: Context) -> tuple[Buffer, ...] | None:
+    body = request.body
+    results = await _append(request, context)
+    if body.acks == 0:
+        if refused := next((each for each in results.values() if each.error_code), None):
+            raise HangUp(f"a batch was refused: {ErrorCode.of(refused.error_code).message}")
+        return None
+    return _encode(request.api_version, body, results, context)
+
+
+async def _append(request: Request, context: Context) -> Mapping[TopicPartition, Produced]:
+    body = request.body
+    given = {
+        TopicPartition(topic.name, each.index): each.records
+        for topic in body.topic_data
+        for each in topic.partition_data
+    }
+    code = _refusal(request)
+    if code:
+        return {each: Produced(each.partition, code) for each in given}
+    refused = {}
+    for partition, records in given.items():
+        if partition.topic in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+            refused[partition] = Produced(partition.partition, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        elif not records:
+            refused[partition] = Produced(partition.partition, ErrorCode.INVALID_RECORD)
+    wanted = {each: records for each, records in given.items() if each not in refused}
+    if wanted:
+        appended = await context.broker.replicas.append(wanted, acks=body.acks, timeout_ms=body.timeout_ms)
+        return {**appended, **refused}
+    return refused
+
+
+def _refusal(request: Request) -> ErrorCode:
+    if request.body.acks not in _ACKS:
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    if request.api_version < _FIRST_WITH_BATCHES:
+        return ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+    if request.body.transactional_id is not None:
+        return ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.NONE
+
+
+def _encode(
+    version: int, body: Message, results: Mapping[TopicPartition, Produced], context: Context
+) -> tuple[bytes, ...]:
+    topics = []
+    leaders = set()
+    for topic in body.topic_data:
+        produced = []
+        for each in topic.partition_data:
+            partition = TopicPartition(topic.name, each.index)
+            result = results[partition]
+            if version >= _FIRST_WITH_LEADERS and result.error_code in _ELSEWHERE:
+                leader = current_leader(context, partition)
+                if leader is not None:
+                    leaders.add(leader.leader_id)
+                    result = result._replace(current_leader=leader)
+            produced.append(result)
+        topics.append((topic.name, produced))
+    return encode_produce_response(version, topics, endpoints=endpoints_of(context, leaders))

@@ -1,0 +1,131 @@
+"""Fetch: records, for consumers up to the high watermark, for followers up to the end.
+
+Waits until there are `min_bytes` or `max_wait_ms` have passed. Within a session (KIP-227) only what changed
+is asked for and answered.
+
+Versions: 7 brings sessions, 9 leader epochs, 12 diverging epochs, from 13 on topics go by id; 16 tells who
+leads a partition instead. A topic id that nobody knows ends the session, so that the client asks for
+everything once it knows better.
+Gaps: reading from followers (11) and transactions: a consumer of committed records gets what everybody gets,
+as there are no others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from restow.cluster.handlers.leaders import current_leader, endpoints_of
+from restow.cluster.handlers.registry import handles
+from restow.cluster.replication import FetchPartition, FetchSpec
+from restow.cluster.replication.values import FINAL_EPOCH
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.services import Context
+    from restow.wire.codec import Buffer, Request
+    from restow.wire.messages import Message
+
+_FIRST_BY_ID = 13
+_FIRST_WITH_REPLICA_STATE = 15
+_FIRST_WITH_LEADERS = 16
+_READ_COMMITTED = 1
+_MOST_BYTES = 55 * 1024 * 1024
+_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+@handles(1, VERSIONS)
+async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
+    body, version = request.body, request.api_version
+    wanted, unknown = _wanted(body, version, context)
+    replica_id = body.replica_state.replica_id if version >= _FIRST_WITH_REPLICA_STATE else body.replica_id
+    spec = FetchSpec(
+        partitions=wanted,
+        replica_id=replica_id,
+        max_wait_ms=0 if unknown else body.max_wait_ms,
+        min_bytes=body.min_bytes,
+        max_bytes=min(body.max_bytes, _MOST_BYTES),
+        committed_only=body.isolation_level == _READ_COMMITTED,
+        session_id=body.session_id,
+        session_epoch=FINAL_EPOCH if unknown else body.session_epoch,
+        forgotten=_forgotten(body, version, context),
+    )
+    answer = await context.broker.replicas.fetch(spec)
+    topics, leaders = _by_topic(answer.partitions, version, context)
+    if unknown:
+        topics += unknown.items()
+    return encode_fetch_response(
+        version,
+        topics,
+        error_code=answer.error_code,
+        session_id=answer.session_id,
+        endpoints=endpoints_of(context, leaders),
+    )
+
+
+def _wanted(
+    body: Message, version: int, context: Context
+) -> tuple[dict[TopicPartition, FetchPartition], dict[str | UUID, list[Fetched]]]:
+    """What is asked for by partition, and an answer for what has an id that nobody knows."""
+    wanted: dict[TopicPartition, FetchPartition] = {}
+    unknown: dict[str | UUID, list[Fetched]] = {}
+    for topic in body.topics:
+        name = _name(topic, version, context)
+        if name is None:
+            unknown[topic.topic_id] = [
+                Fetched(each.partition, ErrorCode.UNKNOWN_TOPIC_ID) for each in topic.partitions
+            ]
+            continue
+        for each in topic.partitions:
+            wanted[TopicPartition(name, each.partition)] = FetchPartition(
+                each.fetch_offset,
+                each.partition_max_bytes,
+                each.current_leader_epoch,
+                each.last_fetched_epoch,
+                each.log_start_offset,
+            )
+    return wanted, unknown
+
+
+def _forgotten(body: Message, version: int, context: Context) -> tuple[TopicPartition, ...]:
+    forgotten = []
+    for topic in body.forgotten_topics_data or ():
+        name = _name(topic, version, context)
+        if name is not None:
+            forgotten += [TopicPartition(name, partition) for partition in topic.partitions]
+    return tuple(forgotten)
+
+
+def _name(topic: Message, version: int, context: Context) -> str | None:
+    if version < _FIRST_BY_ID:
+        name: str = topic.topic
+        return name
+    return context.broker.metadata.name_of(topic.topic_id)
+
+
+def _by_topic(
+    found: Mapping[TopicPartition, Fetched], version: int, context: Context
+) -> tuple[list[tuple[str | UUID, list[Fetched]]], set[int]]:
+    """The answers under their topics, and the brokers that they point to."""
+    topics: dict[str, list[Fetched]] = {}
+    leaders: set[int] = set()
+    for partition, it in found.items():
+        told = it
+        if version >= _FIRST_WITH_LEADERS and it.error_code in _ELSEWHERE:
+            leader = current_leader(context, partition)
+            if leader is not None:
+                leaders.add(leader.leader_id)
+                told = it._replace(current_leader=leader)
+        topics.setdefault(partition.topic, []).append(told)
+    if version < _FIRST_BY_ID:
+        return list(topics.items()), leaders
+    known = context.broker.metadata.topics
+    return [
+        (known[name].topic_id or UUID(int=0), partitions)
+        for name, partitions in topics.items()
+        if name in known
+    ], leaders

@@ -1,0 +1,69 @@
+"""Metadata: brokers, controller, and the topics asked for, with their leaders.
+
+Answered from what the controller told this broker last. A topic that nobody knows may be created on the
+way, if both the client and auto.create.topics.enable want it; the client is told to come back.
+
+Versions: 0 has no way to ask for no topics, an empty list means all, from 1 on null does; 4 lets a client
+forbid creation; 10 tells ids, 12 lets topics be asked for by id.
+Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.cluster.topic_rules import Refused, check_name
+from restow.wire.error_codes import ErrorCode
+from restow.wire.metadata import VERSIONS, encode_metadata_response, encode_unknown_topic
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Buffer, Request
+    from restow.wire.messages import Message
+
+_FIRST_WITH_NULL = 1
+_FIRST_WITH_CHOICE = 4
+_FIRST_BY_ID = 12
+
+
+@handles(3, VERSIONS)
+async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
+    body, version = request.body, request.api_version
+    metadata = context.broker.metadata
+    if body.topics is None or (version < _FIRST_WITH_NULL and not body.topics):
+        topics = [topic.encode(version) for topic in metadata.topics.values()]
+    else:
+        may_create = version < _FIRST_WITH_CHOICE or body.allow_auto_topic_creation
+        topics = [_topic(context, version, wanted, may_create=may_create) for wanted in body.topics]
+    return encode_metadata_response(
+        version,
+        brokers=tuple(metadata.brokers.values()),
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        topics=topics,
+    )
+
+
+def _topic(context: Context, version: int, wanted: Message, *, may_create: bool) -> bytes:
+    metadata = context.broker.metadata
+    name = wanted.name
+    if name is None:
+        name = metadata.name_of(wanted.topic_id) if version >= _FIRST_BY_ID else None
+        if name is None:
+            # Below version 12 a name has to be there, even where a client sent none.
+            shown = None if version >= _FIRST_BY_ID else ""
+            return encode_unknown_topic(
+                version, ErrorCode.UNKNOWN_TOPIC_ID, name=shown, topic_id=wanted.topic_id
+            )
+    known = metadata.topics.get(name)
+    if known is not None:
+        return known.encode(version)
+    try:
+        check_name(name)
+    except Refused as refused:
+        return encode_unknown_topic(version, refused.code, name=name)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if may_create and context.broker.creation.create_in_passing(name):
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+    return encode_unknown_topic(version, code, name=name)

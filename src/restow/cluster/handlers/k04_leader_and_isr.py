@@ -1,0 +1,27 @@
+"""LeaderAndIsr: the controller says which replicas this broker has, and whether it leads them or follows.
+
+Versions: from 5 on the answer is by topic id. Earlier ones are not served: our own controller speaks the
+latest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import LeaderAndIsrResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(4, range(5, 8))
+async def handle(request: Request, context: Context) -> Message:
+    broker = context.broker
+    async with broker.orders.turn:
+        refusal = broker.orders.refusal_of(request.body)
+        if refusal:
+            return LeaderAndIsrResponse(error_code=refusal, topics=[])
+        await broker.config_store.learn(topic.topic_name for topic in request.body.topic_states)
+        return broker.replicas.apply_leader_and_isr(request.body)

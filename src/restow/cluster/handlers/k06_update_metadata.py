@@ -1,0 +1,33 @@
+"""UpdateMetadata: the controller tells every broker who is alive and who leads what.
+
+Groups lose their offsets of partitions that are going away.
+
+Versions: from 5 on partitions come by topic, from 7 on with the topic's id. Earlier ones are not served: our
+own controller speaks the latest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import Message, UpdateMetadataResponse
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(6, range(7, 9))
+async def handle(request: Request, context: Context) -> Message:
+    broker = context.broker
+    async with broker.orders.turn:
+        refusal = broker.orders.refusal_of(request.body)
+        if not refusal:
+            gone = broker.metadata.apply(request.body)
+            for topic in {partition.topic for partition in gone}:
+                if topic not in broker.metadata.topics:
+                    broker.config_store.forget(topic)
+            if gone:
+                broker.tasks.start(broker.groups.partitions_deleted(gone), "offsets of deleted partitions")
+        return UpdateMetadataResponse(error_code=refusal)

@@ -1,0 +1,35 @@
+"""ControlledShutdown: a broker wants to stop, and asks the controller to move its leaders away first.
+
+The answer has the partitions that it still leads; when there are none it may stop.
+
+Versions: 2 brings the broker's epoch, by which an order of its earlier life is told apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller import ControllerError
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import ControlledShutdownResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(7, range(1, 4))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    try:
+        remaining = await context.broker.controller.handle_controlled_shutdown(
+            body.broker_id, body.broker_epoch
+        )
+    except ControllerError as error:
+        return ControlledShutdownResponse(error_code=error.code, remaining_partitions=[])
+    return ControlledShutdownResponse(
+        remaining_partitions=[
+            ControlledShutdownResponse.RemainingPartition(topic_name=topic, partition_index=number)
+            for topic, number in sorted(remaining)
+        ]
+    )

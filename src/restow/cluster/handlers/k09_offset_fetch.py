@@ -1,0 +1,87 @@
+"""OffsetFetch: how far groups have read.
+
+Where nothing is committed the answer is offset -1 and no error.
+
+Versions: 1 tells errors per partition only; from 2 on null asks for everything the group has; 8 asks for
+several groups at once. `require_stable` (7) has nothing to wait for without transactions.
+Gaps: version 0, which read offsets kept elsewhere; member epochs (9), which belong to KIP-848.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import Message, OffsetFetchResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from restow.cluster.groups import FetchedOffsets
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_FIRST_WITH_GROUPS = 8
+_FIRST_WITH_GROUP_ERROR = 2
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopic
+_GroupTopic = OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics
+
+
+@handles(9, range(1, 10))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    groups = context.broker.groups
+    if request.api_version < _FIRST_WITH_GROUPS:
+        found = await groups.fetch_offsets(body.group_id, _wanted(body.topics))
+        everywhere = found.error if request.api_version < _FIRST_WITH_GROUP_ERROR else ErrorCode.NONE
+        return OffsetFetchResponse(
+            topics=_topics(_Topic, _Topic.OffsetFetchResponsePartition, found, body.topics, everywhere),
+            error_code=found.error,
+        )
+    answers = []
+    for group in body.groups:
+        found = await groups.fetch_offsets(group.group_id, _wanted(group.topics))
+        answers.append(
+            OffsetFetchResponse.OffsetFetchResponseGroup(
+                group_id=group.group_id,
+                topics=_topics(_GroupTopic, _GroupTopic.OffsetFetchResponsePartitions, found),
+                error_code=found.error,
+            )
+        )
+    return OffsetFetchResponse(groups=answers)
+
+
+def _wanted(topics: Iterable[Message] | None) -> tuple[TopicPartition, ...] | None:
+    """None for all there are."""
+    if topics is None:
+        return None
+    return tuple(
+        TopicPartition(topic.name, partition) for topic in topics for partition in topic.partition_indexes
+    )
+
+
+def _topics(
+    topic_class: Message,
+    partition_class: Message,
+    found: FetchedOffsets,
+    asked: Iterable[Message] | None = None,
+    error: ErrorCode = ErrorCode.NONE,
+) -> list[Message]:
+    """Of a group that could not be asked, version 1 has to say so for every partition."""
+    by_topic: dict[str, list[Message]] = {}
+    offsets = dict(found.offsets)
+    if error:
+        offsets = dict.fromkeys(_wanted(asked) or (), None)
+    for (topic, partition), committed in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            partition_class(
+                partition_index=partition,
+                committed_offset=-1 if committed is None else committed.offset,
+                committed_leader_epoch=-1 if committed is None else committed.leader_epoch,
+                metadata="" if committed is None else committed.metadata,
+                error_code=error,
+            )
+        )
+    return [topic_class(name=name, partitions=partitions) for name, partitions in by_topic.items()]

@@ -1,0 +1,60 @@
+"""JoinGroup: a member wants to be in the group's next generation, and waits until that is formed.
+
+Versions: 0 has no rebalance timeout, the session's serves; from 4 on a new member is first given its id and
+joins with that (KIP-394); 5 brings static members; 9 lets a leader that came back leave the assignment as
+it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups import JoinRequest
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import JoinGroupResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_FIRST_WITH_REBALANCE_TIMEOUT = 1
+_FIRST_WITH_KNOWN_ID = 4
+_FIRST_WITH_NULL_PROTOCOL = 7
+_FIRST_WITH_SKIP = 9
+
+
+@handles(11, range(10))
+async def handle(request: Request, context: Context) -> Message:
+    body, version = request.body, request.api_version
+    has_timeout = version >= _FIRST_WITH_REBALANCE_TIMEOUT
+    reply = await context.broker.groups.join(
+        body.group_id,
+        JoinRequest(
+            member_id=body.member_id,
+            instance_id=body.group_instance_id,
+            client_id=request.client_id or "",
+            client_host=context.client_host,
+            session_timeout_ms=body.session_timeout_ms,
+            rebalance_timeout_ms=body.rebalance_timeout_ms if has_timeout else body.session_timeout_ms,
+            protocol_type=body.protocol_type,
+            protocols=tuple((each.name, bytes(each.metadata)) for each in body.protocols),
+            needs_known_id=version >= _FIRST_WITH_KNOWN_ID,
+            can_skip_assignment=version >= _FIRST_WITH_SKIP,
+        ),
+    )
+    name = reply.protocol_name
+    return JoinGroupResponse(
+        error_code=reply.error,
+        generation_id=reply.generation,
+        protocol_type=reply.protocol_type,
+        protocol_name="" if name is None and version < _FIRST_WITH_NULL_PROTOCOL else name,
+        leader=reply.leader,
+        skip_assignment=reply.skip_assignment,
+        member_id=reply.member_id,
+        members=[
+            JoinGroupResponse.JoinGroupResponseMember(
+                member_id=each.member_id, group_instance_id=each.instance_id, metadata=each.metadata
+            )
+            for each in reply.members
+        ],
+    )

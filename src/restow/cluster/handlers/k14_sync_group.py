@@ -1,0 +1,45 @@
+"""SyncGroup: members of a new generation fetch their assignment, which the leader brings and which is written
+to `__consumer_offsets` before anybody gets it.
+
+Versions: 3 brings static members; 5 wants the protocol's type and name said again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups import SyncRequest
+from restow.cluster.handlers.registry import handles
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import Message, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_FIRST_WITH_PROTOCOL = 5
+
+
+@handles(14, range(6))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    says_protocol = body.protocol_type is not None and body.protocol_name is not None
+    if request.api_version >= _FIRST_WITH_PROTOCOL and not says_protocol:
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, assignment=b"")
+    reply = await context.broker.groups.sync(
+        body.group_id,
+        SyncRequest(
+            generation=body.generation_id,
+            member_id=body.member_id,
+            instance_id=body.group_instance_id,
+            protocol_type=body.protocol_type,
+            protocol_name=body.protocol_name,
+            assignments=tuple((each.member_id, bytes(each.assignment)) for each in body.assignments),
+        ),
+    )
+    return SyncGroupResponse(
+        error_code=reply.error,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+    )

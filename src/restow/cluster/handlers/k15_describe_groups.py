@@ -1,0 +1,47 @@
+"""DescribeGroups: state, protocol and members of groups that this broker coordinates.
+
+A group that does not exist is described as Dead.
+
+Versions: 4 tells instance ids.
+Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import DescribeGroupsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.groups import GroupDescription
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(15, range(6))
+async def handle(request: Request, context: Context) -> Message:
+    groups = context.broker.groups
+    described = [await groups.describe(group_id) for group_id in request.body.groups]
+    return DescribeGroupsResponse(groups=[_group(each) for each in described])
+
+
+def _group(it: GroupDescription) -> Message:
+    return DescribeGroupsResponse.DescribedGroup(
+        error_code=it.error,
+        group_id=it.group_id,
+        group_state="" if it.state is None else it.state.value,
+        protocol_type=it.protocol_type,
+        protocol_data=it.protocol_name,
+        members=[
+            DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in it.members
+        ],
+    )

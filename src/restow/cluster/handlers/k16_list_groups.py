@@ -1,0 +1,40 @@
+"""ListGroups: the groups that this broker coordinates.
+
+Versions: 4 tells states and lets one ask for some only, 5 the same for types. All groups here are classic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import ListGroupsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_FIRST_WITH_STATES = 4
+_FIRST_WITH_TYPES = 5
+_TYPE = "classic"
+
+
+@handles(16, range(6))
+async def handle(request: Request, context: Context) -> Message:
+    body, version = request.body, request.api_version
+    states = {each.lower() for each in body.states_filter} if version >= _FIRST_WITH_STATES else set()
+    types = {each.lower() for each in body.types_filter} if version >= _FIRST_WITH_TYPES else set()
+    reply = await context.broker.groups.list()
+    return ListGroupsResponse(
+        error_code=reply.error,
+        groups=[
+            ListGroupsResponse.ListedGroup(
+                group_id=each.group_id,
+                protocol_type=each.protocol_type,
+                group_state=each.state.value,
+                group_type=_TYPE,
+            )
+            for each in reply.groups
+            if (not states or each.state.value.lower() in states) and (not types or _TYPE in types)
+        ],
+    )

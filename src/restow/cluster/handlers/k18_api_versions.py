@@ -1,0 +1,47 @@
+"""ApiVersions: which requests are served here, in which versions.
+
+Every client asks this first, with the newest version it knows. One that we do not know is answered in
+version 0 with UNSUPPORTED_VERSION and our range for this key, so that the client can ask again.
+
+Versions: 3 brings the client's name and version, which must look like names; 4 nothing that concerns us.
+Gaps: there are no features to finalize.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import HANDLERS, handles, served_versions
+from restow.wire.codec import API_VERSIONS
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import ApiVersionsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?", re.ASCII)
+_FIRST_WITH_SOFTWARE = 3
+
+
+@handles(API_VERSIONS, range(5))
+async def handle(request: Request, _: Context) -> Message:
+    body = request.body
+    if request.api_version >= _FIRST_WITH_SOFTWARE and not (
+        _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    return ApiVersionsResponse(api_keys=[_entry(key, served) for key, served in served_versions().items()])
+
+
+def refusal() -> Message:
+    """The answer, in version 0, to a version of this request that nobody here knows."""
+    return ApiVersionsResponse(
+        error_code=ErrorCode.UNSUPPORTED_VERSION,
+        api_keys=[_entry(API_VERSIONS, HANDLERS[API_VERSIONS].versions)],
+    )
+
+
+def _entry(api_key: int, served: range) -> Message:
+    return ApiVersionsResponse.ApiVersion(api_key=api_key, min_version=served[0], max_version=served[-1])

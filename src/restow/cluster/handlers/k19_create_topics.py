@@ -1,0 +1,110 @@
+"""CreateTopics: new topics, placed by Kafka's algorithm or by hand. Served by the controller.
+
+Answers when every partition of every new topic has a leader, as far as the controller's broker knows, or with
+REQUEST_TIMED_OUT; the topics come into being all the same.
+
+Versions: from 4 on counts of -1 mean the broker's defaults; 5 tells what the topic has got, 7 its id.
+Gaps: quotas for changes, and policies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from restow.cluster.creation import NewTopic
+from restow.cluster.handlers.registry import handles
+from restow.cluster.topic_rules import Refused
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import CreateTopicsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.creation import PlannedTopic
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Result = CreateTopicsResponse.CreatableTopicResult
+
+
+@handles(19, range(2, 8))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    results = {}
+    created = []
+    times = Counter(topic.name for topic in body.topics)
+    for topic in body.topics:
+        try:
+            planned = _plan(topic, times[topic.name], context)
+            if not body.validate_only:
+                await context.broker.creation.create(planned)
+        except Refused as refused:
+            results[topic.name] = _Result(
+                name=topic.name, error_code=refused.code, error_message=str(refused), configs=None
+            )
+            continue
+        results[topic.name] = _described(planned, context)
+        if not body.validate_only:
+            created.append(planned)
+    await _wait(created, results, body.timeout_ms / 1000, context)
+    return CreateTopicsResponse(topics=list(results.values()))
+
+
+def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
+    if not context.broker.controller.is_active:
+        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+    if times > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times.")
+    numbers = [each.partition_index for each in topic.assignments]
+    if len(set(numbers)) < len(numbers):
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is named more than once.")
+    return context.broker.creation.plan(
+        NewTopic(
+            name=topic.name,
+            partitions=topic.num_partitions,
+            factor=topic.replication_factor,
+            by_hand={each.partition_index: tuple(each.broker_ids) for each in topic.assignments} or None,
+            configs={each.name: each.value for each in topic.configs},
+        )
+    )
+
+
+def _described(planned: PlannedTopic, context: Context) -> Message:
+    return _Result(
+        name=planned.name,
+        topic_id=planned.uuid,
+        error_message=None,
+        num_partitions=len(planned.assignment),
+        replication_factor=len(planned.assignment[0]),
+        configs=[
+            CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs(
+                name=each.name,
+                value=each.value,
+                read_only=each.read_only,
+                config_source=each.source,
+                is_sensitive=each.sensitive,
+            )
+            for each in context.broker.configs.describe_new_topic(planned.configs)
+        ],
+    )
+
+
+async def _wait(
+    created: list[PlannedTopic], results: dict[str, Message], timeout_s: float, context: Context
+) -> None:
+    """Until everything that was created is led; what is not by then has timed out."""
+    metadata = context.broker.metadata
+
+    def is_led(planned: PlannedTopic) -> bool:
+        known = metadata.partitions(planned.name)
+        return len(known) == len(planned.assignment) and all(each.leader_id >= 0 for each in known)
+
+    if await metadata.until(lambda: all(map(is_led, created)), timeout_s):
+        return
+    for planned in created:
+        if not is_led(planned):
+            results[planned.name] = _Result(
+                name=planned.name,
+                error_code=ErrorCode.REQUEST_TIMED_OUT,
+                error_message="The topic is being created, but not all of its partitions have a leader yet.",
+                configs=None,
+            )

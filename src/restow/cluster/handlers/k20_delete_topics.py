@@ -1,0 +1,91 @@
+"""DeleteTopics: topics go, with all their records. Served by the controller.
+
+Answers when the controller's broker does not know them any more, or with REQUEST_TIMED_OUT; they go all the
+same.
+
+Versions: 6 lets topics be named by their id.
+Gaps: quotas for changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from restow.cluster.controller import ControllerError, delete_topic
+from restow.cluster.handlers.registry import handles
+from restow.cluster.topic_rules import Refused
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DeleteTopicsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_FIRST_BY_ID = 6
+_NO_ID = UUID(int=0)
+
+
+class _Doomed(NamedTuple):
+    name: str | None
+    topic_id: UUID
+
+
+@handles(20, range(1, 7))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    results: dict[_Doomed, Refused | None] = {}
+    for doomed in _asked(request, context):
+        try:
+            await _delete(doomed, context)
+        except Refused as refused:
+            results[doomed] = refused
+        else:
+            results[doomed] = None
+    topics = context.broker.metadata.topics
+    deleted = [each for each, refused in results.items() if refused is None]
+    gone = await context.broker.metadata.until(
+        lambda: not any(each.name in topics for each in deleted), body.timeout_ms / 1000
+    )
+    if not gone:
+        late = Refused(ErrorCode.REQUEST_TIMED_OUT, "The topic is being deleted, but is not gone yet.")
+        results |= {each: late for each in deleted if each.name in topics}
+    return DeleteTopicsResponse(responses=[_result(*each) for each in results.items()])
+
+
+def _asked(request: Request, context: Context) -> list[_Doomed]:
+    metadata = context.broker.metadata
+    if request.api_version < _FIRST_BY_ID:
+        named = [(name, _NO_ID) for name in request.body.topic_names]
+    else:
+        named = [
+            (metadata.name_of(each.topic_id) if each.name is None else each.name, each.topic_id)
+            for each in request.body.topics
+        ]
+    doomed = []
+    for name, topic_id in named:
+        known = metadata.topics.get(name) if name is not None else None
+        doomed.append(_Doomed(name, known.topic_id or topic_id if known is not None else topic_id))
+    return doomed
+
+
+async def _delete(doomed: _Doomed, context: Context) -> None:
+    if not context.broker.controller.is_active:
+        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+    if doomed.name is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+    if not context.broker.configs.delete_topic_enable:
+        raise Refused(ErrorCode.TOPIC_DELETION_DISABLED)
+    try:
+        await delete_topic(context.broker.store, doomed.name)
+    except ControllerError as error:
+        raise Refused(error.code, f"{error}.") from error
+
+
+def _result(doomed: _Doomed, refused: Refused | None) -> Message:
+    return DeleteTopicsResponse.DeletableTopicResult(
+        name=doomed.name,
+        topic_id=doomed.topic_id,
+        error_code=0 if refused is None else refused.code,
+        error_message=None if refused is None else str(refused),
+    )

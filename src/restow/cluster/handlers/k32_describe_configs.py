@@ -1,0 +1,82 @@
+"""DescribeConfigs: what topics and brokers are set to, and where each value comes from.
+
+A broker describes itself and what is set for all brokers; topics are described by any.
+
+Versions: 1 tells all who state a value, 3 a config's type.
+Gaps: documentation, and configs of loggers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.config_resources import ResourceType, resource
+from restow.cluster.handlers.registry import handles
+from restow.cluster.topic_rules import Refused
+from restow.wire.messages import DescribeConfigsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.configs import ConfigEntry
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Result = DescribeConfigsResponse.DescribeConfigsResult
+_Config = _Result.DescribeConfigsResourceResult
+
+
+@handles(32, range(1, 5))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    results = []
+    for asked in body.resources:
+        try:
+            entries = await _entries(asked, context)
+        except Refused as refused:
+            results.append(
+                _Result(
+                    error_code=refused.code,
+                    error_message=str(refused),
+                    resource_type=asked.resource_type,
+                    resource_name=asked.resource_name,
+                    configs=[],
+                )
+            )
+            continue
+        results.append(
+            _Result(
+                error_message=None,
+                resource_type=asked.resource_type,
+                resource_name=asked.resource_name,
+                configs=[_config(each, synonyms=body.include_synonyms) for each in entries],
+            )
+        )
+    return DescribeConfigsResponse(results=results)
+
+
+async def _entries(asked: Message, context: Context) -> tuple[ConfigEntry, ...]:
+    found = resource(asked.resource_type, asked.resource_name, context)
+    configs, names = context.broker.configs, asked.configuration_keys
+    if found.type is ResourceType.TOPIC:
+        await context.broker.config_store.learn([found.topic])
+        return configs.describe_topic(found.topic, names)
+    if found.broker_id is None:
+        return configs.describe_all_brokers(names)
+    return configs.describe_broker(names)
+
+
+def _config(it: ConfigEntry, *, synonyms: bool) -> Message:
+    return _Config(
+        name=it.name,
+        value=None if it.sensitive else it.value,
+        read_only=it.read_only,
+        config_source=it.source,
+        is_sensitive=it.sensitive,
+        synonyms=[
+            _Config.DescribeConfigsSynonym(
+                name=each.name, value=None if it.sensitive else each.value, source=each.source
+            )
+            for each in (it.synonyms if synonyms else ())
+        ],
+        config_type=it.type,
+        documentation=None,
+    )

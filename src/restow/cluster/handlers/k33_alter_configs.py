@@ -1,0 +1,38 @@
+"""AlterConfigs: the configs of topics and brokers become exactly those given; what is not named has its
+default again. Kept for old clients; IncrementalAlterConfigs changes only what it names.
+
+Any broker serves topics and what is set for all brokers; a broker's own configs are altered by itself.
+Gaps: configs of loggers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.altering import alter_all
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import AlterConfigsResponse, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.config_table import Definition
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(33, range(3))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    responses = await alter_all(
+        body.resources,
+        _replaced,
+        AlterConfigsResponse.AlterConfigsResourceResponse,
+        context,
+        body.validate_only,
+    )
+    return AlterConfigsResponse(responses=responses)
+
+
+def _replaced(_: Mapping[str, Definition], asked: Message, __: Mapping[str, str]) -> Mapping[str, str | None]:
+    return {each.name: each.value for each in asked.configs}

@@ -1,0 +1,77 @@
+"""DescribeLogDirs: the log dirs of this broker, what is in them, and how much room there is.
+
+A dir whose disk has failed is answered with KAFKA_STORAGE_ERROR and nothing in it.
+
+Versions: 4 tells the size of the volume and what of it is free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.cluster.log.errors import DiskFailure
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DescribeLogDirsResponse, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from restow.cluster.log import LogManager, PartitionLog
+    from restow.cluster.log.directory import LogDirectory
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Result = DescribeLogDirsResponse.DescribeLogDirsResult
+
+
+@handles(35, range(1, 5))
+async def handle(request: Request, context: Context) -> Message:
+    asked = request.body.topics
+    wanted = None
+    if asked is not None:
+        wanted = {TopicPartition(topic.topic, number) for topic in asked for number in topic.partitions}
+    logs = context.broker.logs
+    return DescribeLogDirsResponse(results=[_describe(each, logs, wanted) for each in logs.directories])
+
+
+def _describe(directory: LogDirectory, logs: LogManager, wanted: Container[TopicPartition] | None) -> Message:
+    try:
+        if directory.is_online:
+            total, free = directory.disk.space(directory.path)
+            return _Result(
+                log_dir=directory.path,
+                topics=_topics(directory, logs, wanted),
+                total_bytes=total,
+                usable_bytes=free,
+            )
+    except DiskFailure:
+        pass  # It has just failed, and everybody concerned has been told.
+    return _Result(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
+
+
+def _topics(
+    directory: LogDirectory, logs: LogManager, wanted: Container[TopicPartition] | None
+) -> list[Message]:
+    topics: dict[str, list[Message]] = {}
+    for future, held in ((False, directory.logs), (True, directory.futures)):
+        for partition, log in held.items():
+            if wanted is None or partition in wanted:
+                topics.setdefault(partition.topic, []).append(
+                    _Result.DescribeLogDirsTopic.DescribeLogDirsPartition(
+                        partition_index=partition.partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=_lag(log, logs.get(partition) if future else None),
+                        is_future_key=future,
+                    )
+                )
+    return [
+        _Result.DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()
+    ]
+
+
+def _lag(log: PartitionLog, present: PartitionLog | None) -> int:
+    """Of a log behind its high watermark, of a copy behind the log that it is to replace."""
+    upto = log.high_watermark if present is None else present.end_offset
+    return max(upto - log.end_offset, 0)

@@ -1,0 +1,81 @@
+"""CreatePartitions: more partitions for topics that exist; those they have stay as they are. Served by the
+controller.
+
+Answers when the new partitions have leaders, as far as the controller's broker knows, or with
+REQUEST_TIMED_OUT. Gaps: quotas for changes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller import ControllerError, expand_topic
+from restow.cluster.handlers.registry import handles
+from restow.cluster.topic_rules import Refused, more_partitions
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import CreatePartitionsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(37, range(4))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    results: dict[str, Refused | None] = {}
+    grown: dict[str, int] = {}
+    times = Counter(topic.name for topic in body.topics)
+    for topic in body.topics:
+        results[topic.name] = None
+        try:
+            await _grow(topic, times[topic.name], context, only_check=body.validate_only)
+        except Refused as refused:
+            results[topic.name] = refused
+        else:
+            if not body.validate_only:
+                grown[topic.name] = topic.count
+    await _wait(grown, results, body.timeout_ms / 1000, context)
+    return CreatePartitionsResponse(results=[_result(*each) for each in results.items()])
+
+
+async def _grow(topic: Message, times: int, context: Context, *, only_check: bool) -> None:
+    broker = context.broker
+    if not broker.controller.is_active:
+        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+    if times > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times.")
+    current = {each.partition: each.replicas for each in broker.metadata.partitions(topic.name)}
+    if not current:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")
+    by_hand = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
+    added = more_partitions(current, broker.metadata.placement_brokers(), to=topic.count, by_hand=by_hand)
+    if only_check:
+        return
+    try:
+        await expand_topic(broker.store, topic.name, added)
+    except ControllerError as error:
+        raise Refused(error.code, f"{error}.") from error
+
+
+async def _wait(
+    grown: dict[str, int], results: dict[str, Refused | None], timeout_s: float, context: Context
+) -> None:
+    metadata = context.broker.metadata
+
+    def is_led(name: str) -> bool:
+        known = metadata.partitions(name)
+        return len(known) >= grown[name] and all(each.leader_id >= 0 for each in known)
+
+    if not await metadata.until(lambda: all(map(is_led, grown)), timeout_s):
+        late = Refused(ErrorCode.REQUEST_TIMED_OUT, "Not all of the new partitions have a leader yet.")
+        results |= {name: late for name in grown if not is_led(name)}
+
+
+def _result(name: str, refused: Refused | None) -> Message:
+    return CreatePartitionsResponse.CreatePartitionsTopicResult(
+        name=name,
+        error_code=0 if refused is None else refused.code,
+        error_message=None if refused is None else str(refused),
+    )

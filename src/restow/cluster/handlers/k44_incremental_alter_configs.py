@@ -1,0 +1,41 @@
+"""IncrementalAlterConfigs: set or unset configs of topics and brokers, append to lists or take from them.
+
+Any broker serves topics and what is set for all brokers; a broker's own configs are altered by itself.
+Gaps: configs of loggers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.config_changes import Change, altered
+from restow.cluster.handlers.altering import alter_all
+from restow.cluster.handlers.registry import handles
+from restow.wire.messages import IncrementalAlterConfigsResponse, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.config_table import Definition
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(44, range(2))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    responses = await alter_all(
+        body.resources,
+        _changed,
+        IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+        context,
+        body.validate_only,
+    )
+    return IncrementalAlterConfigsResponse(responses=responses)
+
+
+def _changed(
+    definitions: Mapping[str, Definition], asked: Message, current: Mapping[str, str]
+) -> Mapping[str, str | None]:
+    changes = [Change(each.name, each.config_operation, each.value) for each in asked.configs]
+    return {**altered(definitions, current, changes)}

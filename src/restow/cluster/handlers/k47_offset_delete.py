@@ -1,0 +1,40 @@
+"""OffsetDelete: a group forgets how far it has read topics that no member is subscribed to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import Message, OffsetDeleteResponse
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(47, range(1))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    asked = [
+        TopicPartition(topic.name, each.partition_index) for topic in body.topics for each in topic.partitions
+    ]
+    known = tuple(each for each in asked if context.broker.metadata.partition(each) is not None)
+    reply = await context.broker.groups.delete_offsets(body.group_id, known)
+    if reply.error:
+        return OffsetDeleteResponse(error_code=reply.error, topics=[])
+    topics: dict[str, list[Message]] = {}
+    for partition in asked:
+        error = reply.partitions.get(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        topics.setdefault(partition.topic, []).append(
+            OffsetDeleteResponse.OffsetDeleteResponseTopic.OffsetDeleteResponsePartition(
+                partition_index=partition.partition, error_code=error
+            )
+        )
+    return OffsetDeleteResponse(
+        topics=[
+            OffsetDeleteResponse.OffsetDeleteResponseTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ]
+    )

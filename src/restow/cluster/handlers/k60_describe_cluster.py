@@ -1,0 +1,49 @@
+"""DescribeCluster: id, controller and brokers of the cluster.
+
+Versions: 1 asks for brokers or controllers; as this cluster has no controllers of their own, the latter are
+refused with UNSUPPORTED_ENDPOINT_TYPE.
+Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DescribeClusterResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_BROKERS = 1
+_CONTROLLERS = 2
+
+
+@handles(60, range(2))
+async def handle(request: Request, context: Context) -> Message:
+    metadata = context.broker.metadata
+    wanted = request.body.endpoint_type if request.api_version >= 1 else _BROKERS
+    if wanted != _BROKERS:
+        code = (
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE if wanted == _CONTROLLERS else ErrorCode.UNSUPPORTED_VERSION
+        )
+        return DescribeClusterResponse(
+            error_code=code,
+            error_message="Only brokers can be described here: no controller has an endpoint of its own.",
+            endpoint_type=wanted,
+            cluster_id=metadata.cluster_id,
+            brokers=[],
+        )
+    return DescribeClusterResponse(
+        endpoint_type=_BROKERS,
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        brokers=[
+            DescribeClusterResponse.DescribeClusterBroker(
+                broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+            )
+            for each in metadata.brokers.values()
+        ],
+    )

@@ -1,0 +1,261 @@
+"""One life of a broker: from its registration in the store until it stops, is killed or loses its session."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from restow.cluster.config_changes import check_topic
+from restow.cluster.config_store import ConfigStore
+from restow.cluster.config_table import InvalidConfig
+from restow.cluster.configs import BrokerConfigs
+from restow.cluster.controller import Controller
+from restow.cluster.creation import TopicCreation
+from restow.cluster.groups import GroupCoordinator, partition_of_group
+from restow.cluster.isr_writes import StoreIsrWriter
+from restow.cluster.links import WireChannel, WireLeader, locate
+from restow.cluster.log import LogManager, MetaProperties
+from restow.cluster.log_keeper import keep_logs
+from restow.cluster.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
+from restow.cluster.offsets_journal import ReplicatedJournal
+from restow.cluster.orders import Orders
+from restow.cluster.peers import Peers
+from restow.cluster.producer_ids import ProducerIds
+from restow.cluster.registration import prepare_store, register
+from restow.cluster.replication import ReplicaManager
+from restow.cluster.server import serve
+from restow.cluster.services import Services
+from restow.cluster.settings import controller_config, creation_defaults, group_config
+from restow.cluster.store import StoreError
+from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
+from restow.cluster.tasks import Tasks
+from restow.cluster.topic_rules import Refused
+from restow.wire.messages import ControlledShutdownRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.broker import BrokerOptions, World
+    from restow.cluster.store import Store
+    from restow.model import TopicPartition
+    from restow.runtime.network import Listener
+
+log = logging.getLogger(__name__)
+
+_REGISTRATION_PATIENCE_S = 30.0
+_FIRST_METADATA_S = 30.0
+_FAREWELL_TRIES = 3
+_FAREWELL_PAUSE_S = 1.0
+_LISTENER_NAME = "PLAINTEXT"
+
+
+class Life:
+    """All parts of a running broker. `begin` once, then `end` or `drop` once."""
+
+    services: Services
+    _listener: Listener
+
+    def __init__(self, options: BrokerOptions, world: World, store: Store, port: int) -> None:
+        self._options = options
+        self._world = world
+        self._store = store
+        self.port = port
+        self._tasks = Tasks()
+        self._orders = Orders()
+        where = partial(locate, store)
+        name = f"broker-{options.broker_id}"
+        self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
+        self._fetch = Peers(world.network, world.clock, where, client_id=f"{name}-fetch")
+        self._has_services = False
+        self._listens = False
+
+    async def begin(self) -> None:
+        """Returns when the controller has told this broker of the cluster."""
+        cluster_id = await prepare_store(self._store)
+        self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
+        self._has_services = True
+        await services.config_store.start()
+        services.logs.start()
+        services.replicas.start()
+        services.groups.start()
+        self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
+        self._listener = await serve(self._world.network, self._options.host, self.port, services)
+        self._listens = True
+        self.port = self._listener.port
+        self._orders.broker_epoch = await register(
+            self._store,
+            self._options.broker_id,
+            self._registration(),
+            services.clock,
+            patience_s=_REGISTRATION_PATIENCE_S,
+        )
+        await services.controller.start()
+        metadata = services.metadata
+        known = await metadata.until(lambda: services.broker_id in metadata.brokers, _FIRST_METADATA_S)
+        if not known:
+            log.warning("broker %d has not heard of a controller yet", services.broker_id)
+
+    async def end(self, *, hand_over: bool = True) -> None:
+        """In order; with `hand_over` the controller moves leaders away first."""
+        if hand_over:
+            await self._take_leave()
+        services = self.services
+        await self._listener.close()
+        await services.groups.close()
+        await services.replicas.stop()
+        await services.controller.stop()
+        await self._close_links()
+        services.logs.close()
+        await self._store.close()
+
+    async def drop(self) -> None:
+        """At once. What is in the store goes with the session, what is on disk stays as it is."""
+        await self._store.close()
+        if self._listens:
+            await self._listener.close()
+        if self._has_services:
+            services = self.services
+            await services.controller.stop()
+            await services.groups.close()
+            await services.replicas.stop()
+        await self._close_links()
+        if self._has_services:
+            self.services.logs.release()
+
+    async def _close_links(self) -> None:
+        self._control.close()
+        self._fetch.close()
+        await self._tasks.close()
+
+    # Putting it together
+
+    def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
+        options, clock, store = self._options, self._world.clock, self._store
+        metadata = MetadataCache(cluster_id, clock)
+        logs = LogManager(
+            self._world.disk,
+            options.log_dirs,
+            MetaProperties(cluster_id, options.broker_id),
+            config_of=configs.log_config,
+            now_ms=clock.now_ms,
+            on_directory_failure=self._directory_failed,
+        )
+        replicas = ReplicaManager(
+            options.broker_id,
+            logs,
+            clock,
+            StoreIsrWriter(store, clock, self._tasks, lambda: self._orders.controller_epoch),
+            lambda leader: WireLeader(self._fetch, leader),
+            min_insync_replicas=configs.min_insync_replicas,
+            config=configs.replication(),
+            on_leadership=self._leadership_changed,
+            is_known=lambda partition: metadata.partition(partition) is not None,
+        )
+        offsets_partitions = configs.integer("offsets.topic.num.partitions")
+        groups = GroupCoordinator(
+            clock=clock,
+            partition_for=lambda group: partition_of_group(
+                group, metadata.partition_count(GROUP_OFFSETS_TOPIC) or offsets_partitions
+            ),
+            journal=ReplicatedJournal(replicas, clock),
+            config=group_config(configs),
+            make_id=lambda: str(uuid4()),
+        )
+        return Services(
+            broker_id=options.broker_id,
+            clock=clock,
+            store=store,
+            metadata=metadata,
+            configs=configs,
+            config_store=ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed),
+            logs=logs,
+            replicas=replicas,
+            groups=groups,
+            controller=Controller(
+                options.broker_id, store, clock, WireChannel(self._control), controller_config(configs)
+            ),
+            creation=TopicCreation(
+                store, metadata, self._tasks, lambda: creation_defaults(configs), _checked
+            ),
+            orders=self._orders,
+            producer_ids=ProducerIds(options.broker_id, store),
+            tasks=self._tasks,
+        )
+
+    def _registration(self) -> BrokerRegistration:
+        return BrokerRegistration(
+            endpoints=(Endpoint(_LISTENER_NAME, self._options.host, self.port),),
+            timestamp_ms=self._world.clock.now_ms(),
+            rack=self._options.rack,
+        )
+
+    # What its parts tell it
+
+    def _leadership_changed(
+        self, led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]
+    ) -> None:
+        """Groups follow the leaders of their partitions."""
+        groups = self.services.groups
+        for partition in resigned:
+            if partition.topic == GROUP_OFFSETS_TOPIC:
+                groups.unload(partition.partition)
+        for partition in led:
+            if partition.topic == GROUP_OFFSETS_TOPIC:
+                self._tasks.start(groups.load(partition.partition), f"groups of {partition}")
+
+    def _config_changed(self, topic: str | None) -> None:
+        """Logs take their new settings; a topic may allow a leader now that it did not before."""
+        services = self.services
+        topics = {each.topic for each in services.logs.partitions} if topic is None else {topic}
+        for each in topics:
+            services.logs.reconfigure(each)
+        may_be_unclean = topic is None or services.configs.settings(topic).unclean_leader_election
+        if may_be_unclean and services.controller.is_active:
+            self._tasks.start(services.controller.elect_missing_leaders(), "leaders that may be now")
+
+    def _directory_failed(self, path: str, lost: tuple[TopicPartition, ...]) -> None:
+        if self._has_services:
+            self.services.replicas.directory_failed(path, lost)
+        self._tasks.start(self._tell_of_failure(), f"note of the failure of {path}")
+
+    async def _tell_of_failure(self) -> None:
+        note = LogDirEvent(self._options.broker_id)
+        await self._store.create(LogDirEvent.PREFIX, note.encode(), sequential=True)
+
+    # Farewell
+
+    async def _take_leave(self) -> None:
+        """Ask the controller to let others lead. After some tries the broker stops all the same."""
+        clock = self._world.clock
+        for attempt in range(_FAREWELL_TRIES):
+            if attempt:
+                await clock.sleep(_FAREWELL_PAUSE_S)
+            try:
+                remaining = await self._ask_to_leave()
+            except (OSError, StoreError) as error:
+                log.info("broker %d cannot take its leave: %s", self._options.broker_id, error)
+                continue
+            if not remaining:
+                return
+            log.info("broker %d still leads %d partitions", self._options.broker_id, remaining)
+
+    async def _ask_to_leave(self) -> int:
+        """How many partitions it still leads, or OSError."""
+        request = ControlledShutdownRequest(
+            broker_id=self._options.broker_id, broker_epoch=self._orders.broker_epoch
+        )
+        controller_id = self.services.metadata.controller_id
+        answer = await WireChannel(self._control).call(controller_id, request)
+        if answer.error_code:
+            raise ConnectionError(f"the controller refused with error {answer.error_code}")
+        return len(answer.remaining_partitions)
+
+
+def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
+    """A new topic's configs, in the terms of those who create it."""
+    try:
+        return check_topic(configs)
+    except InvalidConfig as error:
+        raise Refused(error.code, f"{error}.") from error

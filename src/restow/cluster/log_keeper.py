@@ -1,0 +1,21 @@
+"""Looks after a broker's logs beside the requests: flush, retention, compaction, removal, bit by bit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from restow.cluster.log import LogManager
+    from restow.runtime.clock import Clock
+
+_LOOK_EVERY_S = 1.0
+
+
+async def keep_logs(logs: LogManager, clock: Clock) -> None:
+    """Until cancelled. An idle look costs nothing: only logs that are due are touched."""
+    while True:
+        due_ms = logs.next_due_ms
+        if due_ms is not None and due_ms <= clock.now_ms():
+            for _ in logs.tend():
+                await clock.sleep(0)
+        await clock.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,179 @@
+"""What this broker knows of the cluster, as the controller told it: brokers, topics, leaders.
+
+Kept in the shape in which Metadata responses want it: an answer is put together of bytes that are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+from restow.model import Broker, TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.metadata import PartitionMetadata, TopicMetadata
+from restow.wire.primitives import Endpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from restow.runtime.clock import Clock
+    from restow.wire.messages import Message
+
+NO_LEADER = -1
+BEING_DELETED = -2
+"""The leader that the controller names for a partition that is going away."""
+GROUP_OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, "__transaction_state"})
+
+
+class MetadataCache:
+    """Fed by UpdateMetadata; read by nearly every handler."""
+
+    def __init__(self, cluster_id: str, clock: Clock) -> None:
+        self.cluster_id = cluster_id
+        self.controller_id = -1
+        self.brokers: dict[int, Endpoint] = {}
+        self.topics: dict[str, TopicMetadata] = {}
+        self._clock = clock
+        self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
+        """As the controller said it; in `topics` is what clients are told."""
+        self._names: dict[UUID, str] = {}
+        self._waiters: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
+
+    def apply(self, request: Message) -> tuple[TopicPartition, ...]:
+        """Take over an UpdateMetadata request; which partitions are gone by it."""
+        self.controller_id = request.controller_id
+        if self._take_brokers(request.live_brokers):
+            self._tell_clients_anew()
+        gone = []
+        for state in request.topic_states:
+            for partition in state.partition_states:
+                if partition.leader == BEING_DELETED:
+                    self._remove(state.topic_name, partition.partition_index)
+                    gone.append(TopicPartition(state.topic_name, partition.partition_index))
+                else:
+                    self._put(state.topic_name, state.topic_id, _partition_metadata(partition))
+        self._wake()
+        return tuple(gone)
+
+    def partition(self, partition: TopicPartition) -> PartitionMetadata | None:
+        """What the controller said of it."""
+        return self._partitions.get(partition.topic, {}).get(partition.partition)
+
+    def partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
+        """All of a topic, in order; none if there is no such topic."""
+        known = self._partitions.get(topic, {})
+        return tuple(known[number] for number in sorted(known))
+
+    def partition_count(self, topic: str) -> int:
+        """How many a topic has; 0 if there is no such topic."""
+        return len(self._partitions.get(topic, ()))
+
+    def name_of(self, topic_id: UUID) -> str | None:
+        """The topic of that id."""
+        return self._names.get(topic_id)
+
+    def leader_endpoint(self, partition: TopicPartition) -> Endpoint | None:
+        """Where a partition's leader is, if it has one that is alive."""
+        known = self.partition(partition)
+        return None if known is None else self.brokers.get(known.leader_id)
+
+    def placement_brokers(self) -> tuple[Broker, ...]:
+        """The live brokers, in order, as placement wants them."""
+        return tuple(Broker(each.node_id, each.rack) for _, each in sorted(self.brokers.items()))
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until the controller has told us so much that the condition holds; whether it does."""
+        if condition():
+            return True
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        waiter = (condition, future)
+        self._waiters.append(waiter)
+        timer = self._clock.call_later(timeout_s, partial(_give_up, future))
+        try:
+            return await future
+        finally:
+            timer.cancel()
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
+
+    def _wake(self) -> None:
+        still = []
+        for condition, future in self._waiters:
+            if future.done():
+                continue
+            if condition():
+                future.set_result(True)
+            else:
+                still.append((condition, future))
+        self._waiters = still
+
+    def _take_brokers(self, live: Iterable[Message]) -> bool:
+        """Whether somebody came or went, or is to be reached elsewhere."""
+        brokers = {
+            each.id: Endpoint(each.id, each.endpoints[0].host, each.endpoints[0].port, each.rack)
+            for each in live
+            if each.endpoints
+        }
+        before, self.brokers = self.brokers, dict(sorted(brokers.items()))
+        return before.keys() != brokers.keys()
+
+    def _put(self, topic: str, topic_id: UUID, it: PartitionMetadata) -> None:
+        told = self.topics.get(topic)
+        if told is None or told.topic_id != topic_id:
+            if told is not None and told.topic_id is not None:
+                self._names.pop(told.topic_id, None)
+            told = self.topics[topic] = TopicMetadata(
+                topic, topic_id=topic_id, is_internal=topic in INTERNAL_TOPICS
+            )
+            self._partitions[topic] = {}
+            if topic_id is not None and topic_id.int:
+                self._names[topic_id] = topic
+        self._partitions[topic][it.partition] = it
+        told.put(self._as_clients_see(it))
+
+    def _remove(self, topic: str, partition: int) -> None:
+        told = self.topics.get(topic)
+        if told is None:
+            return
+        self._partitions[topic].pop(partition, None)
+        told.remove(partition)
+        if not self._partitions[topic]:
+            del self._partitions[topic], self.topics[topic]
+            if told.topic_id is not None:
+                self._names.pop(told.topic_id, None)
+
+    def _tell_clients_anew(self) -> None:
+        """Brokers came or went: leaders and offline replicas look different. Rare, so all are gone over."""
+        for topic, partitions in self._partitions.items():
+            told = self.topics[topic]
+            for it in partitions.values():
+                told.put(self._as_clients_see(it))
+
+    def _as_clients_see(self, it: PartitionMetadata) -> PartitionMetadata:
+        """A leader that is not alive is none; replicas on brokers that are not alive are offline."""
+        alive = self.brokers
+        offline = tuple(each for each in it.replicas if each not in alive or each in it.offline_replicas)
+        if it.leader_id in alive:
+            return it if offline == it.offline_replicas else it._replace(offline_replicas=offline)
+        return it._replace(
+            leader_id=NO_LEADER, offline_replicas=offline, error_code=ErrorCode.LEADER_NOT_AVAILABLE
+        )
+
+
+def _give_up(future: asyncio.Future[bool]) -> None:
+    if not future.done():
+        future.set_result(False)
+
+
+def _partition_metadata(state: Message) -> PartitionMetadata:
+    return PartitionMetadata(
+        partition=state.partition_index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replicas=tuple(state.replicas),
+        isr=tuple(state.isr),
+        offline_replicas=tuple(state.offline_replicas),
+    )

@@ -1,0 +1,168 @@
+"""A broker's own requests to other brokers: one connection per peer, requests in order, answers by number.
+
+What waits long (a follower's Fetch) and what must not wait (the controller's orders) use `Peers` of their
+own, because a broker answers the requests of a connection in order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.wire.codec import MalformedResponse, encode_request, parse_response
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from restow.runtime.clock import Clock
+    from restow.runtime.network import Connection, Network
+    from restow.wire.codec import Buffer
+    from restow.wire.messages import Message
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+
+class _Asked(NamedTuple):
+    api_key: int
+    version: int
+    answer: asyncio.Future[Message]
+
+
+class Peers:
+    """Calls to other brokers by their id. Connects when it must, and again after a connection was lost."""
+
+    def __init__(
+        self,
+        network: Network,
+        clock: Clock,
+        locate: Callable[[int], Awaitable[Address]],
+        *,
+        client_id: str,
+        connect_timeout_s: float = 10.0,
+    ) -> None:
+        """`locate` says where a broker listens now, or raises ConnectionError."""
+        self._network = network
+        self._clock = clock
+        self._locate = locate
+        self._client_id = client_id
+        self._connect_timeout_s = connect_timeout_s
+        self._links: dict[int, PeerLink] = {}
+        self._connecting: dict[int, asyncio.Lock] = {}
+        self._closed = False
+
+    async def call(
+        self,
+        broker_id: int,
+        api_key: int,
+        version: int,
+        body: Message | tuple[Buffer, ...],
+        *,
+        timeout_s: float = 30.0,
+    ) -> Message:
+        """The answer's body. Raises ConnectionError or TimeoutError; then it is not known what was done."""
+        link = self._links.get(broker_id)
+        if link is None or not link.is_open:
+            link = await self._connect(broker_id)
+        return await link.ask(api_key, version, body, timeout_s)
+
+    def hang_up(self, broker_id: int) -> None:
+        """Drop the connection to a peer; who waits for it gets ConnectionError."""
+        if (link := self._links.pop(broker_id, None)) is not None:
+            link.close()
+
+    def close(self) -> None:
+        """Drop all connections, for good."""
+        self._closed = True
+        for broker_id in tuple(self._links):
+            self.hang_up(broker_id)
+
+    async def _connect(self, broker_id: int) -> PeerLink:
+        async with self._connecting.setdefault(broker_id, asyncio.Lock()):
+            link = self._links.get(broker_id)
+            if link is not None and link.is_open:
+                return link
+            address = await self._locate(broker_id)
+            link = PeerLink(self._clock, self._client_id)
+            try:
+                await self._network.connect(*address, link, self._connect_timeout_s)
+            except OSError as error:
+                raise ConnectionError(
+                    f"broker {broker_id} at {address.host}:{address.port}: {error}"
+                ) from error
+            if self._closed:
+                link.close()
+                raise ConnectionError("this broker is stopping")
+            self._links[broker_id] = link
+            return link
+
+
+class PeerLink:
+    """One connection to another broker."""
+
+    def __init__(self, clock: Clock, client_id: str) -> None:
+        self._clock = clock
+        self._client_id = client_id
+        self._connection: Connection | None = None
+        self._asked: dict[int, _Asked] = {}
+        self._next_id = 0
+
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None
+
+    async def ask(
+        self, api_key: int, version: int, body: Message | tuple[Buffer, ...], timeout_s: float
+    ) -> Message:
+        """Send, then wait. Requests go out in the order of the calls."""
+        if self._connection is None:
+            raise ConnectionError("the connection is closed")
+        number = self._next_id = (self._next_id + 1) & 0x7FFFFFFF
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._asked[number] = _Asked(api_key, version, answer)
+        self._connection.send(*encode_request(api_key, version, number, self._client_id, body))
+        timer = self._clock.call_later(timeout_s, lambda: self._give_up(answer, timeout_s))
+        try:
+            return await answer
+        finally:
+            timer.cancel()
+            self._asked.pop(number, None)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._lost(ConnectionError("the connection was given up"))
+
+    def opened(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def frame(self, payload: bytes) -> None:
+        number = int.from_bytes(payload[:4], "big", signed=True)
+        asked = self._asked.pop(number, None)
+        if asked is None or asked.answer.done():
+            return
+        try:
+            asked.answer.set_result(parse_response(asked.api_key, asked.version, payload).body)
+        except MalformedResponse as error:
+            asked.answer.set_exception(ConnectionError(str(error)))
+            self.close()
+
+    def closed(self, reason: Exception | None) -> None:
+        self._lost(ConnectionError(f"the connection was lost: {reason or 'the other side hung up'}"))
+
+    def _lost(self, error: ConnectionError) -> None:
+        self._connection = None
+        asked, self._asked = self._asked, {}
+        for each in asked.values():
+            if not each.answer.done():
+                each.answer.set_exception(error)
+
+    def _give_up(self, answer: asyncio.Future[Message], timeout_s: float) -> None:
+        """The order of requests is all we have: whoever does not answer gets no more on this connection."""
+        if not answer.done():
+            answer.set_exception(TimeoutError(f"no answer within {timeout_s:g} s"))
+            self.close()

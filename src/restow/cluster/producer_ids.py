@@ -1,0 +1,53 @@
+"""Producer ids that no other broker hands out: taken from the store in blocks of a thousand, as in Kafka."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.cluster.store import BadVersion
+from restow.cluster.store.znodes import ProducerIdBlock
+
+if TYPE_CHECKING:
+    from restow.cluster.store import Store
+
+BLOCK = 1000
+_LARGEST_ID = 2**63 - 1
+
+
+class ProducerIdsExhausted(Exception):
+    """All of the 63 bits are used up."""
+
+
+class ProducerIds:
+    """The rest of the block that this broker took last."""
+
+    def __init__(self, broker_id: int, store: Store) -> None:
+        self._broker_id = broker_id
+        self._store = store
+        self._next = 0
+        self._end = 0
+        self._taking = asyncio.Lock()
+
+    async def take(self) -> int:
+        """An id that nobody else gets."""
+        async with self._taking:
+            if self._next == self._end:
+                self._next, self._end = await self._take_block()
+            taken = self._next
+            self._next += 1
+            return taken
+
+    async def _take_block(self) -> tuple[int, int]:
+        """Somebody else may be faster; then the next block after theirs is ours."""
+        while True:
+            node = await self._store.get(ProducerIdBlock.PATH)
+            first = ProducerIdBlock.decode(node.data).last + 1 if node.data else 0
+            if first > _LARGEST_ID - BLOCK + 1:
+                raise ProducerIdsExhausted(f"the last producer id taken is {first - 1}; no block is left")
+            block = ProducerIdBlock(broker_id=self._broker_id, first=first, last=first + BLOCK - 1)
+            try:
+                await self._store.set(ProducerIdBlock.PATH, block.encode(), node.stat.version)
+            except BadVersion:
+                continue
+            return first, first + BLOCK

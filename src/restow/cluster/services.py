@@ -1,0 +1,54 @@
+"""What handlers work with: the parts of the broker they run on, and whose request it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from restow.cluster.config_store import ConfigStore
+    from restow.cluster.configs import BrokerConfigs
+    from restow.cluster.controller import Controller
+    from restow.cluster.creation import TopicCreation
+    from restow.cluster.groups import GroupCoordinator
+    from restow.cluster.log import LogManager
+    from restow.cluster.metadata import MetadataCache
+    from restow.cluster.orders import Orders
+    from restow.cluster.producer_ids import ProducerIds
+    from restow.cluster.replication import ReplicaManager
+    from restow.cluster.store import Store
+    from restow.cluster.tasks import Tasks
+    from restow.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of one broker."""
+
+    broker_id: int
+    clock: Clock
+    store: Store
+    metadata: MetadataCache
+    configs: BrokerConfigs
+    config_store: ConfigStore
+    logs: LogManager
+    replicas: ReplicaManager
+    groups: GroupCoordinator
+    controller: Controller
+    creation: TopicCreation
+    orders: Orders
+    producer_ids: ProducerIds
+    tasks: Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One connection's view: the broker, and who is at the other end as `host:port`."""
+
+    broker: Services
+    peer: str
+
+    @property
+    def client_host(self) -> str:
+        """As groups show it: Kafka writes a slash where Java would have the host's name before it."""
+        return f"/{self.peer.rpartition(':')[0]}"

@@ -1,0 +1,42 @@
+"""Work that goes on beside the requests: none of it is lost sight of, and all of it ends with the broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+log = logging.getLogger(__name__)
+
+
+class Tasks:
+    """Tasks that somebody holds on to. What one raises is logged."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[object]] = set()
+        self._closed = False
+
+    def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
+        """Begin it at the loop's next turn; not at all if everything is over."""
+        if self._closed:
+            work.close()
+            return
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+
+    async def close(self) -> None:
+        """Cancel what still runs, and wait until it has ended."""
+        self._closed = True
+        running = tuple(self._running)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("%s failed", task.get_name(), exc_info=error)

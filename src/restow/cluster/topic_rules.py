@@ -1,0 +1,128 @@
+"""Which topics may be created or grown, and where their replicas go. Decides; others write it down."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from restow.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    RestowError,
+)
+from restow.placement import RackMode, expand, place
+from restow.placement.by_hand import check_known, check_replicas
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.model import Broker
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+_LONGEST_NAME = 249
+FROM_DEFAULT = -1
+"""Stands for a count that the broker's config is to give."""
+
+_CODES = (
+    (InvalidPartitions, ErrorCode.INVALID_PARTITIONS),
+    (InvalidReplicationFactor, ErrorCode.INVALID_REPLICATION_FACTOR),
+    (InvalidReplicaAssignment, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+)
+
+
+class Refused(RestowError):
+    """A request that is answered with an error: the code for the client, a sentence for its user."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message or f"{code.message}.")
+        self.code = code
+
+
+def check_name(name: str) -> None:
+    """Refuse what Kafka would: it becomes a directory."""
+    if name in ("", ".", ".."):
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} cannot be the name of a topic.")
+    if len(name) > _LONGEST_NAME:
+        raise Refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"A topic's name has at most {_LONGEST_NAME} characters; this one has {len(name)}.",
+        )
+    if not _LEGAL.fullmatch(name):
+        raise Refused(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"{name!r} cannot be the name of a topic: use letters, digits, '.', '_' and '-'.",
+        )
+
+
+def check_new_name(name: str, existing: Iterable[str]) -> None:
+    """Refuse a name that is taken, or that metrics could not tell from one that is: `a.b` beside `a_b`."""
+    check_name(name)
+    flat = name.replace(".", "_")
+    for other in existing:
+        if other == name:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if other.replace(".", "_") == flat:
+            raise Refused(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"Topic '{name}' collides with the existing topic '{other}': "
+                "'.' and '_' count as the same in names of metrics.",
+            )
+
+
+def new_assignment(
+    brokers: Sequence[Broker],
+    *,
+    partitions: int,
+    factor: int,
+    by_hand: Mapping[int, Sequence[int]] | None = None,
+) -> dict[int, tuple[int, ...]]:
+    """Replicas for a new topic: by hand if given, else as Kafka places them."""
+    try:
+        if by_hand is None:
+            placed = place(brokers, partitions, factor, rack_mode=RackMode.SAFE)
+            return {number: tuple(replicas) for number, replicas in enumerate(placed.tolist())}
+        if sorted(by_hand) != list(range(len(by_hand))):
+            raise InvalidReplicaAssignment("Partitions given by hand must be numbered from 0 without gaps.")
+        check_replicas(by_hand, factor=len(by_hand[0]))
+        check_known(by_hand, brokers)
+        return {number: tuple(by_hand[number]) for number in sorted(by_hand)}
+    except RestowError as error:
+        raise _refused(error) from error
+
+
+def more_partitions(
+    current: Mapping[int, Sequence[int]],
+    brokers: Sequence[Broker],
+    *,
+    to: int,
+    by_hand: Sequence[Sequence[int]] | None = None,
+) -> dict[int, tuple[int, ...]]:
+    """Replicas of the partitions that are missing to `to`; by hand only those are named."""
+    count = len(current)
+    if to <= count:
+        raise Refused(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic has {count} partitions already; {to} would not be more."
+            if to < count
+            else f"The topic already has {count} partitions.",
+        )
+    if by_hand is not None and len(by_hand) != to - count:
+        raise Refused(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{to - count} partitions are to be added, but replicas are given for {len(by_hand)}.",
+        )
+    named = None if by_hand is None else {**current, **dict(enumerate(by_hand, start=count))}
+    try:
+        added = expand(current, brokers, to, by_hand=named, rack_mode=RackMode.SAFE)
+    except RestowError as error:
+        raise _refused(error) from error
+    return {number: tuple(replicas) for number, replicas in added.items()}
+
+
+def _refused(error: RestowError) -> Refused:
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return Refused(code, str(error))
+    return Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error))

@@ -1,0 +1,56 @@
+"""A client that speaks frames to a broker's server, and loops to run scenarios on."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from typing import TYPE_CHECKING, Any
+
+from restow.runtime.network import SystemNetwork
+from restow.wire.codec import encode_request, parse_response
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from restow.runtime.network import Connection
+
+HOST = "127.0.0.1"
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    """A scenario has a minute, so that a hang is a failure."""
+    asyncio.run(asyncio.wait_for(scenario, 60))
+
+
+class Client:
+    """One connection. `ask` sends without waiting; `answer` is the next frame that comes."""
+
+    def __init__(self) -> None:
+        self.frames: asyncio.Queue[bytes] = asyncio.Queue()
+        self.is_closed = asyncio.Event()
+        self.connection: Any = None
+
+    @classmethod
+    async def connect(cls, port: int) -> Client:
+        client = cls()
+        await SystemNetwork().connect(HOST, port, client, 10)
+        return client
+
+    def opened(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def frame(self, payload: bytes) -> None:
+        self.frames.put_nowait(payload)
+
+    def closed(self, reason: Exception | None) -> None:
+        self.is_closed.set()
+
+    def ask(self, api_key: int, version: int, number: int, body: Any) -> None:
+        self.connection.send(*encode_request(api_key, version, number, "test", body))
+
+    async def number(self) -> int:
+        """Which request the next frame answers."""
+        return int(struct.unpack(">i", (await self.frames.get())[:4])[0])
+
+    async def answer(self, api_key: int, version: int) -> Any:
+        return parse_response(api_key, version, await self.frames.get()).body

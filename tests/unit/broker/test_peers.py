@@ -1,0 +1,114 @@
+"""Calls from broker to broker over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from restow.cluster.handlers import HANDLERS, Handler
+from restow.cluster.metadata import MetadataCache
+from restow.cluster.peers import Address, Peers
+from restow.cluster.server import serve
+from restow.runtime.clock import SystemClock
+from restow.runtime.network import SystemNetwork
+from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from tests.unit.broker.conversations import HOST, run
+
+HEARTBEAT = 12
+
+
+async def served() -> Any:
+    services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
+    return await serve(SystemNetwork(), HOST, 0, services)
+
+
+def peers_at(*ports: int) -> Peers:
+    """Broker ids are positions; each call of `locate` looks anew."""
+
+    async def locate(broker_id: int) -> Address:
+        if broker_id >= len(ports):
+            raise ConnectionError(f"broker {broker_id} is not registered")
+        return Address(HOST, ports[broker_id])
+
+    return Peers(SystemNetwork(), SystemClock(), locate, client_id="test")
+
+
+def heartbeat(group: str = "g") -> Any:
+    return HeartbeatRequest(group_id=group, generation_id=1, member_id="m")
+
+
+def test_answers_find_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = []
+
+    async def handle(request: Any, _: Any) -> Any:
+        order.append(request.body.group_id)
+        return HeartbeatResponse(throttle_time_ms=int(request.body.group_id))
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await served()
+        peers = peers_at(listener.port)
+        calls = [peers.call(0, HEARTBEAT, 4, heartbeat(str(number))) for number in range(50)]
+        answers = await asyncio.gather(*calls)
+        assert [answer.throttle_time_ms for answer in answers] == list(range(50))
+        assert order == [str(number) for number in range(50)]
+        peers.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_peer_that_does_not_answer_in_time_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handle(request: Any, _: Any) -> Any:
+        await asyncio.Event().wait()
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await served()
+        peers = peers_at(listener.port)
+        other = asyncio.create_task(peers.call(0, HEARTBEAT, 4, heartbeat()))
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await peers.call(0, HEARTBEAT, 4, heartbeat(), timeout_s=0.1)
+        with pytest.raises(ConnectionError):
+            await other
+        again = await peers.call(0, 3, 1, MetadataRequest(topics=[]))
+        assert again.topics == []
+        peers.close()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_lost_connection_is_made_again() -> None:
+    async def scenario() -> None:
+        listener = await served()
+        port = listener.port
+        peers = peers_at(port)
+        await peers.call(0, 3, 1, MetadataRequest(topics=[]))
+        await listener.close()
+        calls = [peers.call(0, 3, 1, MetadataRequest(topics=[])) for _ in range(3)]
+        refused = await asyncio.gather(*calls, return_exceptions=True)
+        assert {isinstance(each, ConnectionError) for each in refused} == {True}
+        services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
+        listener = await serve(SystemNetwork(), HOST, port, services)
+        assert (await peers.call(0, 3, 1, MetadataRequest(topics=[]))).topics == []
+        peers.close()
+        with pytest.raises(ConnectionError):
+            await peers.call(0, 3, 1, MetadataRequest(topics=[]))
+        await listener.close()
+
+    run(scenario())
+
+
+def test_nobody_knows_that_broker() -> None:
+    async def scenario() -> None:
+        with pytest.raises(ConnectionError, match="not registered"):
+            await peers_at().call(7, 3, 1, MetadataRequest(topics=[]))
+
+    run(scenario())

@@ -1,0 +1,198 @@
+"""Frames in, answers out: in order, whatever comes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import struct
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.cluster.handlers import HANDLERS, Handler, served_versions
+from restow.cluster.metadata import MetadataCache
+from restow.cluster.server import serve
+from restow.runtime.clock import SystemClock
+from restow.runtime.network import SystemNetwork
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import ApiVersionsRequest, HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from tests.unit.broker.conversations import HOST, Client, run
+
+if TYPE_CHECKING:
+    from restow.runtime.network import Listener
+
+API_VERSIONS = 18
+HEARTBEAT = 12
+
+
+async def listening(**options: Any) -> Listener:
+    services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
+    return await serve(SystemNetwork(), HOST, 0, services, **options)
+
+
+def software(**fields: str) -> Any:
+    named = {"client_software_name": "test", "client_software_version": "1.0", **fields}
+    return ApiVersionsRequest(**named)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_offers_what_is_registered(version: int) -> None:
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        client.ask(API_VERSIONS, version, 7, software())
+        answer = await client.answer(API_VERSIONS, version)
+        assert answer.error_code == 0
+        offered = {each.api_key: range(each.min_version, each.max_version + 1) for each in answer.api_keys}
+        assert offered == served_versions()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        client.connection.send(struct.pack(">hhi", API_VERSIONS, 99, 5) + b"whatever that may be")
+        answer = await client.answer(API_VERSIONS, 0)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert [(each.api_key, each.min_version, each.max_version) for each in answer.api_keys] == [
+            (API_VERSIONS, 0, 4)
+        ]
+        client.ask(API_VERSIONS, 4, 6, software())
+        assert (await client.answer(API_VERSIONS, 4)).error_code == 0
+        await listener.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a b", "ü", "a-"])
+def test_clients_must_have_a_name(name: str) -> None:
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        client.ask(API_VERSIONS, 3, 1, software(client_software_name=name))
+        assert (await client.answer(API_VERSIONS, 3)).error_code == ErrorCode.INVALID_REQUEST
+        await listener.close()
+
+    run(scenario())
+
+
+def test_answers_come_in_the_order_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The later a request was sent, the earlier its handler is done; and all have begun by then."""
+    count = 200
+    gates = [asyncio.Event() for _ in range(count)]
+    begun: list[int] = []
+
+    async def handle(request: Any, _: Any) -> Any:
+        number = request.correlation_id
+        begun.append(number)
+        if number + 1 < min(count, 32):
+            await gates[number + 1].wait()
+        gates[number].set()
+        return HeartbeatResponse()
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        for number in range(count):
+            client.ask(HEARTBEAT, 4, number, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
+        assert [await client.number() for _ in range(count)] == list(range(count))
+        assert begun == list(range(count))
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_handler_that_fails_closes_its_own_connection_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def handle(request: Any, _: Any) -> Any:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await listening()
+        unlucky, other = await Client.connect(listener.port), await Client.connect(listener.port)
+        unlucky.ask(HEARTBEAT, 4, 1, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
+        await unlucky.is_closed.wait()
+        other.ask(API_VERSIONS, 4, 2, software())
+        assert await other.number() == 2
+        await listener.close()
+
+    run(scenario())
+
+
+def test_what_still_waits_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = []
+
+    async def handle(request: Any, _: Any) -> Any:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(request.correlation_id)
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        for number in range(3):
+            client.ask(HEARTBEAT, 4, number, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
+        await asyncio.sleep(0.05)
+        client.connection.close()
+        await client.is_closed.wait()
+        while len(ended) < 3:
+            await asyncio.sleep(0.01)
+        assert sorted(ended) == [0, 1, 2]
+        await listener.close()
+
+    run(scenario())
+
+
+BAD_FRAMES = {
+    "empty": b"",
+    "too short for a header": b"\x00\x12\x00",
+    "a key that nobody knows": struct.pack(">hhih", 999, 0, 1, -1),
+    "a version that is not served": struct.pack(">hhih", 3, 99, 1, -1),
+    "a negative version": struct.pack(">hhih", 3, -1, 1, -1),
+    "a client id that is cut off": struct.pack(">hhih", 3, 0, 1, 100) + b"x",
+    "a body that is cut off": struct.pack(">hhih", 3, 0, 1, -1) + b"\x00\x00",
+    "an array of two milliards": struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1),
+    "text that is not UTF-8": struct.pack(">hhihih", 3, 0, 1, -1, 1, 2) + b"\xff\xff",
+}
+
+
+@pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
+def test_frames_that_are_no_requests_close_the_connection(frame: bytes) -> None:
+    async def scenario() -> None:
+        listener = await listening()
+        client, other = await Client.connect(listener.port), await Client.connect(listener.port)
+        client.connection.send(frame)
+        await client.is_closed.wait()
+        assert client.frames.empty()
+        other.ask(3, 1, 4, MetadataRequest(topics=[]))
+        assert await other.number() == 4
+        await listener.close()
+
+    run(scenario())
+
+
+def test_noise_is_survived() -> None:
+    async def scenario() -> None:
+        listener = await listening(max_frame_bytes=1000)
+        for _ in range(100):
+            reader, writer = await asyncio.open_connection(HOST, listener.port)
+            writer.write(os.urandom(200))
+            writer.close()
+            await writer.wait_closed()
+            del reader
+        client = await Client.connect(listener.port)
+        client.ask(API_VERSIONS, 0, 3, software())
+        assert await client.number() == 3
+        await listener.close()
+
+    run(scenario())

@@ -1,0 +1,98 @@
+"""Which topics may be created or grown, and where their replicas go."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.cluster.topic_rules import Refused, check_name, check_new_name, more_partitions, new_assignment
+from restow.model import Broker
+from restow.wire.error_codes import ErrorCode
+
+BROKERS = tuple(Broker(number, f"rack-{number % 2}") for number in range(4))
+
+
+@pytest.mark.parametrize("name", ["a", "a.b_c-D9", "x" * 249, "...", "__consumer_offsets"])
+def test_legal_names(name: str) -> None:
+    check_name(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
+def test_names_that_cannot_be(name: str) -> None:
+    with pytest.raises(Refused) as refused:
+        check_name(name)
+    assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_names_that_are_taken_or_look_alike() -> None:
+    check_new_name("a.b", ["a-b", "a.c"])
+    with pytest.raises(Refused, match="already exists") as refused:
+        check_new_name("a.b", ["x", "a.b"])
+    assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    with pytest.raises(Refused, match=r"collides with the existing topic 'a_b'") as refused:
+        check_new_name("a.b", ["a_b"])
+    assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@given(st.integers(1, 20), st.integers(1, 4))
+def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int) -> None:
+    placed = new_assignment(BROKERS, partitions=partitions, factor=factor)
+    assert sorted(placed) == list(range(partitions))
+    for replicas in placed.values():
+        assert len(set(replicas)) == len(replicas) == factor
+        assert len({number % 2 for number in replicas}) == min(2, factor)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "factor", "code"),
+    [
+        (0, 1, ErrorCode.INVALID_PARTITIONS),
+        (-5, 1, ErrorCode.INVALID_PARTITIONS),
+        (1, 0, ErrorCode.INVALID_REPLICATION_FACTOR),
+        (1, 5, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_counts_that_cannot_be(partitions: int, factor: int, code: ErrorCode) -> None:
+    with pytest.raises(Refused) as refused:
+        new_assignment(BROKERS, partitions=partitions, factor=factor)
+    assert refused.value.code is code
+
+
+def test_by_hand() -> None:
+    given_by_hand = {1: (3, 0), 0: (0, 1)}
+    placed = new_assignment(BROKERS, partitions=-1, factor=-1, by_hand=given_by_hand)
+    assert list(placed.items()) == [(0, (0, 1)), (1, (3, 0))]
+
+
+@pytest.mark.parametrize(
+    "by_hand", [{0: ()}, {1: (0,)}, {0: (0, 0)}, {0: (0, 1), 1: (2,)}, {0: (9,)}, {0: (0,), 2: (1,)}]
+)
+def test_by_hand_what_cannot_be(by_hand: dict[int, tuple[int, ...]]) -> None:
+    with pytest.raises(Refused) as refused:
+        new_assignment(BROKERS, partitions=-1, factor=-1, by_hand=by_hand)
+    assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_growth() -> None:
+    current = {0: (1, 2), 1: (2, 3)}
+    added = more_partitions(current, BROKERS, to=5)
+    assert sorted(added) == [2, 3, 4]
+    assert {len(set(replicas)) for replicas in added.values()} == {2}
+    assert more_partitions(current, BROKERS, to=3, by_hand=[(3, 0)]) == {2: (3, 0)}
+
+
+@pytest.mark.parametrize(
+    ("to", "by_hand", "code"),
+    [
+        (2, None, ErrorCode.INVALID_PARTITIONS),
+        (1, None, ErrorCode.INVALID_PARTITIONS),
+        (3, [(0, 1), (1, 2)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (3, [(0,)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (3, [(0, 9)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_growth_that_cannot_be(to: int, by_hand: list[tuple[int, ...]] | None, code: ErrorCode) -> None:
+    with pytest.raises(Refused) as refused:
+        more_partitions({0: (1, 2), 1: (2, 3)}, BROKERS, to=to, by_hand=by_hand)
+    assert refused.value.code is code
