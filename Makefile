@@ -19,7 +19,7 @@ demo: $(SETUP) ## show what Restow does
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
 	@$(PY) -m pytest tests/tidy tests/unit tests/conformance
-	@$(PY) -m pytest -m "not full" tests/oracle tests/clients
+	@$(PY) -m pytest -m "not full" tests/oracle tests/clients tests/apache
 
 test-full: $(SETUP) ## every case of the long matrices too
 	@RESTOW_CASES=2000 $(PY) -m pytest tests
@@ -27,6 +27,8 @@ test-full: $(SETUP) ## every case of the long matrices too
 bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.placement $(BENCH)
 	@$(PY) -m benchmarks.assignors $(BENCH)
+	@$(PY) -m benchmarks.wire $(BENCH)
+	@$(PY) -m benchmarks.log $(BENCH)
 
 lint: $(SETUP) ## ruff, mypy, import contracts
 	@.venv/bin/ruff check .
