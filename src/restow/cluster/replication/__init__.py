@@ -20,6 +20,7 @@ from restow.cluster.replication.values import (
     IsrWriter,
     LeaderClient,
     LowWatermark,
+    OffsetQuestion,
     ReplicationConfig,
     Throttle,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "IsrWriter",
     "LeaderClient",
     "LowWatermark",
+    "OffsetQuestion",
     "Partition",
     "PartitionOrder",
     "ReplicaManager",

@@ -14,6 +14,7 @@ from restow.cluster.replication.deadlines import Reviews
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
 from restow.cluster.replication.isr_changes import IsrChanges
+from restow.cluster.replication.offsets import begin_deletion, end_of_epoch, offset_at
 from restow.cluster.replication.partition import Partition, Role, Surroundings
 from restow.cluster.replication.refusals import Refused, code_of
 from restow.cluster.replication.requests import (
@@ -26,14 +27,16 @@ from restow.cluster.replication.requests import (
 )
 from restow.cluster.replication.sessions import FetchSessions
 from restow.cluster.replication.values import (
+    CONSUMER,
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
     FetchAnswer,
+    LowWatermark,
     ReplicationConfig,
     Unthrottled,
 )
-from restow.cluster.replication.waiting import PendingAcks
+from restow.cluster.replication.waiting import Pending
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 from restow.wire.produce import Produced
@@ -42,7 +45,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.cluster.log import AppendInfo, LogManager
-    from restow.cluster.replication.values import FetchSpec, IsrWriter, LeaderClient, Throttle
+    from restow.cluster.replication.values import (
+        EpochQuestion,
+        FetchSpec,
+        FoundOffset,
+        IsrWriter,
+        LeaderClient,
+        OffsetQuestion,
+        Throttle,
+    )
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
     from restow.wire.messages import Message
@@ -303,9 +314,12 @@ class ReplicaManager:
     async def _acknowledged(
         self, appended: Mapping[Partition, AppendInfo], timeout_s: float
     ) -> Mapping[TopicPartition, ErrorCode]:
-        pending = PendingAcks({partition.topic_partition for partition in appended})
+        pending = Pending({partition.topic_partition for partition in appended})
         for partition, info in appended.items():
             partition.wait_for_acks(info.last_offset, pending)
+        return await self._settled(pending, timeout_s)
+
+    async def _settled(self, pending: Pending, timeout_s: float) -> Mapping[TopicPartition, ErrorCode]:
         if not pending.done.done():
             timer = self._clock.call_later(timeout_s, pending.time_out)
             try:
@@ -329,6 +343,40 @@ class ReplicaManager:
             is_session=session is not None,
         )
         return FetchAnswer(session_id=NO_SESSION if session is None else session.session_id, partitions=found)
+
+    def list_offsets(
+        self, questions: Mapping[TopicPartition, OffsetQuestion], replica_id: int = CONSUMER
+    ) -> dict[TopicPartition, FoundOffset]:
+        """The offsets of times, which may be the beginning or the end."""
+        return {key: offset_at(self.find(key), question, replica_id) for key, question in questions.items()}
+
+    def offsets_for_leader_epoch(
+        self, questions: Mapping[TopicPartition, EpochQuestion]
+    ) -> dict[TopicPartition, FoundOffset]:
+        """Where epochs ended: the largest one not above that asked for, and the offset behind it."""
+        return {key: end_of_epoch(self.find(key), question) for key, question in questions.items()}
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], timeout_ms: int
+    ) -> dict[TopicPartition, LowWatermark]:
+        """Let partitions begin later, -1 for the high watermark; wait until all in-sync replicas do."""
+        results: dict[TopicPartition, LowWatermark] = {}
+        begun: dict[TopicPartition, tuple[Partition, int]] = {}
+        for key, offset in offsets.items():
+            started = begin_deletion(self.find(key), offset)
+            if isinstance(started, ErrorCode):
+                results[key] = LowWatermark(started)
+            else:
+                begun[key] = started
+        pending = Pending(set(begun))
+        for partition, offset in begun.values():
+            partition.wait_for_deletion(offset, pending)
+        if begun:
+            codes = await self._settled(pending, timeout_ms / 1000)
+            for key, (partition, _) in begun.items():
+                low = -1 if codes[key] else partition.low_watermark
+                results[key] = LowWatermark(codes[key], low)
+        return results
 
     # What goes on beside requests
 

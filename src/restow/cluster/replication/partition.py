@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from heapq import heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.log.errors import LogError
@@ -25,6 +23,7 @@ from restow.cluster.replication.isr import (
 )
 from restow.cluster.replication.refusals import Refused, code_of
 from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER
+from restow.cluster.replication.waiting import OffsetQueue
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import EpochEnd, Fetched
 
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.log import AppendInfo, PartitionLog
     from restow.cluster.replication.values import FetchPartition
-    from restow.cluster.replication.waiting import PendingAcks, Watcher
+    from restow.cluster.replication.waiting import Pending, Watcher
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 
@@ -98,8 +97,8 @@ class Partition:
         self.at_watermark: set[Watcher] = set()
         """Who wants to know when the high watermark moves: consumers."""
         self._around = surroundings
-        self._acks: list[tuple[int, int, PendingAcks]] = []
-        self._ticket = count()
+        self._acks = OffsetQueue(topic_partition)
+        self._deletions = OffsetQueue(topic_partition)
         self._hidden: deque[tuple[int, int]] = deque()
         """End offsets and sizes of appends behind the high watermark."""
         self._reviewed = False
@@ -140,7 +139,7 @@ class Partition:
         """Be a follower, of nobody if the leader is -1."""
         self._take_order(order, Role.FOLLOWER)
         self.followers = {}
-        self._fail_acks(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._hidden.clear()
 
     def refresh(self, order: PartitionOrder) -> None:
@@ -155,7 +154,7 @@ class Partition:
         """Serve nobody any more; who waits hears why."""
         self.role = Role.OFFLINE
         self.proposed_isr = None
-        self._fail_acks(code)
+        self._fail_waiting(code)
         self._upset()
 
     def _take_order(self, order: PartitionOrder, role: Role) -> None:
@@ -192,12 +191,15 @@ class Partition:
             watcher.changed(self.topic_partition, size)
         self._advance()
 
-    def wait_for_acks(self, offset: int, pending: PendingAcks) -> None:
+    def wait_for_acks(self, last_offset: int, pending: Pending) -> None:
         """Settle `pending` when the high watermark has passed the offset, or will not under this leader."""
-        if offset < self.log.high_watermark:
-            pending.settle(self.topic_partition, self._acknowledgement())
-        else:
-            heappush(self._acks, (offset, next(self._ticket), pending))
+        self._acks.wait(last_offset + 1, pending)
+        self._settle_acks()
+
+    def _settle_acks(self) -> None:
+        watermark = self.log.high_watermark
+        if self._acks.is_due(watermark):
+            self._acks.reach(watermark, self._acknowledgement())
 
     def _acknowledgement(self) -> ErrorCode:
         if self._has_enough_replicas():
@@ -209,10 +211,30 @@ class Partition:
         required = self._around.min_insync_replicas(self.topic_partition.topic)
         return len(self.isr) >= min(required, len(self.order.replicas))
 
-    def _fail_acks(self, code: ErrorCode) -> None:
-        waiting, self._acks = self._acks, []
-        for _, _, pending in waiting:
-            pending.settle(self.topic_partition, code)
+    def _fail_waiting(self, code: ErrorCode) -> None:
+        self._acks.fail(code)
+        self._deletions.fail(code)
+
+    # Deleting records
+
+    @property
+    def low_watermark(self) -> int:
+        """Where the partition begins on all of its in-sync replicas, as far as they have told."""
+        members = [self.followers[each] for each in self.isr if each in self.followers]
+        return min([self.log.start_offset, *(each.start_offset for each in members)])
+
+    def delete_records_before(self, offset: int) -> None:
+        """As leader. Followers hear of it with their next fetch, which comes at once."""
+        self.require_leader()
+        if not self.log.config.cleanup_delete:
+            raise Refused(ErrorCode.POLICY_VIOLATION)
+        self.log.delete_records_before(offset)
+        self._upset()
+
+    def wait_for_deletion(self, offset: int, pending: Pending) -> None:
+        """Settle `pending` when no in-sync replica begins before the offset."""
+        self._deletions.wait(offset, pending)
+        self._deletions.reach(self.low_watermark, ErrorCode.NONE)
 
     # Reading
 
@@ -280,6 +302,8 @@ class Partition:
         self.followers[follower] = progress.after_fetch(wanted.offset, wanted.log_start_offset, end, now_s)
         if progress.end_offset != wanted.offset:
             self._advance()
+        if progress.start_offset != wanted.log_start_offset:
+            self._deletions.reach(self.low_watermark, ErrorCode.NONE)
         if follower not in self.isr:
             self.consider_joins()
         elif wanted.offset < end and not self._reviewed:
@@ -329,6 +353,7 @@ class Partition:
         self.order = self.order._replace(isr=isr, partition_epoch=partition_epoch)
         self.proposed_isr = None
         self._advance()
+        self._deletions.reach(self.low_watermark, ErrorCode.NONE)
         self.consider_joins()
 
     def isr_refused(self) -> None:
@@ -348,11 +373,7 @@ class Partition:
         hidden = self._hidden
         while hidden and hidden[0][0] <= watermark:
             size += hidden.popleft()[1]
-        acks = self._acks
-        if acks:
-            code = self._acknowledgement()
-            while acks and acks[0][0] < watermark:
-                heappop(acks)[2].settle(self.topic_partition, code)
+        self._settle_acks()
         for watcher in self.at_watermark:
             watcher.changed(self.topic_partition, size)
         for watcher in self.at_end:
@@ -364,10 +385,6 @@ class Partition:
         if min(leaders, log.end_offset) > log.high_watermark:
             log.high_watermark = leaders
             self._around.watermark_moved()
-
-    def start_moved(self) -> None:
-        """The log begins later than before; followers are to hear of it."""
-        self._upset()
 
     def _upset(self) -> None:
         for watcher in (*self.at_end, *self.at_watermark):

@@ -80,6 +80,13 @@ class FoundOffset(NamedTuple):
     leader_epoch: int = NO_EPOCH
 
 
+class OffsetQuestion(NamedTuple):
+    """Which offset has this time: of the first record not earlier, or one of the times below 0."""
+
+    timestamp: int
+    leader_epoch: int = NO_EPOCH
+
+
 class EpochQuestion(NamedTuple):
     """Where did this epoch end, asked of the leader of that epoch."""
 
