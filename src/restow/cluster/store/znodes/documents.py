@@ -16,19 +16,28 @@ _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
 _NUMBER = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 _PARTITION = re.compile(r"[0-9]{1,10}", re.ASCII)
-_ESCAPE = re.compile(r"\\(\\|u00[0-9a-f]{2})")
+_SPECIAL = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010ffff]")
 
 
 def render(fields: Mapping[str, object]) -> bytes:
-    """Byte for byte what Kafka's JSON library makes of it: no spaces, UTF-8, capitals in escapes."""
+    """Byte for byte what Kafka's JSON library makes of it.
+
+    No spaces; UTF-8, except for what lies beyond 16 bits; capital digits in escapes.
+    """
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    if "\\u00" in text:
-        text = _ESCAPE.sub(lambda match: f"\\{match[1]}" if match[1] == "\\" else _capital(match[1]), text)
+    if "\\u00" in text or not text.isascii():
+        text = _SPECIAL.sub(_as_kafka_does, text)
     return text.encode()
 
 
-def _capital(escape: str) -> str:
-    return f"\\u{escape[1:].upper()}"
+def _as_kafka_does(match: re.Match[str]) -> str:
+    found = match[0]
+    if found.startswith("\\u"):
+        return f"\\u{found[2:].upper()}"
+    if found.startswith("\\"):
+        return found
+    pair = found.encode("utf-16-be").hex().upper()
+    return f"\\u{pair[:4]}\\u{pair[4:]}"
 
 
 def render_partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:

@@ -1,0 +1,104 @@
+"""What only a store at the end of a line can meet: nobody there, a broken line, a server standing still."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.process import free_ports
+from restow.cluster.store import (
+    Change,
+    Create,
+    SessionExpired,
+    StoreUnavailable,
+    TooLarge,
+    WatchEvent,
+)
+from restow.cluster.store.zookeeper import ZooKeeperStore
+from tests.conformance.stores import Remote, played
+
+if TYPE_CHECKING:
+    from harness.zookeeper import ZooKeeper
+
+pytestmark = pytest.mark.jvm
+
+
+def cut(store: ZooKeeperStore) -> None:
+    """Break the connection, which kazoo will make anew."""
+    store._link.client._connection._socket.shutdown(socket.SHUT_RDWR)
+
+
+@played
+async def test_nobody_there() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(StoreUnavailable, match="no ZooKeeper answered at"):
+        await ZooKeeperStore.connect(f"127.0.0.1:{port}", connect_timeout_s=0.3)
+
+
+@played
+async def test_a_request_beyond_what_a_server_takes(remote: Remote) -> None:
+    store = await remote.session()
+    with pytest.raises(TooLarge, match="1100077 bytes"):
+        await store.create("/large-enough", b"x" * 1_100_000)
+    pieces = [(Create(f"/{number}", b"x" * 300_000),) for number in range(8)]
+    assert [*await store.multi_each(pieces)] == [(f"/{number}",) for number in range(8)]
+    await remote.stop()
+
+
+@played
+async def test_a_broken_line_is_mended_and_the_session_goes_on(remote: Remote) -> None:
+    store = await remote.session()
+    assert isinstance(store, ZooKeeperStore)
+    await store.create("/mine", ephemeral=True)
+    events: list[WatchEvent] = []
+    expiries: list[None] = []
+    store.on_expired(lambda: expiries.append(None))
+    await store.watch_data("/mine", events.append)
+    cut(store)
+    while not events:
+        await asyncio.sleep(0.005)
+    assert events == [WatchEvent(Change.UNKNOWN, "/mine")]
+    assert (await store.get("/mine")).stat.ephemeral_owner == store.session_id
+    await store.watch_data("/mine", events.append)
+    await store.set("/mine", b"x")
+    assert events[1:] == [WatchEvent(Change.SET, "/mine")]
+    assert expiries == []
+    await remote.stop()
+
+
+@played
+async def test_requests_wait_for_a_server_that_stands_still(
+    remote: Remote, real_zookeeper: ZooKeeper
+) -> None:
+    store = await remote.session()
+    with real_zookeeper.paused():
+        creating = asyncio.create_task(store.create("/a"))
+        await asyncio.sleep(0.2)
+        assert not creating.done()
+    assert await creating == "/a"
+    await remote.stop()
+
+
+@played
+async def test_cut_off_for_too_long_is_expired(remote: Remote, real_zookeeper: ZooKeeper) -> None:
+    store = await ZooKeeperStore.connect(remote.address, timeout_s=0.8)
+    other = await remote.session()
+    await store.create("/mine", ephemeral=True)
+    expired = asyncio.Event()
+    store.on_expired(expired.set)
+    with real_zookeeper.paused():
+        await expired.wait()
+        with pytest.raises(SessionExpired):
+            await store.set("/mine", b"still me")
+    while True:
+        try:
+            if await other.exists("/mine") is None:
+                break
+        except StoreUnavailable:
+            continue
+        await asyncio.sleep(0.02)
+    await store.close()
+    await remote.stop()
