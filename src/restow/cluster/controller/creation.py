@@ -53,8 +53,7 @@ class Topics:
         """Topics came or went."""
         names = await self._tools.store.read.children(Topic.PARENT)
         for name in self._context.topic_ids.keys() - set(names):
-            _log.warning("the node of topic %s was removed by hand", name)
-            self._context.forget_topic(name)
+            self._removed(name)
         new = [name for name in names if name not in self._context.topic_ids]
         if not new:
             return
@@ -67,14 +66,14 @@ class Topics:
 
     async def grown(self, name: str) -> None:
         """A topic's node changed. Partitions that a topic on its way out is given are taken back."""
-        if name not in self._context.topic_ids:
+        if await self._tools.store.read.exists(Topic.path(name)) is None:
+            self._removed(name)
             return
         topic = (await self._read((name,))).get(name)
         if topic is None:
             return
-        if topic.topic_id != self._context.topic_ids[name]:
-            _log.warning("topic %s was removed and created anew by hand", name)
-            self._context.forget_topic(name)
+        if topic.topic_id != self._context.topic_ids.get(name, topic.topic_id):
+            self._removed(name)
         known = self._context.topic_node(name)
         if not topic.partitions.keys() - known.keys():
             return
@@ -84,6 +83,12 @@ class Topics:
             await self._tools.store.multi([Set(Topic.path(name), before.encode())])
             return
         await self._create(self._context.know_topic(name, topic))
+        await self._deletion.requested()
+
+    def _removed(self, name: str) -> None:
+        if name in self._context.topic_ids:
+            _log.warning("the node of topic %s was removed by hand", name)
+            self._context.forget_topic(name)
 
     async def _create(self, partitions: Collection[TopicPartition]) -> None:
         if not partitions:

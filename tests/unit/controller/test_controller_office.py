@@ -1,0 +1,152 @@
+"""Being elected, being deposed, failing, and coming back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from restow.cluster.controller import Controller, ControllerConfig, NotController, Step
+from restow.cluster.store.znodes import Controller as ControllerNode
+from restow.cluster.store.znodes import ControllerEpoch
+from restow.model import TopicPartition
+from restow.runtime.clock import SystemClock
+from tests.unit.controller.fake_cluster import fake_cluster
+
+T0 = TopicPartition("t", 0)
+
+
+def test_the_nodes_of_an_election_are_those_of_kafka() -> None:
+    async def run() -> None:
+        async with fake_cluster(1) as cluster:
+            controller = await cluster.start_controller(0)
+            node = await cluster.store.get(ControllerNode.PATH)
+            assert ControllerNode.decode(node.data).broker_id == 0
+            assert node.stat.ephemeral_owner == cluster.brokers[0].session.session_id
+            epoch = await cluster.store.get(ControllerEpoch.PATH)
+            assert (epoch.data, epoch.stat.version) == (b"1", 1)
+            assert controller.is_active
+            assert controller.epoch == 1
+
+    asyncio.run(run())
+
+
+def test_of_many_candidates_one_is_elected_and_another_when_it_goes() -> None:
+    async def run() -> None:
+        async with fake_cluster(5) as cluster:
+            await asyncio.gather(*(cluster.start_controller(each) for each in range(5)))
+            for epoch in range(1, 6):
+                await cluster.until(lambda: sum(each.is_active for each in cluster.controllers) == 1)
+                active = next(each for each in cluster.controllers if each.is_active)
+                assert active.epoch == epoch
+                await active.stop()
+                assert not active.is_active
+                cluster.controllers.remove(active)
+
+    asyncio.run(run())
+
+
+def test_a_lost_session_ends_the_office_at_once() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            first = await cluster.start_controller(0)
+            second = await cluster.start_controller(1)
+            await cluster.stop_broker(0)
+            await cluster.until(lambda: second.is_active)
+            assert not first.is_active
+            assert first.epoch == -1
+            with pytest.raises(NotController):
+                await first.elect_missing_leaders()
+            await cluster.create("t", {0: (1,)})
+            await cluster.settled()
+
+    asyncio.run(run())
+
+
+def test_whoever_finds_the_epoch_raised_gives_way_and_stands_again() -> None:
+    async def run() -> None:
+        async with fake_cluster(1) as cluster:
+            controller = await cluster.start_controller(0)
+            await cluster.store.set(ControllerEpoch.PATH, b"41")
+            await cluster.create("t", {0: (0,)})
+            await cluster.until(lambda: controller.epoch == 42 and controller.is_active)
+            await cluster.settled()
+            assert (await cluster.state("t", 0)).controller_epoch == 42
+
+    asyncio.run(run())
+
+
+def test_an_office_that_somebody_takes_away_is_free_for_all() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.start_controller(0)
+            await cluster.start_controller(1)
+            await cluster.store.delete(ControllerNode.PATH)
+            await cluster.until(lambda: [c.epoch for c in cluster.controllers if c.is_active] == [2])
+
+    asyncio.run(run())
+
+
+def test_a_mistake_in_an_event_costs_the_office_and_not_the_work() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            mistakes = [Step.C2]
+
+            async def mistake(step: Step) -> None:
+                if step in mistakes:
+                    mistakes.remove(step)
+                    raise ZeroDivisionError("a mistake")
+
+            controller = await cluster.start_controller(0, at=mistake)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            assert T0 in cluster.brokers[1].metadata
+            assert mistakes == []
+            assert controller.epoch == 2
+
+    asyncio.run(run())
+
+
+def test_a_mistake_in_sending_costs_the_office_and_not_the_work() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            mistakes = [KeyError("a mistake"), ConnectionResetError(), TimeoutError()]
+
+            class Channel:
+                async def call(self, broker_id: int, request: Any) -> Any:
+                    if mistakes:
+                        raise mistakes.pop()
+                    return await cluster.call(broker_id, request)
+
+            session = cluster.brokers[0].session
+            config = ControllerConfig(retry_backoff_s=0.001)
+            controller = Controller(0, session, SystemClock(), Channel(), config)
+            cluster.controllers.append(controller)
+            await controller.start()
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            assert T0 in cluster.brokers[1].metadata
+            assert controller.epoch == 2
+
+    asyncio.run(run())
+
+
+def test_whoever_waits_for_a_controller_that_stops_is_told() -> None:
+    async def run() -> None:
+        async with fake_cluster(1) as cluster:
+            reached = asyncio.Event()
+
+            async def stand_still(step: Step) -> None:
+                if step is Step.S1:
+                    reached.set()
+                    await asyncio.Event().wait()
+
+            controller = await cluster.start_controller(0, at=stand_still)
+            asked = asyncio.create_task(controller.handle_controlled_shutdown(0, -1))
+            await reached.wait()
+            await controller.stop()
+            with pytest.raises(NotController):
+                await asked
+
+    asyncio.run(run())

@@ -1,0 +1,270 @@
+"""What reaches a controller through nodes: notes of brokers, requests of tools, and junk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller import ControllerConfig, delete_topic
+from restow.cluster.store import Set
+from restow.cluster.store.znodes import (
+    DeleteTopic,
+    IsrChangeNotification,
+    LogDirEvent,
+    PartitionReplicas,
+    PartitionState,
+    PreferredReplicaElection,
+    Topic,
+)
+from restow.model import TopicPartition
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+
+if TYPE_CHECKING:
+    import pytest
+
+T0 = TopicPartition("t", 0)
+QUICK = 0.001
+
+
+async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
+    """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
+    before = await cluster.state(*partition)
+    after = PartitionState(
+        leader=before.leader,
+        leader_epoch=before.leader_epoch,
+        isr=isr,
+        controller_epoch=before.controller_epoch,
+    )
+    await cluster.store.set(PartitionState.path(*partition), after.encode())
+    note = IsrChangeNotification((partition,)).encode()
+    await cluster.store.create(IsrChangeNotification.PREFIX, note, sequential=True)
+
+
+def test_an_isr_that_a_leader_changed_becomes_known_everywhere() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await write_isr(cluster, T0, (0,))
+            await cluster.until(lambda: all(b.metadata[T0].isr == [0] for b in cluster.brokers.values()))
+            assert cluster.brokers[2].metadata[T0].zk_version == 1
+            await cluster.until(lambda: nothing_under(cluster, IsrChangeNotification.PARENT))
+            await write_isr(cluster, T0, (0, 1))
+            await cluster.settled()
+
+    asyncio.run(run())
+
+
+async def nothing_under(cluster: FakeCluster, path: str) -> bool:
+    return await cluster.store.children(path) == ()
+
+
+def test_a_leader_may_write_its_isr_while_another_is_elected() -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            races = 0
+
+            async def race(step: object) -> None:
+                nonlocal races
+                if str(step) == "Step.F1" and races == 0:
+                    races += 1
+                    await write_isr(cluster, T0, (0, 2))
+
+            await cluster.start_controller(3, at=race)
+            await cluster.create("t", {0: (0, 1, 2)})
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            state = await cluster.state("t", 0)
+            assert (races, state.leader, state.isr) == (1, 2, (2,))
+
+    asyncio.run(run())
+
+
+def test_preferred_leaders_by_a_node_that_goes_away_when_done() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            await cluster.start_broker(0)
+            await cluster.settled()
+            await write_isr(cluster, T0, (1, 0))
+            await cluster.settled()
+            assert (await cluster.state("t", 0)).leader == 1
+            request = PreferredReplicaElection((T0, TopicPartition("absent", 3))).encode()
+            await cluster.store.create(PreferredReplicaElection.PATH, request)
+            await cluster.until(lambda: cluster.brokers[2].metadata[T0].leader == 0)
+            await cluster.until(lambda: is_gone(cluster, PreferredReplicaElection.PATH))
+            await cluster.store.create(PreferredReplicaElection.PATH, b"junk")
+            await cluster.until(lambda: is_gone(cluster, PreferredReplicaElection.PATH))
+
+    asyncio.run(run())
+
+
+async def is_gone(cluster: FakeCluster, path: str) -> bool:
+    return await cluster.store.exists(path) is None
+
+
+def test_leaders_are_called_back_unasked_only_if_that_is_wanted() -> None:
+    async def run(*, wanted: bool) -> int:
+        async with fake_cluster(3) as cluster:
+            config = ControllerConfig(
+                auto_leader_rebalance=wanted, rebalance_interval_s=QUICK, retry_backoff_s=QUICK
+            )
+            await cluster.start_controller(2, config)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(0)
+            await cluster.settled()
+            await cluster.start_broker(0)
+            await cluster.settled()
+            await write_isr(cluster, T0, (1, 0))
+            if wanted:
+                await cluster.until(lambda: cluster.brokers[2].metadata[T0].leader == 0)
+            await cluster.settled()
+            return (await cluster.state("t", 0)).leader
+
+    assert asyncio.run(run(wanted=True)) == 0
+    assert asyncio.run(run(wanted=False)) == 1
+
+
+def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.store.create(Topic.path("early"), b"\xff\xfe")
+            await cluster.store.create("/brokers/ids/seven", b"{}")
+            controller = await cluster.start_controller(0)
+            for parent in (IsrChangeNotification.PREFIX, LogDirEvent.PREFIX):
+                await cluster.store.create(parent, b"[1]", sequential=True)
+            await cluster.store.create(Topic.path("junk"), b'{"version":9}')
+            await cluster.store.create("/brokers/ids/8", b"nothing")
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.until(lambda: T0 in cluster.brokers[1].metadata)
+            await cluster.until(lambda: nothing_under(cluster, LogDirEvent.PARENT))
+            await cluster.until(lambda: nothing_under(cluster, IsrChangeNotification.PARENT))
+            assert controller.is_active
+            assert controller.epoch == 1
+
+    with caplog.at_level(logging.ERROR):
+        asyncio.run(run())
+    for node in ("early", "junk", "ids/8", "isr_change_", "log_dir_event_"):
+        assert any(node in message for message in caplog.messages)
+
+
+def test_a_junk_topic_that_is_put_right_is_served() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.start_controller(0)
+            await cluster.store.create(Topic.path("t"), b"junk")
+            await cluster.create("other", {0: (0,)})
+            await cluster.until(lambda: TopicPartition("other", 0) in cluster.brokers[1].metadata)
+            right = Topic(topic_id=None, partitions={0: PartitionReplicas((0, 1))})
+            await cluster.store.set(Topic.path("t"), right.encode())
+            await cluster.settled()
+            assert T0 in cluster.brokers[1].metadata
+
+    asyncio.run(run())
+
+
+def test_a_topic_without_an_id_is_given_one() -> None:
+    async def run() -> None:
+        async with fake_cluster(1) as cluster:
+            old = b'{"version":1,"partitions":{"0":[0]}}'
+            await cluster.store.create(Topic.path("t"), old)
+            await cluster.start_controller(0)
+            await cluster.settled()
+            path = Topic.path("t")
+            topic_id = Topic.decode((await cluster.store.get(path)).data, path).topic_id
+            assert topic_id is not None
+            assert cluster.brokers[0].heard[-1].topic_states[0].topic_id.int != 0
+
+    asyncio.run(run())
+
+
+def test_a_topic_on_its_way_out_gets_no_more_partitions() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            await cluster.start_controller(2)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            await delete_topic(cluster.store, "t")
+            path = Topic.path("t")
+            before = await cluster.store.get(path)
+            topic = Topic.decode(before.data, path)
+            grown = Topic(
+                topic_id=topic.topic_id, partitions={**topic.partitions, 1: PartitionReplicas((0, 1))}
+            )
+            await cluster.store.multi([Set(path, grown.encode())])
+
+            async def written_back() -> bool:
+                return (await cluster.store.get(path)).data == before.data
+
+            await cluster.until(written_back)
+            await cluster.start_broker(1)
+            await cluster.until(lambda: is_gone(cluster, path))
+
+    asyncio.run(run())
+
+
+def test_requests_to_delete_nothing_or_where_it_is_not_allowed_are_dropped() -> None:
+    async def run() -> None:
+        async with fake_cluster(1) as cluster:
+            controller = await cluster.start_controller(0, ControllerConfig(delete_topic=False))
+            await cluster.create("t", {0: (0,)})
+            await cluster.settled()
+            await delete_topic(cluster.store, "t")
+            await cluster.store.create(DeleteTopic.path("absent"))
+            await cluster.until(lambda: nothing_under(cluster, DeleteTopic.PARENT))
+            assert await cluster.topics() == ("t",)
+            assert not controller.is_deleting("t")
+
+    asyncio.run(run())
+
+
+def test_a_topic_in_mid_move_is_deleted_later() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            moving = Topic(
+                topic_id="AAAAAAAAAAAAAAAAAAAAAQ",
+                partitions={0: PartitionReplicas((0, 1), adding=(1,))},
+            )
+            await cluster.store.create(Topic.path("t"), moving.encode())
+            controller = await cluster.start_controller(2)
+            await cluster.until(lambda: T0 in cluster.brokers[2].metadata)
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: controller.is_deleting("t"))
+            await cluster.create("other", {0: (0,)})
+            await cluster.until(lambda: TopicPartition("other", 0) in cluster.brokers[2].metadata)
+            assert T0 in cluster.brokers[0].hosted
+            assert await cluster.topics() == ("other", "t")
+
+    asyncio.run(run())
+
+
+def test_a_topic_removed_and_created_anew_by_hand_is_a_new_topic() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.start_controller(1)
+            for topic_id in ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"):
+                topic = Topic(topic_id=topic_id, partitions={0: PartitionReplicas((0, 1))})
+                await cluster.store.create(Topic.path("t"), topic.encode())
+                await cluster.settled()
+                await cluster.until(lambda: T0 in cluster.brokers[0].metadata)
+                await remove_by_hand(cluster, Topic.path("t"))
+            told = {s.topic_id.int for b in cluster.brokers.values() for r in b.heard for s in r.topic_states}
+            assert len(told) == 3
+
+    asyncio.run(run())
+
+
+async def remove_by_hand(cluster: FakeCluster, path: str) -> None:
+    for name in await cluster.store.children(path):
+        await remove_by_hand(cluster, f"{path}/{name}")
+    await cluster.store.delete(path)

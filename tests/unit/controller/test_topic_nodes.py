@@ -1,0 +1,157 @@
+"""Creating, growing and deleting topics by their nodes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cluster.controller import (
+    DeletionPending,
+    InvalidAssignment,
+    InvalidPartitionCount,
+    InvalidTopic,
+    MoveInProgress,
+    TopicExists,
+    UnknownTopic,
+    create_topic,
+    delete_topic,
+    expand_topic,
+    random_topic_id,
+)
+from restow.cluster.store import ensure_paths
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, PartitionReplicas, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from restow.cluster.store import Store
+
+ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def on_a_store(test: Callable[[Store], Coroutine[object, object, None]]) -> None:
+    async def run() -> None:
+        server = EmbeddedStore()
+        store = server.session()
+        await ensure_paths(store, PERSISTENT_PATHS)
+        await test(store)
+        await server.close()
+
+    asyncio.run(run())
+
+
+async def read(store: Store, name: str) -> Topic:
+    return Topic.decode((await store.get(Topic.path(name))).data, Topic.path(name))
+
+
+def test_a_topic_and_its_config_are_written_together() -> None:
+    async def test(store: Store) -> None:
+        await create_topic(store, "t", {0: (1, 2), 1: (2, 1)}, {"retention.ms": "5"}, ID)
+        topic = await read(store, "t")
+        assert topic.topic_id == ID
+        assert topic.partitions == {0: PartitionReplicas((1, 2)), 1: PartitionReplicas((2, 1))}
+        config = await store.get(EntityConfig.topic_path("t"))
+        assert config.data == b'{"version":1,"config":{"retention.ms":"5"}}'
+        with pytest.raises(TopicExists):
+            await create_topic(store, "t", {0: (1,)}, {"retention.ms": "6"}, ID)
+        assert await store.get(EntityConfig.topic_path("t")) == config
+
+    on_a_store(test)
+
+
+def test_a_config_that_somebody_left_behind_is_replaced() -> None:
+    async def test(store: Store) -> None:
+        await store.create(EntityConfig.topic_path("t"), b"left behind")
+        await create_topic(store, "t", {0: (1,)}, {}, ID)
+        assert (await store.get(EntityConfig.topic_path("t"))).data == b'{"version":1,"config":{}}'
+
+    on_a_store(test)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "x" * 250])
+def test_names_that_cannot_be(name: str) -> None:
+    async def test(store: Store) -> None:
+        with pytest.raises(InvalidTopic):
+            await create_topic(store, name, {0: (1,)}, {}, ID)
+
+    on_a_store(test)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "error"),
+    [
+        ({}, InvalidPartitionCount),
+        ({1: (1,)}, InvalidPartitionCount),
+        ({0: (1,), 2: (1,)}, InvalidPartitionCount),
+        ({0: ()}, InvalidAssignment),
+        ({0: (1, 1)}, InvalidAssignment),
+        ({0: (-1,)}, InvalidAssignment),
+        ({0: (1, 2), 1: (1,)}, InvalidAssignment),
+    ],
+)
+def test_replicas_that_do_not_fit_together(
+    assignment: dict[int, tuple[int, ...]], error: type[Exception]
+) -> None:
+    async def test(store: Store) -> None:
+        with pytest.raises(error):
+            await create_topic(store, "t", assignment, {}, ID)
+        assert await store.children(Topic.PARENT) == await store.children(EntityConfig.TOPICS) == ()
+
+    on_a_store(test)
+
+
+def test_a_topic_grows_at_its_end_only() -> None:
+    async def test(store: Store) -> None:
+        with pytest.raises(UnknownTopic):
+            await expand_topic(store, "t", {1: (1,)})
+        await create_topic(store, "t", {0: (1, 2)}, {}, ID)
+        for added, error in (
+            ({0: (1, 2)}, InvalidPartitionCount),
+            ({2: (1, 2)}, InvalidPartitionCount),
+            ({}, InvalidPartitionCount),
+            ({1: (1,)}, InvalidAssignment),
+        ):
+            with pytest.raises(error):
+                await expand_topic(store, "t", added)
+        both = [expand_topic(store, "t", {1: replicas}) for replicas in ((2, 1), (1, 2))]
+        answers = await asyncio.gather(*both, return_exceptions=True)
+        assert set(map(type, answers)) == {InvalidPartitionCount, type(None)}
+        topic = await read(store, "t")
+        assert (topic.topic_id, list(topic.partitions)) == (ID, [0, 1])
+
+    on_a_store(test)
+
+
+def test_a_topic_that_is_moved_or_deleted_does_not_grow() -> None:
+    async def test(store: Store) -> None:
+        await create_topic(store, "leaving", {0: (1,)}, {}, ID)
+        await delete_topic(store, "leaving")
+        with pytest.raises(DeletionPending):
+            await expand_topic(store, "leaving", {1: (1,)})
+        moving = Topic(topic_id=ID, partitions={0: PartitionReplicas((1, 2), adding=(2,))})
+        await store.create(Topic.path("moving"), moving.encode())
+        with pytest.raises(MoveInProgress):
+            await expand_topic(store, "moving", {1: (1, 2)})
+
+    on_a_store(test)
+
+
+def test_deleting_is_asked_for_once() -> None:
+    async def test(store: Store) -> None:
+        with pytest.raises(UnknownTopic):
+            await delete_topic(store, "t")
+        await create_topic(store, "t", {0: (1,)}, {}, ID)
+        await delete_topic(store, "t")
+        await delete_topic(store, "t")
+        assert await store.children(DeleteTopic.PARENT) == ("t",)
+
+    on_a_store(test)
+
+
+def test_topic_ids_are_distinct_and_never_look_like_options() -> None:
+    ids = {random_topic_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert not any(each.startswith("-") or len(each) != 22 for each in ids)
