@@ -8,6 +8,7 @@ loop empties; one wake-up of the loop serves all that came meanwhile.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections import deque
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
     from restow.cluster.store.protocol import Watch
 
+# kazoo warns even of a line that ends because we closed it: heard by those who set logging up.
+_LOG = logging.getLogger(__name__)
+_LOG.addHandler(logging.NullHandler())
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 _CHANGES = {
     EventType.CREATED: Change.CREATED,
@@ -79,7 +83,7 @@ class ZooKeeperLink:
         self._gate = threading.Lock()
         self._lost = False
         self.client = KazooClient(
-            hosts, timeout=timeout_s, handler=_Handler(), connection_retry=dict(_RECONNECT)
+            hosts, timeout=timeout_s, handler=_Handler(), connection_retry=dict(_RECONNECT), logger=_LOG
         )
         self.client.add_listener(self._state_changed)
 
