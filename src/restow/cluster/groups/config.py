@@ -1,0 +1,22 @@
+"""What can be set about groups: Kafka's `group.*` and `offsets.*` configs that it obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_DAY_MS = 24 * 60 * 60 * 1000
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    """Defaults are Kafka's."""
+
+    min_session_timeout_ms: int = 6_000
+    max_session_timeout_ms: int = 1_800_000
+    initial_rebalance_delay_ms: int = 3_000
+    max_size: int = UNLIMITED
+    new_member_join_timeout_ms: int = 300_000
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * _DAY_MS
+    offsets_retention_check_interval_ms: int = 600_000

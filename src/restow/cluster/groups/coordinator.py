@@ -1,0 +1,309 @@
+"""The group coordinator of one broker.
+
+It looks after the groups of those `__consumer_offsets` partitions that its broker leads: `load` and `unload`
+follow the leadership. Every answer carries the protocol's error codes; nothing a client sends raises.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups.describe import describe, listing
+from restow.cluster.groups.offsets import expired, topics_read_by
+from restow.cluster.groups.requests import (
+    NO_MEMBER,
+    DeleteOffsetsReply,
+    FetchedOffsets,
+    GroupDescription,
+    JoinReply,
+    LeaveReply,
+    ListReply,
+    OffsetToCommit,
+    SyncReply,
+)
+from restow.cluster.groups.shard import Shard
+from restow.cluster.groups.states import GroupState
+from restow.cluster.groups.subscriptions import CONSUMER_PROTOCOL_TYPE
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from restow.cluster.groups.config import GroupConfig
+    from restow.cluster.groups.journal import OffsetsJournal
+    from restow.cluster.groups.requests import CommitRequest, JoinRequest, LeavingMember, SyncRequest
+    from restow.cluster.groups.running import RunningGroup
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock, Timer
+
+# A record's texts end at 32,767 bytes; members' ids are a name of theirs and some more.
+_LONGEST_GROUP_ID_BYTES = 32_767
+_LONGEST_NAME_BYTES = 32_000
+
+
+class GroupCoordinator:
+    """Groups and their offsets. `make_id` gives the unique ends of new members' ids."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        partition_for: Callable[[str], int],
+        journal: OffsetsJournal,
+        config: GroupConfig,
+        make_id: Callable[[], str],
+    ) -> None:
+        self._clock = clock
+        self._partition_for = partition_for
+        self._journal = journal
+        self._config = config
+        self._make_id = make_id
+        self._shards: dict[int, Shard] = {}
+        self._expiry_timer: Timer | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Life
+
+    def start(self) -> None:
+        """Begin to let old offsets expire from time to time."""
+        interval_s = self._config.offsets_retention_check_interval_ms / 1000
+        self._expiry_timer = self._clock.call_later(interval_s, self._expiry_is_due)
+
+    async def close(self) -> None:
+        """Let all groups go; whoever waits is told to look for another coordinator."""
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+            self._expiry_timer = None
+        shards, self._shards = self._shards, {}
+        for shard in shards.values():
+            shard.close()
+        for shard in shards.values():
+            await shard.writer.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def load(self, partition: int) -> None:
+        """This broker leads a partition now: read its groups. Nothing, if that is known already.
+
+        Where it cannot be read, the error is raised and the partition is as if it were led elsewhere.
+        """
+        if partition in self._shards:
+            return
+        shard = self._shards[partition] = Shard(
+            partition, clock=self._clock, journal=self._journal, config=self._config, make_id=self._make_id
+        )
+        try:
+            await shard.load()
+        except BaseException:
+            if self._shards.get(partition) is shard:
+                self.unload(partition)
+            raise
+
+    def unload(self, partition: int) -> None:
+        """This broker does not lead a partition any more: let its groups go."""
+        if shard := self._shards.pop(partition, None):
+            shard.close()
+
+    # Members
+
+    async def join(self, group_id: str, request: JoinRequest) -> JoinReply:
+        error = self._join_error(group_id, request)
+        if error is not None:
+            return JoinReply(error=error, member_id=request.member_id)
+        shard = self._shards[self._partition_for(group_id)]
+        running = shard.groups.get(group_id)
+        if running is None:
+            if request.member_id != NO_MEMBER:
+                return JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
+            running = shard.create(group_id)
+        return await running.join(request)
+
+    async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
+        """A group that is being loaded has lost the rebalance it was in: its members begin anew."""
+        running = self._find(group_id)
+        if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)
+        if running is None:
+            return SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID)
+        if isinstance(running, ErrorCode):
+            return SyncReply(error=running)
+        return await running.sync(request)
+
+    async def heartbeat(
+        self, group_id: str, generation: int, member_id: str, instance_id: str | None = None
+    ) -> ErrorCode:
+        """While a group is being loaded nobody is late, so every heartbeat is welcome."""
+        running = self._find(group_id)
+        if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return ErrorCode.NONE
+        if running is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if isinstance(running, ErrorCode):
+            return running
+        now_ms = self._clock.now_ms()
+        error, effects = running.group.heartbeat(generation, member_id, instance_id, now_ms)
+        running.apply(effects)
+        return error
+
+    async def leave(self, group_id: str, members: Sequence[LeavingMember]) -> LeaveReply:
+        running = self._find(group_id)
+        if isinstance(running, ErrorCode):
+            return LeaveReply(running)
+        if running is None:
+            return LeaveReply(
+                ErrorCode.NONE, tuple((member, ErrorCode.UNKNOWN_MEMBER_ID) for member in members)
+            )
+        results, effects = running.group.leave(members, self._clock.now_ms())
+        running.apply(effects)
+        return LeaveReply(ErrorCode.NONE, tuple(zip(members, results, strict=True)))
+
+    # Offsets
+
+    async def commit_offsets(self, group_id: str, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
+        """Without a generation, offsets may be committed to a group that is empty or not there at all."""
+        running = self._find(group_id, named=False)
+        if isinstance(running, ErrorCode):
+            return dict.fromkeys(request.offsets, running)
+        if running is None:
+            if request.generation >= 0:
+                return dict.fromkeys(request.offsets, ErrorCode.ILLEGAL_GENERATION)
+            running = self._shards[self._partition_for(group_id)].create(group_id)
+        return await running.commit(request, self._config.offset_metadata_max_bytes)
+
+    async def fetch_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> FetchedOffsets:
+        """What is committed for these partitions, or for all that have something committed."""
+        running = self._find(group_id, named=False)
+        if isinstance(running, ErrorCode):
+            return FetchedOffsets(running, {})
+        committed = running.offsets if running is not None else {}
+        wanted = committed if partitions is None else partitions
+        return FetchedOffsets(
+            ErrorCode.NONE,
+            {
+                partition: OffsetToCommit(value.offset, value.leader_epoch, value.metadata)
+                if (value := committed.get(partition))
+                else None
+                for partition in wanted
+            },
+        )
+
+    async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> DeleteOffsetsReply:
+        """Forget offsets that no member goes on from: all of an empty group, else those of unread topics."""
+        running = self._find(group_id)
+        if isinstance(running, ErrorCode):
+            return DeleteOffsetsReply(running, {})
+        if running is None:
+            return DeleteOffsetsReply(ErrorCode.GROUP_ID_NOT_FOUND, {})
+        group = running.group
+        in_use: frozenset[str] | None = frozenset()
+        if group.state is not GroupState.EMPTY:
+            if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+                return DeleteOffsetsReply(ErrorCode.NON_EMPTY_GROUP, {})
+            in_use = topics_read_by(group)
+        results = {
+            partition: ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+            if in_use is None or partition.topic in in_use
+            else ErrorCode.NONE
+            for partition in partitions
+        }
+        free = [partition for partition, error in results.items() if error is ErrorCode.NONE]
+        error = await running.forget(free)
+        return DeleteOffsetsReply(ErrorCode.NONE, results | dict.fromkeys(free, error))
+
+    async def partitions_deleted(self, partitions: Iterable[TopicPartition]) -> None:
+        """Forget the offsets of partitions that are no more, in all groups."""
+        gone = frozenset(partitions)
+        for running in self._running():
+            if not gone.isdisjoint(running.offsets):
+                await running.forget(gone.intersection(running.offsets))
+
+    # Operators
+
+    async def describe(self, group_id: str) -> GroupDescription:
+        running = self._find(group_id, named=False)
+        if isinstance(running, ErrorCode):
+            return GroupDescription(error=running, group_id=group_id)
+        if running is None:
+            return GroupDescription(group_id=group_id, state=GroupState.DEAD)
+        return describe(running.group)
+
+    async def list(self) -> ListReply:
+        loading = any(shard.is_loading for shard in self._shards.values())
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
+        return ListReply(error, tuple(listing(running.group) for running in self._running()))
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, ErrorCode]:
+        """Forget groups that nobody is in, and their offsets."""
+        return {group_id: await self._delete_group(group_id) for group_id in group_ids}
+
+    async def _delete_group(self, group_id: str) -> ErrorCode:
+        running = self._find(group_id, named=False)
+        if isinstance(running, ErrorCode):
+            return running
+        if running is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if running.group.state is not GroupState.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP
+        return await self._end(running, tuple(running.offsets))
+
+    # Expiry
+
+    async def expire(self) -> None:
+        """Forget offsets that were kept for long enough, and empty groups with nothing left to remember."""
+        now_ms, retention_ms = self._clock.now_ms(), self._config.offsets_retention_ms
+        for running in self._running():
+            if running.commits_under_way or running.group.state is GroupState.DEAD:
+                continue
+            old = expired(running.offsets, running.group, now_ms, retention_ms)
+            nothing_left = len(old) == len(running.offsets) and not running.group.roster.pending
+            if running.group.state is GroupState.EMPTY and nothing_left:
+                await self._end(running, old)
+            elif old:
+                await running.forget(old)
+
+    async def _end(self, running: RunningGroup, offsets: Sequence[TopicPartition]) -> ErrorCode:
+        """From here on the name is free; the tombstones are written before anything of a new group is."""
+        running.stop()
+        del self._shards[self._partition_for(running.group.id)].groups[running.group.id]
+        return await running.forget(offsets)
+
+    def _expiry_is_due(self) -> None:
+        self.start()
+        task = asyncio.create_task(self.expire())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Finding a group
+
+    def _running(self) -> tuple[RunningGroup, ...]:
+        """All groups, as they are now: they may come and go while each is looked at."""
+        return tuple(running for shard in self._shards.values() for running in shard.groups.values())
+
+    def _find(self, group_id: str, *, named: bool = True) -> RunningGroup | ErrorCode | None:
+        """The group, None if there is none, or why it cannot be known here.
+
+        Only members' own requests insist on a name: offsets could once be committed to a group of none.
+        """
+        if (named and not group_id) or len(group_id.encode()) > _LONGEST_GROUP_ID_BYTES:
+            return ErrorCode.INVALID_GROUP_ID
+        shard = self._shards.get(self._partition_for(group_id))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        if shard.is_loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return shard.groups.get(group_id)
+
+    def _join_error(self, group_id: str, request: JoinRequest) -> ErrorCode | None:
+        found = self._find(group_id)
+        if isinstance(found, ErrorCode):
+            return found
+        shortest, longest = self._config.min_session_timeout_ms, self._config.max_session_timeout_ms
+        if not shortest <= request.session_timeout_ms <= longest:
+            return ErrorCode.INVALID_SESSION_TIMEOUT
+        names = (request.client_id, request.client_host, request.instance_id or "", request.protocol_type)
+        if any(len(name.encode()) > _LONGEST_NAME_BYTES for name in names):
+            return ErrorCode.INVALID_REQUEST
+        return None

@@ -1,0 +1,41 @@
+"""Groups as operators are shown them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups.requests import DescribedMember, GroupDescription, GroupListing
+from restow.cluster.groups.states import GroupState
+
+if TYPE_CHECKING:
+    from restow.cluster.groups.group import Group
+    from restow.cluster.groups.roster import Member
+
+
+def describe(group: Group) -> GroupDescription:
+    """What is known of a group. Who has what is only told while it holds."""
+    stable = group.state is GroupState.STABLE
+    protocol_name = (group.protocol_name or "") if stable else ""
+    return GroupDescription(
+        group_id=group.id,
+        state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_name=protocol_name,
+        members=tuple(_described(member, protocol_name if stable else None) for member in group.roster),
+    )
+
+
+def listing(group: Group) -> GroupListing:
+    """The group's line in the list."""
+    return GroupListing(group.id, group.protocol_type or "", group.state)
+
+
+def _described(member: Member, protocol_name: str | None) -> DescribedMember:
+    return DescribedMember(
+        member_id=member.id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=b"" if protocol_name is None else member.metadata(protocol_name),
+        assignment=b"" if protocol_name is None else member.assignment,
+    )

@@ -1,0 +1,125 @@
+"""The fields of records that are kept or looked into: writing them, and reading them with care."""
+
+from __future__ import annotations
+
+import struct
+
+from restow.errors import RestowError
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+_LONGEST_STRING_BYTES = 2**15 - 1
+_LENGTH_BITS = 35
+
+
+class InvalidGroupRecord(RestowError):
+    """Bytes that are not the record they should be."""
+
+
+def string(text: str) -> bytes:
+    data = text.encode()
+    if len(data) > _LONGEST_STRING_BYTES:
+        raise InvalidGroupRecord(
+            f"a text of {len(data)} bytes cannot be written: a record holds {_LONGEST_STRING_BYTES} at most"
+        )
+    return _INT16.pack(len(data)) + data
+
+
+def nullable_string(text: str | None) -> bytes:
+    return _INT16.pack(-1) if text is None else string(text)
+
+
+def sized_bytes(data: bytes) -> bytes:
+    return _INT32.pack(len(data)) + data
+
+
+class FieldReader:
+    """Goes over bytes field by field; raises InvalidGroupRecord where they end too soon or say nonsense.
+
+    While `flexible` is set, lengths are varints and structures end in tagged fields, which are passed over.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+        self.flexible = False
+
+    def int16(self) -> int:
+        return self._number(_INT16)
+
+    def int32(self) -> int:
+        return self._number(_INT32)
+
+    def int64(self) -> int:
+        return self._number(_INT64)
+
+    def string(self) -> str:
+        text = self.nullable_string()
+        if text is None:
+            raise InvalidGroupRecord(f"null at byte {self._at}, where there must be a text")
+        return text
+
+    def nullable_string(self) -> str | None:
+        data = self._sized(self._varint() - 1 if self.flexible else self.int16())
+        if data is None:
+            return None
+        try:
+            return data.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidGroupRecord(f"a text before byte {self._at} is not UTF-8: {error}") from error
+
+    def sized_bytes(self) -> bytes:
+        data = self._sized(self._varint() - 1 if self.flexible else self.int32())
+        if data is None:
+            raise InvalidGroupRecord(f"null at byte {self._at}, where there must be bytes")
+        return data
+
+    def count(self) -> int:
+        """How many elements of an array follow. Each has a byte at least, so more than are left cannot be."""
+        number = self._varint() - 1 if self.flexible else self.int32()
+        if not 0 <= number <= len(self._data) - self._at:
+            raise InvalidGroupRecord(f"{number} elements cannot be in the bytes from {self._at} on")
+        return number
+
+    def structure_end(self) -> None:
+        """Past the tagged fields, where there are any."""
+        if self.flexible:
+            for _ in range(self._varint()):
+                self._varint()
+                self._sized(self._varint())
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if left := len(self._data) - self._at:
+            raise InvalidGroupRecord(f"{left} bytes are left behind the last field")
+
+    def _number(self, kind: struct.Struct) -> int:
+        try:
+            (number,) = kind.unpack_from(self._data, self._at)
+        except struct.error as error:
+            raise InvalidGroupRecord(f"the bytes end within a number at {self._at}") from error
+        self._at += kind.size
+        return int(number)
+
+    def _sized(self, length: int) -> bytes | None:
+        if length == -1:
+            return None
+        end = self._at + length
+        if length < 0 or end > len(self._data):
+            raise InvalidGroupRecord(f"a length of {length} at byte {self._at} is not within the record")
+        data = self._data[self._at : end]
+        self._at = end
+        return data
+
+    def _varint(self) -> int:
+        number = 0
+        for shift in range(0, _LENGTH_BITS, 7):
+            if self._at >= len(self._data):
+                break
+            byte = self._data[self._at]
+            self._at += 1
+            number |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return number
+        raise InvalidGroupRecord(f"the varint before byte {self._at} does not end")

@@ -1,0 +1,57 @@
+"""A group's committed offsets, and which of them nobody will want any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups.states import GroupState
+from restow.cluster.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.groups.group import Group
+    from restow.cluster.groups.records import OffsetValue
+    from restow.model import TopicPartition
+
+
+def expired(
+    offsets: Mapping[TopicPartition, OffsetValue], group: Group, now_ms: int, retention_ms: int
+) -> tuple[TopicPartition, ...]:
+    """The partitions whose offsets have been kept for long enough.
+
+    An empty group's time runs from when it became empty. The time of an offset that is not a group's runs
+    from its commit, and so does that of a topic which a stable group of consumers has turned away from.
+    All others are kept. Where an offset has a retention of its own, that counts instead of ours.
+    """
+    reads: frozenset[str] | None = frozenset()
+    empty_since = None
+    if group.protocol_type is not None:
+        if group.state is GroupState.EMPTY:
+            empty_since = group.state_since_ms
+        elif group.state is GroupState.STABLE:
+            reads = topics_read_by(group)
+        else:
+            reads = None
+    if reads is None:
+        return ()
+    return tuple(
+        partition
+        for partition, value in offsets.items()
+        if partition.topic not in reads and _is_due(value, empty_since, now_ms, retention_ms)
+    )
+
+
+def topics_read_by(group: Group) -> frozenset[str] | None:
+    """What the members of a consumer group are subscribed to; None where that cannot be known."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    name = group.protocol_name or ""
+    return subscribed_topics(member.metadata(name) for member in group.roster)
+
+
+def _is_due(value: OffsetValue, empty_since_ms: int | None, now_ms: int, retention_ms: int) -> bool:
+    if value.expires_at_ms is not None:
+        return now_ms >= value.expires_at_ms
+    since_ms = value.committed_at_ms if empty_since_ms is None else empty_since_ms
+    return now_ms - since_ms >= retention_ms

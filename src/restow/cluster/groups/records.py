@@ -1,0 +1,217 @@
+"""The records of `__consumer_offsets`, byte for byte as Kafka writes and reads them.
+
+A key begins with its version, which also says its kind: 0 and 1 an offset, 2 a group; others are not of the
+classic protocol. A value begins with its own version. A record without a value is a tombstone.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from restow.cluster.groups.fields import FieldReader, InvalidGroupRecord, nullable_string, sized_bytes, string
+
+OFFSET_KEY_VERSIONS = (0, 1)
+GROUP_KEY_VERSION = 2
+VALUE_VERSION = 3
+FLEXIBLE_VERSION = 4
+_EXPIRING_OFFSET_VERSION = 1
+_NO_TIMESTAMP = -1
+_NO_LEADER_EPOCH = -1
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+
+class OffsetKey(NamedTuple):
+    """Whose offset it is, and of what."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class GroupKey(NamedTuple):
+    """Which group it is."""
+
+    group: str
+
+
+class OffsetValue(NamedTuple):
+    """A committed offset. `expires_at_ms` only for commits that asked for their own retention."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+    expires_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberValue:
+    """One member of a written group."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupValue:
+    """A group as it was when a generation began."""
+
+    protocol_type: str
+    generation: int
+    protocol_name: str | None
+    leader: str | None
+    state_since_ms: int | None
+    members: tuple[MemberValue, ...] = ()
+
+
+def encode_offset_key(key: OffsetKey) -> bytes:
+    return (
+        _INT16.pack(OFFSET_KEY_VERSIONS[-1])
+        + string(key.group)
+        + string(key.topic)
+        + _INT32.pack(key.partition)
+    )
+
+
+def encode_group_key(key: GroupKey) -> bytes:
+    return _INT16.pack(GROUP_KEY_VERSION) + string(key.group)
+
+
+def decode_key(data: bytes) -> OffsetKey | GroupKey | None:
+    """Whose record it is; None for kinds that the classic protocol does not have."""
+    fields = FieldReader(data)
+    version = fields.int16()
+    if version in OFFSET_KEY_VERSIONS:
+        key: OffsetKey | GroupKey = OffsetKey(fields.string(), fields.string(), fields.int32())
+    elif version == GROUP_KEY_VERSION:
+        key = GroupKey(fields.string())
+    else:
+        return None
+    fields.end()
+    return key
+
+
+def encode_offset_value(value: OffsetValue) -> bytes:
+    """Version 3, or 1 for an offset with its own retention: no other version can say when it expires."""
+    if value.expires_at_ms is None:
+        return b"".join(
+            (
+                _INT16.pack(VALUE_VERSION),
+                _INT64.pack(value.offset),
+                _INT32.pack(value.leader_epoch),
+                string(value.metadata),
+                _INT64.pack(value.committed_at_ms),
+            )
+        )
+    return b"".join(
+        (
+            _INT16.pack(_EXPIRING_OFFSET_VERSION),
+            _INT64.pack(value.offset),
+            string(value.metadata),
+            _INT64.pack(value.committed_at_ms),
+            _INT64.pack(value.expires_at_ms),
+        )
+    )
+
+
+def decode_offset_value(data: bytes) -> OffsetValue:
+    """An offset of any version Kafka 3.9 knows."""
+    fields = FieldReader(data)
+    version = _value_version(fields)
+    offset = fields.int64()
+    leader_epoch = fields.int32() if version >= VALUE_VERSION else _NO_LEADER_EPOCH
+    metadata = fields.string()
+    committed_at = fields.int64()
+    expires_at = fields.int64() if version == _EXPIRING_OFFSET_VERSION else _NO_TIMESTAMP
+    fields.structure_end()
+    fields.end()
+    return OffsetValue(
+        offset, leader_epoch, metadata, committed_at, None if expires_at == _NO_TIMESTAMP else expires_at
+    )
+
+
+def encode_group_value(value: GroupValue) -> bytes:
+    """Version 3."""
+    parts = [
+        _INT16.pack(VALUE_VERSION),
+        string(value.protocol_type),
+        _INT32.pack(value.generation),
+        nullable_string(value.protocol_name),
+        nullable_string(value.leader),
+        _INT64.pack(_NO_TIMESTAMP if value.state_since_ms is None else value.state_since_ms),
+        _INT32.pack(len(value.members)),
+    ]
+    for member in value.members:
+        parts += (
+            string(member.member_id),
+            nullable_string(member.instance_id),
+            string(member.client_id),
+            string(member.client_host),
+            _INT32.pack(member.rebalance_timeout_ms),
+            _INT32.pack(member.session_timeout_ms),
+            sized_bytes(member.subscription),
+            sized_bytes(member.assignment),
+        )
+    return b"".join(parts)
+
+
+def decode_group_value(data: bytes) -> GroupValue:
+    """A group of any version Kafka 3.9 knows."""
+    fields = FieldReader(data)
+    version = _value_version(fields)
+    protocol_type = fields.string()
+    generation = fields.int32()
+    protocol_name = fields.nullable_string()
+    leader = fields.nullable_string()
+    state_since = fields.int64() if version >= 2 else _NO_TIMESTAMP
+    members = tuple(_decode_member(fields, version) for _ in range(fields.count()))
+    fields.structure_end()
+    fields.end()
+    return GroupValue(
+        protocol_type=protocol_type,
+        generation=generation,
+        protocol_name=protocol_name,
+        leader=leader,
+        state_since_ms=None if state_since == _NO_TIMESTAMP else state_since,
+        members=members,
+    )
+
+
+def _decode_member(fields: FieldReader, version: int) -> MemberValue:
+    member_id = fields.string()
+    instance_id = fields.nullable_string() if version >= VALUE_VERSION else None
+    client_id = fields.string()
+    client_host = fields.string()
+    rebalance_timeout = fields.int32() if version >= 1 else None
+    session_timeout = fields.int32()
+    member = MemberValue(
+        member_id=member_id,
+        instance_id=instance_id,
+        client_id=client_id,
+        client_host=client_host,
+        rebalance_timeout_ms=session_timeout if rebalance_timeout is None else rebalance_timeout,
+        session_timeout_ms=session_timeout,
+        subscription=fields.sized_bytes(),
+        assignment=fields.sized_bytes(),
+    )
+    fields.structure_end()
+    return member
+
+
+def _value_version(fields: FieldReader) -> int:
+    version = fields.int16()
+    if not 0 <= version <= FLEXIBLE_VERSION:
+        raise InvalidGroupRecord(f"a value has version {version}, but only 0 to {FLEXIBLE_VERSION} are known")
+    fields.flexible = version >= FLEXIBLE_VERSION
+    return version

@@ -1,0 +1,168 @@
+"""Who is in a group: members, the ids of static ones, and those who were only given an id so far."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.cluster.groups.records import MemberValue
+from restow.cluster.groups.requests import JoinedMember
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.cluster.groups.effects import Ticket
+    from restow.cluster.groups.requests import JoinRequest
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member, with the tickets of the requests it waits with.
+
+    `is_new` until its first generation begins: until then it cannot send heartbeats, for it has no id.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes = b""
+    is_new: bool = False
+    join_ticket: Ticket | None = None
+    sync_ticket: Ticket | None = None
+
+    @classmethod
+    def joining(cls, member_id: str, request: JoinRequest) -> Member:
+        return cls(
+            id=member_id,
+            instance_id=request.instance_id,
+            client_id=request.client_id,
+            client_host=request.client_host,
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            protocols=request.protocols,
+            is_new=True,
+        )
+
+    @classmethod
+    def written(cls, value: MemberValue, protocol_name: str) -> Member:
+        """A member as a record has it: of its protocols only the chosen one is known."""
+        return cls(
+            id=value.member_id,
+            instance_id=value.instance_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            session_timeout_ms=value.session_timeout_ms,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            protocols=((protocol_name, value.subscription),),
+            assignment=value.assignment,
+        )
+
+    def as_value(self, protocol_name: str, assignment: bytes) -> MemberValue:
+        return MemberValue(
+            member_id=self.id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            session_timeout_ms=self.session_timeout_ms,
+            subscription=self.metadata(protocol_name),
+            assignment=assignment,
+        )
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.join_ticket is not None or self.sync_ticket is not None
+
+    def metadata(self, protocol_name: str) -> bytes:
+        """What it said with that protocol."""
+        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+
+
+class Roster:
+    """The members in the order they came. The first one leads until it goes."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.static_ids: dict[str, str] = {}
+        self.pending: set[str] = set()
+        self.leader: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __iter__(self) -> Iterator[Member]:
+        """Over a copy: members may go while each is looked at."""
+        return iter(tuple(self.members.values()))
+
+    def add(self, member: Member) -> None:
+        self.members[member.id] = member
+        self.pending.discard(member.id)
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = member.id
+        if self.leader is None:
+            self.leader = member.id
+
+    def remove(self, member: Member) -> None:
+        del self.members[member.id]
+        if member.instance_id is not None:
+            del self.static_ids[member.instance_id]
+        if self.leader == member.id:
+            self.leader = next(iter(self.members), None)
+
+    def rename(self, member: Member, new_id: str) -> None:
+        """A static member came back as somebody else; it keeps its place, and leads if it led."""
+        if self.leader == member.id:
+            self.leader = new_id
+        self.members = {new_id if known == member.id else known: it for known, it in self.members.items()}
+        member.id = new_id
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = new_id
+
+    def elect(self) -> bool:
+        """Let somebody lead who has joined; False if nobody has."""
+        leader = self.members.get(self.leader) if self.leader is not None else None
+        if leader is None or leader.join_ticket is None:
+            leader = next((member for member in self if member.join_ticket is not None), None)
+            if leader is None:
+                return False
+            self.leader = leader.id
+        return True
+
+    @property
+    def joined(self) -> int:
+        """How many have asked to be in the next generation."""
+        return sum(member.join_ticket is not None for member in self.members.values())
+
+    @property
+    def all_joined(self) -> bool:
+        """Nobody is missing: no member, and nobody who was given an id and is about to come with it."""
+        return not self.pending and self.joined == len(self.members)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """Members get as long as the slowest asks for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def shared_protocols(self) -> frozenset[str]:
+        """The protocols that every member knows."""
+        known = [{name for name, _ in member.protocols} for member in self.members.values()]
+        return frozenset(set.intersection(*known)) if known else frozenset()
+
+    def vote(self) -> str:
+        """The shared protocol that most members like best; at a tie, whichever was named first."""
+        shared = self.shared_protocols()
+        votes = Counter(
+            next(name for name, _ in member.protocols if name in shared) for member in self.members.values()
+        )
+        return votes.most_common(1)[0][0]
+
+    def as_joined(self, protocol_name: str) -> tuple[JoinedMember, ...]:
+        """What the leader is told."""
+        return tuple(
+            JoinedMember(member.id, member.instance_id, member.metadata(protocol_name)) for member in self
+        )

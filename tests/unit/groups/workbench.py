@@ -1,0 +1,221 @@
+"""A coordinator to try things on: its time stands still until it is told to go on, its journal is a list."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import struct
+from collections import defaultdict
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from restow.cluster.groups import (
+    GroupConfig,
+    GroupCoordinator,
+    JoinRequest,
+    SyncRequest,
+    partition_of_group,
+)
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+
+    from restow.cluster.groups import GroupState, JoinReply, SyncReply
+    from restow.cluster.groups.journal import KeyAndValue
+
+PARTITIONS = 3
+GROUP = "crew"
+_TURNS = 25
+_GIVE_UP_S = 30
+
+
+class VirtualTimer:
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback: Callable[[], object] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class VirtualClock:
+    """Goes on only by `advance`, and fires what is due on the way, in order."""
+
+    def __init__(self) -> None:
+        self._now_ms = 1_700_000_000_000
+        self._numbers = count()
+        self._timers: list[tuple[int, int, VirtualTimer]] = []
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_s(self) -> float:
+        return self._now_ms / 1000
+
+    async def sleep(self, seconds: float) -> None:
+        woken = asyncio.get_running_loop().create_future()
+        self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
+        await woken
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> VirtualTimer:
+        timer = VirtualTimer(callback)
+        heapq.heappush(self._timers, (self._now_ms + round(seconds * 1000), next(self._numbers), timer))
+        return timer
+
+    @property
+    def armed(self) -> int:
+        return sum(timer.callback is not None for _, _, timer in self._timers)
+
+    async def advance(self, seconds: float) -> None:
+        end_ms = self._now_ms + round(seconds * 1000)
+        await settle()
+        while self._timers and self._timers[0][0] <= end_ms:
+            due_ms, _, timer = heapq.heappop(self._timers)
+            self._now_ms = max(self._now_ms, due_ms)
+            if timer.callback is not None:
+                timer.callback()
+                await settle()
+        self._now_ms = end_ms
+
+
+async def settle() -> None:
+    """Let everything that can go on do so."""
+    for _ in range(_TURNS):
+        await asyncio.sleep(0)
+
+
+class MemoryJournal:
+    """Keeps what is appended. `errors` are answered instead, one each; while `held`, appends wait."""
+
+    def __init__(self) -> None:
+        self.logs: dict[int, list[KeyAndValue]] = defaultdict(list)
+        self.batches: list[int] = []
+        self.errors: list[ErrorCode | Exception] = []
+        self.open = asyncio.Event()
+        self.open.set()
+
+    def hold(self) -> None:
+        self.open.clear()
+
+    def release(self) -> None:
+        self.open.set()
+
+    async def append(self, partition: int, records: Sequence[KeyAndValue]) -> ErrorCode:
+        await self.open.wait()
+        if self.errors:
+            error = self.errors.pop(0)
+            if isinstance(error, Exception):
+                raise error
+            return error
+        self.logs[partition].extend(records)
+        self.batches.append(len(records))
+        return ErrorCode.NONE
+
+    async def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
+        await self.open.wait()
+        for offset, (key, value) in enumerate(tuple(self.logs[partition])):
+            await asyncio.sleep(0)
+            yield offset, key, value
+
+
+class Workbench:
+    """A loaded coordinator with clock and journal, and short ways to be a member."""
+
+    def __init__(self, journal: MemoryJournal | None = None, **config: Any) -> None:
+        self.clock = VirtualClock()
+        self.journal = journal or MemoryJournal()
+        self.config = GroupConfig(**config)
+        self._ids = count(1)
+        self.tasks: list[asyncio.Task[Any]] = []
+        self.coordinator = self.another()
+
+    def another(self) -> GroupCoordinator:
+        """One more coordinator on the same clock and journal, as another broker has it."""
+        return GroupCoordinator(
+            clock=self.clock,
+            partition_for=lambda group: partition_of_group(group, PARTITIONS),
+            journal=self.journal,
+            config=self.config,
+            make_id=lambda: str(next(self._ids)),
+        )
+
+    async def __aenter__(self) -> Workbench:
+        for partition in range(PARTITIONS):
+            await self.coordinator.load(partition)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.journal.release()
+        await self.coordinator.close()
+        await asyncio.gather(*self.tasks)
+
+    async def begin(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Start something that will wait, and see it wait."""
+        task = asyncio.ensure_future(doing)
+        self.tasks.append(task)
+        await settle()
+        return task
+
+    async def stable(self, *members: str, **changes: Any) -> tuple[list[str], int]:
+        """A group in which each member has its own name as assignment; their ids and the generation.
+
+        "@a" is a static member of instance id "a", other names are dynamic ones.
+        """
+        joins = []
+        for name in members:
+            instance_id = name[1:] if name.startswith("@") else None
+            request = joining(client_id=name, instance_id=instance_id, **changes)
+            joins.append(await self.begin(self.coordinator.join(GROUP, request)))
+        await self.clock.advance(2 * self.config.initial_rebalance_delay_ms / 1000)
+        replies: list[JoinReply] = [await join for join in joins]
+        ids = [reply.member_id for reply in replies]
+        shares = tuple((member_id, name.encode()) for member_id, name in zip(ids, members, strict=True))
+        leader = replies[0].leader
+        (generation,) = {reply.generation for reply in replies}
+        synced = await asyncio.gather(
+            *(
+                self.sync(member_id, generation, assignments=shares if member_id == leader else ())
+                for member_id in ids
+            )
+        )
+        assert [reply.assignment for reply in synced] == [share for _, share in shares]
+        return ids, generation
+
+    async def join(self, member: str = "", **changes: Any) -> JoinReply:
+        return await self.coordinator.join(GROUP, joining(member, **changes))
+
+    async def sync(self, member: str, generation: int, **changes: Any) -> SyncReply:
+        request = SyncRequest(member_id=member, generation=generation, **changes)
+        return await self.coordinator.sync(GROUP, request)
+
+    async def heartbeat(self, member: str, generation: int, instance_id: str | None = None) -> ErrorCode:
+        return await self.coordinator.heartbeat(GROUP, generation, member, instance_id)
+
+    async def state(self) -> GroupState | None:
+        return (await self.coordinator.describe(GROUP)).state
+
+
+def joining(member: str = "", **changes: Any) -> JoinRequest:
+    """A consumer's request to join, with what a test wants different."""
+    request = JoinRequest(
+        member_id=member,
+        client_id="client",
+        client_host="/127.0.0.1",
+        session_timeout_ms=30_000,
+        rebalance_timeout_ms=60_000,
+        protocol_type="consumer",
+        protocols=(("range", subscription("orders")),),
+    )
+    return replace(request, **changes)
+
+
+def subscription(*topics: str) -> bytes:
+    """What consumers send with their protocols: version 0, topics, no user data."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
+
+
+def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a test to its end on a loop of its own; one that waits for what never comes fails."""
+    asyncio.run(asyncio.wait_for(test(), _GIVE_UP_S))
