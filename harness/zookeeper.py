@@ -61,7 +61,7 @@ def zookeeper(folder: Path, *, heap: str = "256m") -> Iterator[ZooKeeper]:
         "maxSessionTimeout": 60_000,
         "maxClientCnxns": 0,
         "admin.enableServer": "false",
-        "4lw.commands.whitelist": "ruok",
+        "4lw.commands.whitelist": "srvr",
     }
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
     jars = pyspark_jar("zookeeper-3*.jar").parent
@@ -85,10 +85,11 @@ def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) ->
 
 
 def _is_well(port: int) -> bool:
-    """Whether it answers `imok` to `ruok`."""
+    """Whether it tells of itself as a server does that serves; it listens, and says `imok`, before that."""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:
-            connection.sendall(b"ruok")
-            return connection.recv(4) == b"imok"
+            connection.sendall(b"srvr")
+            with connection.makefile("rb") as stream:
+                return b"Mode: standalone" in stream.read()
     except OSError:
         return False

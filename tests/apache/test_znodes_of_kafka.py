@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
@@ -120,9 +121,15 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
             await store.close()
 
     asyncio.run(write())
+    leaders: list[int] = []
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        (described,) = admin.describe_topics(["ours"])
-    assert [partition["leader_id"] for partition in described["partitions"]] == [1, 1]
+        for _ in range(300):  # the nodes are there before the broker has heard of them
+            (described,) = admin.describe_topics(["ours"])
+            leaders = [partition["leader_id"] for partition in described["partitions"]]
+            if leaders == [1, 1]:
+                break
+            time.sleep(0.1)
+    assert leaders == [1, 1]
 
 
 async def appears(store: Store, path: str) -> bytes:

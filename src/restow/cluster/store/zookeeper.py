@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock, Timer
 
 SESSION_TIMEOUT_S = 18.0
-_CONNECT_TIMEOUT_S = 18.0
+_CONNECT_TIMEOUT_S = 30.0
 # A server takes requests below 1 MiB unless told otherwise; beyond its path and data an operation
 # takes less than this.
 _LARGEST_REQUEST_BYTES = 1_000_000
