@@ -18,7 +18,7 @@ from uuid import UUID
 from restow.cluster.handlers.leaders import current_leader, endpoints_of
 from restow.cluster.handlers.registry import handles
 from restow.cluster.replication import FetchPartition, FetchSpec
-from restow.cluster.replication.values import FINAL_EPOCH
+from restow.cluster.replication.values import CONSUMER, FINAL_EPOCH
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
@@ -42,10 +42,9 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
     body, version = request.body, request.api_version
     wanted, unknown = _wanted(body, version, context)
-    replica_id = body.replica_state.replica_id if version >= _FIRST_WITH_REPLICA_STATE else body.replica_id
     spec = FetchSpec(
         partitions=wanted,
-        replica_id=replica_id,
+        replica_id=_replica_id(body, version),
         max_wait_ms=0 if unknown else body.max_wait_ms,
         min_bytes=body.min_bytes,
         max_bytes=min(body.max_bytes, _MOST_BYTES),
@@ -89,6 +88,13 @@ def _wanted(
                 each.log_start_offset,
             )
     return wanted, unknown
+
+
+def _replica_id(body: Message, version: int) -> int:
+    """From version 15 on only replicas say who they are."""
+    if version < _FIRST_WITH_REPLICA_STATE:
+        return int(body.replica_id)
+    return CONSUMER if body.replica_state is None else int(body.replica_state.replica_id)
 
 
 def _forgotten(body: Message, version: int, context: Context) -> tuple[TopicPartition, ...]:

@@ -1,0 +1,57 @@
+"""DeleteRecords: partitions begin later from now on. Served by their leaders.
+
+Answers when all in-sync replicas have let the records go, or with REQUEST_TIMED_OUT. An offset of -1 stands
+for the high watermark. Internal topics and those that are only compacted are refused with POLICY_VIOLATION.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.cluster.replication import LowWatermark
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DeleteRecordsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+@handles(21, range(3))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    asked = {
+        TopicPartition(topic.name, each.partition_index): each.offset
+        for topic in body.topics
+        for each in topic.partitions
+    }
+    may_delete = {
+        topic.name: context.broker.configs.log_config(topic.name).cleanup_delete for topic in body.topics
+    }
+    refused = {key: LowWatermark(ErrorCode.POLICY_VIOLATION) for key in asked if not may_delete[key.topic]}
+    wanted = {key: offset for key, offset in asked.items() if key not in refused}
+    results = {**await context.broker.replicas.delete_records(wanted, body.timeout_ms), **refused}
+    return DeleteRecordsResponse(
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _partition(
+                        each.partition_index, results[TopicPartition(topic.name, each.partition_index)]
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in body.topics
+        ]
+    )
+
+
+def _partition(number: int, result: LowWatermark) -> Message:
+    return _Topic.DeleteRecordsPartitionResult(
+        partition_index=number, low_watermark=result.offset, error_code=result.error_code
+    )

@@ -1,0 +1,54 @@
+"""OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees that its log was cut off.
+
+Versions: 3 says who asks, 4 has compact lengths. Our own followers learn the same from Fetch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.cluster.replication import EpochQuestion, FoundOffset
+from restow.model import TopicPartition
+from restow.wire.messages import Message, OffsetForLeaderEpochResponse
+
+if TYPE_CHECKING:
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
+
+
+@handles(23, range(2, 5))
+async def handle(request: Request, context: Context) -> Message:
+    topics = request.body.topics
+    found = context.broker.replicas.offsets_for_leader_epoch(
+        {
+            TopicPartition(topic.topic, each.partition): EpochQuestion(
+                each.leader_epoch, each.current_leader_epoch
+            )
+            for topic in topics
+            for each in topic.partitions
+        }
+    )
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            _Topic(
+                topic=topic.topic,
+                partitions=[
+                    _partition(each.partition, found[TopicPartition(topic.topic, each.partition)])
+                    for each in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
+    )
+
+
+def _partition(number: int, found: FoundOffset) -> Message:
+    return _Topic.EpochEndOffset(
+        error_code=found.error_code,
+        partition=number,
+        leader_epoch=found.leader_epoch,
+        end_offset=found.offset,
+    )

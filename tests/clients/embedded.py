@@ -1,0 +1,83 @@
+"""Embedded clusters in a thread of their own, for clients that block."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from restow.cluster.embedded import EmbeddedCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+T = TypeVar("T")
+WAIT_S = 60
+
+
+class Running:
+    """A cluster that runs; `do` carries something out on its loop and waits for it."""
+
+    def __init__(self, cluster: EmbeddedCluster, loop: asyncio.AbstractEventLoop) -> None:
+        self.cluster = cluster
+        self.bootstrap = cluster.bootstrap
+        self._loop = loop
+
+    def do(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(WAIT_S)
+
+    def stop(self, broker_id: int) -> None:
+        self.do(self.cluster.stop_broker(broker_id))
+
+    def kill(self, broker_id: int) -> None:
+        self.do(self.cluster.kill_broker(broker_id))
+
+    def start(self, broker_id: int) -> None:
+        self.do(self.cluster.start_broker(broker_id))
+
+    def leader_of(self, topic: str, partition: int = 0) -> int:
+        """As any running broker knows it."""
+        running = next(each for each in self.cluster.brokers.values() if each.is_running)
+        return running.services.metadata.partitions(topic)[partition].leader_id
+
+    def in_sync(self, topic: str, partition: int = 0) -> set[int]:
+        running = next(each for each in self.cluster.brokers.values() if each.is_running)
+        return set(running.services.metadata.partitions(topic)[partition].isr)
+
+
+@contextmanager
+def embedded(brokers: int = 1, **options: Any) -> Iterator[Running]:
+    """A cluster for as long as the block lasts, on uvloop as in production."""
+    import uvloop
+
+    loop = uvloop.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="embedded cluster")
+    thread.start()
+    try:
+        cluster = EmbeddedCluster(brokers, **options)
+        asyncio.run_coroutine_threadsafe(cluster.start(), loop).result(WAIT_S)
+        try:
+            yield Running(cluster, loop)
+        finally:
+            asyncio.run_coroutine_threadsafe(cluster.stop(), loop).result(WAIT_S)
+            left = asyncio.run_coroutine_threadsafe(_tasks(), loop).result(WAIT_S)
+            assert not left, f"the cluster left tasks behind: {left}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _tasks() -> list[str]:
+    """What still runs, a moment after everything should have ended."""
+    await asyncio.sleep(0.05)
+    return [str(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {WAIT_S} s: {what}"
+        time.sleep(0.02)
