@@ -5,7 +5,7 @@
     epoch -1           end the one that is named, and fetch without
 
 There are so many slots. When they are taken, a newcomer gets the slot of whoever was idle for long, or
-fetches without a session. A consumer never takes a follower's.
+fetches without a session. A follower takes any consumer's, a consumer never a follower's.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class FetchSessions:
 
     def _make_room(self, now_s: float, *, for_follower: bool) -> bool:
         for session in self._sessions.values():
-            is_follower = session.fetching.replica_id >= 0
-            if (for_follower and not is_follower) or now_s - session.used_s > self._eviction_s:
-                if is_follower and not for_follower:
-                    continue
+            holds_follower = session.fetching.replica_id >= 0
+            if holds_follower and not for_follower:
+                continue
+            if holds_follower != for_follower or now_s - session.used_s > self._eviction_s:
                 self._end(session.session_id)
                 return True
         return False

@@ -1,0 +1,223 @@
+"""Followers' logs become their leader's, whatever they held before."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.cluster.log import EpochStart, LeaderEpochs
+from restow.cluster.replication.following import truncation_offset
+from restow.wire.fetch import EpochEnd
+from tests.unit.replication.replicas import Cluster, run, settle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_where_to_cut() -> None:
+    epochs = LeaderEpochs((EpochStart(0, 0), EpochStart(2, 10), EpochStart(5, 20)))
+    assert truncation_offset(epochs, 30, EpochEnd(5, 25)) == 25
+    assert truncation_offset(epochs, 30, EpochEnd(5, 40)) == 30
+    assert truncation_offset(epochs, 30, EpochEnd(2, 15)) == 15
+    assert truncation_offset(epochs, 30, EpochEnd(4, 28)) == 20
+    assert truncation_offset(epochs, 30, EpochEnd(1, 28)) == 10
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> tuple[list[int], list[int]]:
+    """Two logs as lists of epochs per offset, that have a beginning in common and rise."""
+    common = draw(st.lists(st.integers(0, 3), max_size=6).map(sorted))
+    low = common[-1] if common else 0
+    tails = st.lists(st.integers(low, low + 5), max_size=6).map(sorted)
+    leader, follower = draw(tails), draw(tails)
+    # An epoch has one leader, so no two logs have different records of one epoch at one offset: only one
+    # of the two may go on with an epoch that both know.
+    own = {epoch for epoch in follower if epoch not in leader or epoch == low}
+    if leader[:1] == [low] and follower[:1] == [low]:
+        shared = min(leader.count(low), follower.count(low))
+        common = common + [low] * shared
+        leader, follower = leader[shared:], follower[shared:]
+    return common + leader, common + [epoch for epoch in follower if epoch in own]
+
+
+def epochs_of(log: list[int]) -> LeaderEpochs:
+    starts: dict[int, int] = {}
+    for offset, epoch in enumerate(log):
+        starts.setdefault(epoch, offset)
+    return LeaderEpochs(tuple(EpochStart(epoch, offset) for epoch, offset in starts.items()))
+
+
+@given(histories())
+def test_asking_on_and_on_ends_with_a_beginning_in_common(logs: tuple[list[int], list[int]]) -> None:
+    leader, follower = logs
+    leader_epochs = epochs_of([*leader, 99])  # The leader has begun an epoch of its own.
+    for _ in range(20):
+        if not follower:
+            break
+        found = leader_epochs.end_offset_for(follower[-1], len(leader) + 1)
+        if not (found.epoch < follower[-1] or found.end_offset < len(follower)):
+            break
+        cut = truncation_offset(epochs_of(follower), len(follower), EpochEnd(*found))
+        assert cut < len(follower), "each answer must lead on"
+        follower = follower[:cut]
+    assert follower == leader[: len(follower)]
+
+
+@pytest.mark.parametrize("back_as_soon", [True, False])
+def test_what_only_a_former_leader_has_is_cut_off(tmp_path: Path, back_as_soon: bool) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path)
+        cluster.elect(1, is_new=True)
+        await settle()
+        assert (await cluster.produce(1, "kept")).error_code == 0
+        cluster.cut |= {(2, 1), (3, 1)}
+        await cluster.produce(1, "never acknowledged", acks=1)
+        await cluster.produce(1, "nor this", acks=1)
+        cluster.elect(2, isr=[2, 3], to=[1, 2, 3] if back_as_soon else [2, 3])
+        await settle()
+        assert (await cluster.produce(2, "of the new leader")).base_offset == 1
+        if not back_as_soon:
+            assert cluster.bytes_at(1) != cluster.bytes_at(2)
+            cluster.tell(1)
+        await cluster.clock.advance(2)
+        assert cluster.bytes_at(1) == cluster.bytes_at(2) == cluster.bytes_at(3)
+        assert cluster.at(2).isr == (2, 3, 1)
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_logs_that_parted_more_than_once_come_together(tmp_path: Path) -> None:
+    """KIP-279: leaders of several epochs have each written something that nobody else has."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path)
+        cluster.elect(1, is_new=True)
+        await settle()
+        await cluster.produce(1, "common")
+        for leader in (1, 2, 1, 2, 3):
+            cluster.cut |= {(source, target) for source in (1, 2, 3) for target in (1, 2, 3)}
+            cluster.elect(leader, isr=[leader])
+            await settle()
+            for number in range(leader):
+                await cluster.produce(leader, f"{leader} alone, {number}", acks=1)
+            await settle()
+        cluster.cut.clear()
+        await cluster.clock.advance(5)
+        assert cluster.bytes_at(1) == cluster.bytes_at(2) == cluster.bytes_at(3)
+        assert len(cluster.at(3).isr) == 3
+        await cluster.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_a_follower_that_was_away_goes_on_where_it_was(tmp_path: Path, cleanly: bool) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        await cluster.produce(1, "a", "b")
+        await cluster.clock.advance(1)
+        await cluster.stop(2, cleanly=cleanly)
+        await cluster.produce(1, "c", acks=1)
+        cluster.start(2)
+        cluster.tell(2)
+        await cluster.clock.advance(2)
+        assert cluster.bytes_at(2) == cluster.bytes_at(1)
+        assert cluster.at(1).isr == (1, 2)
+        assert cluster.at(1).log.high_watermark == 3
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_new_replica_begins_where_the_leader_does(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 3)
+        cluster.elect(1, replicas=[1, 2], is_new=True)
+        await settle()
+        for number in range(5):
+            await cluster.produce(1, f"{number}")
+        task = await cluster.brokers[1].delete_records({cluster.at(1).topic_partition: 3}, 5000)
+        assert [each.offset for each in task.values()] == [3]
+        cluster.elect(1, replicas=[1, 2, 3])
+        await cluster.clock.advance(2)
+        assert cluster.at(3).log.start_offset == 3
+        assert cluster.at(3).log.end_offset == 5
+        assert cluster.bytes_at(3) == cluster.bytes_at(1)[-len(cluster.bytes_at(3)) :]
+        assert cluster.at(1).isr == (1, 2, 3)
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_follower_ahead_of_an_unclean_leader_goes_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        cluster.cut.add((2, 1))
+        for number in range(4):
+            await cluster.produce(1, f"only here {number}", acks=1)
+        cluster.elect(2, isr=[2])
+        await cluster.clock.advance(2)
+        assert cluster.bytes_at(1) == cluster.bytes_at(2) == b""
+        await cluster.produce(2, "x")
+        await cluster.clock.advance(1)
+        assert cluster.bytes_at(1) == cluster.bytes_at(2) != b""
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_without_a_leader_nothing_is_fetched(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        cluster.elect(-1)
+        del cluster.asked[:]
+        await cluster.clock.advance(5)
+        assert cluster.asked == []
+        cluster.elect(2)
+        await cluster.clock.advance(1)
+        assert (await cluster.produce(2, "a")).error_code == 0
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_follower_that_hears_of_a_partition_first_asks_again_soon(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True, to=[2])
+        await settle()
+        cluster.tell(1, is_new=True)
+        await cluster.clock.advance(0.1)
+        waiting = cluster.produce(1, "a")
+        await settle()
+        assert waiting.done()
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_high_watermarks_are_written_down_and_read_back(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.brokers[1].start()
+        cluster.elect(1, is_new=True)
+        await cluster.produce(1, "a", "b")
+        await cluster.clock.advance(6)
+        await cluster.stop(1, cleanly=False)
+        cluster.start(1)
+        log = cluster.brokers[1].logs.get(next(iter(cluster.replicas)))
+        assert log is not None
+        assert log.high_watermark == 2
+        await cluster.close()
+
+    run(scenario())

@@ -1,0 +1,218 @@
+"""What the controller orders, who is refused, and what becomes of replicas when a disk fails."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from restow.cluster.replication import Role
+from restow.cluster.replication.requests import text_of
+from restow.model import TopicPartition
+from restow.runtime.disk import SystemDisk
+from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
+from restow.wire.error_codes import ErrorCode
+from tests.unit.replication.replicas import T0, TOPIC_ID, Cluster, run, settle
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from restow.runtime.disk import File, Part
+
+T1 = TopicPartition("t", 1)
+
+
+def test_a_replaced_controller_is_not_obeyed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.controller_epoch = 5
+        assert cluster.elect(1, is_new=True) == {1: 0}
+        cluster.controller_epoch = 4
+        assert cluster.elect(1) == {1: ErrorCode.STALE_CONTROLLER_EPOCH}
+        assert cluster.at(1).leader_epoch == 0
+        stop = cluster.brokers[1].stop_replicas(
+            StopReplicaRequest(controller_id=0, controller_epoch=4, topic_states=[])
+        )
+        assert stop.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_an_earlier_epoch_of_a_partition_is_refused_and_the_same_is_done_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        earlier = cluster.order()
+        cluster.elect(2)
+        answer = cluster.brokers[1].apply_leader_and_isr(earlier)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert cluster.at(1).role is Role.FOLLOWER
+        heard = len(cluster.led)
+        assert cluster.tell(2) == 0
+        assert cluster.led[heard:] == [(2, (), ())]
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_leading_and_resigning_is_told(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        cluster.elect(2)
+        assert cluster.led == [(1, (T0,), ()), (2, (), ()), (1, (), (T0,)), (2, (T0,), ())]
+        cluster.stop_replica(2, delete=False)
+        assert cluster.led[-1] == (2, (), (T0,))
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_answers_fit_every_version(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.elect(1, is_new=True)
+        request = cluster.order()
+        answer = cluster.brokers[1].apply_leader_and_isr(request)
+        assert answer.topics[0].topic_id == TOPIC_ID
+        named = answer.partition_errors[0]
+        assert (named.topic_name, named.partition_index, named.error_code) == ("t", 0, 0)
+        state = request.topic_states[0].partition_states[0]
+        state.topic_name = "old"
+        ungrouped = LeaderAndIsrRequest(
+            controller_id=0,
+            controller_epoch=1,
+            ungrouped_partition_states=[state],
+            topic_states=[],
+            live_leaders=[],
+        )
+        assert cluster.brokers[1].apply_leader_and_isr(ungrouped).partition_errors[0].topic_name == "old"
+        assert cluster.at(1, TopicPartition("old", 0)).is_leader
+        by_name = StopReplicaRequest(
+            controller_id=0,
+            controller_epoch=1,
+            delete_partitions=True,
+            topic_states=[],
+            topics=[StopReplicaRequest.StopReplicaTopicV1(name="old", partition_indexes=[0])],
+        )
+        assert cluster.brokers[1].stop_replicas(by_name).partition_errors[0].error_code == 0
+        assert cluster.brokers[1].partition(TopicPartition("old", 0)) is None
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_stopping_keeps_the_log_and_deleting_does_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        await cluster.produce(1, "a")
+        assert cluster.stop_replica(2, delete=False) == 0
+        assert cluster.brokers[2].partition(T0) is None
+        assert cluster.brokers[2].logs.get(T0) is not None
+        del cluster.asked[:]
+        await cluster.clock.advance(2)
+        assert cluster.asked == []
+        assert cluster.stop_replica(2, delete=True) == 0
+        assert cluster.brokers[2].logs.get(T0) is None
+        assert cluster.stop_replica(2, delete=True) == 0
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_stop_of_an_earlier_epoch_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.elect(1, is_new=True)
+        cluster.elect(1)
+        assert cluster.stop_replica(1, delete=True, leader_epoch=0) == ErrorCode.FENCED_LEADER_EPOCH
+        assert cluster.at(1).is_leader
+        assert cluster.stop_replica(1, delete=True, leader_epoch=-2) == 0
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_topic_that_was_made_again_does_not_get_the_old_log(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.elect(1, is_new=True)
+        request = cluster.order()
+        request.topic_states[0].topic_id = UUID(int=8)
+        answer = cluster.brokers[1].apply_leader_and_isr(request)
+        assert answer.topics[0].partition_errors[0].error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_topic_ids_are_written_as_kafka_does() -> None:
+    assert text_of(None) is None
+    assert text_of(UUID(int=0)) is None
+    assert text_of(UUID(int=7)) == "AAAAAAAAAAAAAAAAAAAABw"
+
+
+class FullFile:
+    """A file on a disk that is full, once somebody says so."""
+
+    def __init__(self, disk: FullDisk, file: File) -> None:
+        self._disk = disk
+        self._file = file
+
+    def append(self, *parts: Part) -> int:
+        if self._disk.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return self._file.append(*parts)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
+class FullDisk(SystemDisk):
+    is_full = False
+
+    def open(self, path: str, *, create: bool = False) -> File:  # type: ignore[override]
+        return FullFile(self, super().open(path, create=create))  # type: ignore[return-value]
+
+
+def test_a_disk_that_fails_takes_its_replicas_offline_and_not_the_broker(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        disk = FullDisk()
+        cluster = Cluster(tmp_path, 2, disk=disk)
+        cluster.elect(1, is_new=True)
+        cluster.elect(2, is_new=True, topic_partition=T1, replicas=[1, 2])
+        await settle()
+        cluster.cut.add((2, 1))
+        waiting = cluster.produce(1, "a", timeout_ms=60_000)
+        await settle()
+        disk.is_full = True
+        assert (await cluster.produce(1, "b")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await settle()
+        disk.is_full = False
+        assert (await waiting).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert cluster.at(1).role is Role.OFFLINE
+        assert cluster.at(1, T1).role is Role.OFFLINE
+        assert cluster.led[-1] == (1, (), (T0,))
+        assert (await cluster.consume(1, 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert cluster.stop_replica(1, delete=True) == ErrorCode.KAFKA_STORAGE_ERROR
+        del cluster.asked[:]
+        await cluster.clock.advance(3)
+        assert not [link for link, _ in cluster.asked if link[0] == 1]
+        assert cluster.elect(1)[1] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert (await cluster.produce(2, "c", topic_partition=T1, acks=1)).error_code == 0
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_partition_that_should_be_here_but_cannot_is_offline(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.brokers[1].directory_failed("somewhere", (T1,))
+        assert (await cluster.produce(1, "a", topic_partition=T1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await cluster.close()
+
+    run(scenario())
