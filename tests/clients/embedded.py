@@ -9,9 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.cluster.embedded import EmbeddedCluster
+from restow.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
+
+    from restow.wire.metadata import PartitionMetadata
 
 T = TypeVar("T")
 WAIT_S = 60
@@ -38,13 +41,20 @@ class Running:
         self.do(self.cluster.start_broker(broker_id))
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
-        """As any running broker knows it."""
-        running = next(each for each in self.cluster.brokers.values() if each.is_running)
-        return running.services.metadata.partitions(topic)[partition].leader_id
+        """As all running brokers know it, or -1 while they do not."""
+        leaders = {-1 if each is None else each.leader_id for each in self._known(topic, partition)}
+        return leaders.pop() if len(leaders) == 1 else -1
 
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
-        running = next(each for each in self.cluster.brokers.values() if each.is_running)
-        return set(running.services.metadata.partitions(topic)[partition].isr)
+        """As all running brokers know it, or nobody while they do not."""
+        isrs = {
+            frozenset() if each is None else frozenset(each.isr) for each in self._known(topic, partition)
+        }
+        return set(isrs.pop()) if len(isrs) == 1 else set()
+
+    def _known(self, topic: str, partition: int) -> list[PartitionMetadata | None]:
+        running = [each for each in self.cluster.brokers.values() if each.is_running]
+        return [each.services.metadata.partition(TopicPartition(topic, partition)) for each in running]
 
 
 @contextmanager

@@ -79,6 +79,7 @@ class TopicCreation:
         self._defaults = defaults
         self._check_configs = check_configs
         self._under_way: set[str] = set()
+        self._complaints: set[tuple[str, str]] = set()
 
     def plan(self, new: NewTopic) -> PlannedTopic:
         """Refused, if it cannot be."""
@@ -131,7 +132,7 @@ class TopicCreation:
             try:
                 planned = self.plan(new)
             except Refused as refused:
-                log.warning("topic %s cannot be created: %s", name, refused)
+                self._complain(name, refused)
                 return False
             self._under_way.add(name)
             self._tasks.start(self._create_and_forget(planned), f"creation of {name}")
@@ -142,6 +143,12 @@ class TopicCreation:
             await self.create(planned)
         except Refused as refused:
             if not isinstance(refused.__cause__, TopicExists):
-                log.warning("topic %s cannot be created: %s", planned.name, refused)
+                self._complain(planned.name, refused)
         finally:
             self._under_way.discard(planned.name)
+
+    def _complain(self, name: str, refused: Refused) -> None:
+        """Once: clients ask for the topic again and again."""
+        if (name, str(refused)) not in self._complaints:
+            self._complaints.add((name, str(refused)))
+            log.warning("topic %s cannot be created: %s", name, refused)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.services import Context
+from restow.cluster.store import SessionExpired
 from restow.wire.codec import (
     API_VERSIONS,
     Codec,
@@ -119,7 +120,7 @@ class ClientConnection:
                 self._connection.close()
                 return
             if (error := answer.exception()) is not None:
-                if isinstance(error, HangUp):
+                if isinstance(error, HangUp | SessionExpired):
                     log.info("closing the connection of %s: %s", self._connection.peer, error)
                 else:
                     log.error("a request of %s failed", self._connection.peer, exc_info=error)
