@@ -1,0 +1,190 @@
+"""Groups on an embedded cluster: real consumers with our drop-ins, commits, and coordinators that go away."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer, KafkaProducer
+
+from restow.cluster.groups import partition_of_group
+from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
+from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
+from tests.clients.test_groups import AIOKAFKA, KAFKA_PYTHON, live_together, of_aiokafka, of_kafka_python
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.topics import Topics
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    with embedded(3) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def bootstrap(cluster: Running) -> str:
+    """Instead of a real Kafka's, for the fixture `topics`."""
+    return cluster.bootstrap
+
+
+@pytest.mark.parametrize("name", KAFKA_PYTHON)
+def test_kafka_python(topics: Topics, name: str) -> None:
+    live_together(topics, name, [of_kafka_python] * 3)
+
+
+@pytest.mark.parametrize("name", AIOKAFKA)
+def test_both_clients_in_one_group(topics: Topics, name: str) -> None:
+    live_together(topics, name, [of_kafka_python, of_aiokafka, of_kafka_python])
+
+
+def write(bootstrap: str, topic: str, numbers: range) -> None:
+    with closing(KafkaProducer(bootstrap_servers=bootstrap, acks="all")) as producer:
+        for number in numbers:
+            producer.send(topic, b"%d" % number, partition=0)
+        producer.flush()
+
+
+def read(consumer: Consumer, count: int) -> list[int]:
+    found: list[int] = []
+
+    def enough() -> bool:
+        for message in consumer.consume(count - len(found), 0.2):
+            assert message.error() is None, message.error()
+            found.append(int(message.value()))
+        return len(found) >= count
+
+    wait_until(enough, f"{count} records")
+    return found
+
+
+def consumer_of(bootstrap: str, group: str, topic: str, **more: str) -> Consumer:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 10_000,
+            **{name.replace("_", "."): value for name, value in more.items()},
+        }
+    )
+    consumer.subscribe([topic])
+    return consumer
+
+
+@pytest.mark.parametrize("end", [Running.stop, Running.kill], ids=["stop", "kill"])
+def test_commits_outlive_their_coordinator(end: object) -> None:
+    with embedded(3) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 3)])["t"].result(WAIT_S)
+        write(running.bootstrap, "t", range(100))
+        first = consumer_of(running.bootstrap, "g", "t")
+        assert read(first, 40) == list(range(40))
+        first.commit(asynchronous=False)
+        coordinator = running.leader_of(GROUP_OFFSETS_TOPIC, partition_of_group("g", 50))
+        end(running, coordinator)  # type: ignore[operator]
+        assert read(first, 30) == list(range(40, 70))
+        first.commit(asynchronous=False)
+        first.close()
+        second = consumer_of(running.bootstrap, "g", "t")
+        assert read(second, 30) == list(range(70, 100))
+        second.close()
+        running.start(coordinator)
+
+
+def test_operators_see_and_remove_groups(cluster: Running) -> None:
+    bootstrap, group, topic = cluster.bootstrap, "seen", "seen-topic"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(WAIT_S)
+    write(bootstrap, topic, range(10))
+    consumer = consumer_of(bootstrap, group, topic, group_instance_id="static-one", client_id="me")
+    assert read(consumer, 10) == list(range(10))
+    consumer.commit(asynchronous=False)
+
+    listed = {each.group_id: each for each in admin.list_consumer_groups().result(WAIT_S).valid}
+    assert listed[group].state.name == "STABLE"
+    described = admin.describe_consumer_groups([group])[group].result(WAIT_S)
+    (member,) = described.members
+    assert (member.client_id, member.group_instance_id, member.host) == ("me", "static-one", "/127.0.0.1")
+    assert {each.partition for each in member.assignment.topic_partitions} == {0, 1}
+    assert described.coordinator.id == cluster.leader_of(GROUP_OFFSETS_TOPIC, partition_of_group(group, 50))
+    with pytest.raises(Exception, match=r"NON_EMPTY_GROUP|not empty"):
+        admin.delete_consumer_groups([group])[group].result(WAIT_S)
+    consumer.close()
+    wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0), TopicPartition(topic, 1)])
+    offsets = admin.list_consumer_group_offsets([wanted])[group].result(WAIT_S)
+    assert {each.partition: each.offset for each in offsets.topic_partitions}[0] == 10
+
+
+def test_offsets_and_empty_groups_are_deleted(cluster: Running) -> None:
+    bootstrap, group, topic = cluster.bootstrap, "gone", "gone-topic"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 1, 3)])[topic].result(WAIT_S)
+    write(bootstrap, topic, range(5))
+    consumer = consumer_of(bootstrap, group, topic)
+    read(consumer, 5)
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    admin.delete_consumer_groups([group])[group].result(WAIT_S)
+    assert group not in {each.group_id for each in admin.list_consumer_groups().result(WAIT_S).valid}
+    again = consumer_of(bootstrap, group, topic)
+    assert read(again, 5) == list(range(5))
+    again.close()
+
+
+def test_members_of_three_clients_share_a_topic(cluster: Running) -> None:
+    """librdkafka, kafka-python and the drop-in of ours agree on range; together they read everything once."""
+    bootstrap, group, topic = cluster.bootstrap, "mixed", "mixed-topic"
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, 6, 3)])[topic].result(WAIT_S)
+    theirs = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "range",
+        }
+    )
+    theirs.subscribe([topic])
+    others = [
+        KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[KAFKA_PYTHON["range"]],
+            heartbeat_interval_ms=200,
+        )
+        for _ in range(2)
+    ]
+    held: dict[int, set[int]] = {}
+    found: list[bytes] = []
+
+    def all_share() -> bool:
+        found.extend(message.value() for message in theirs.consume(100, 0.05))
+        held[0] = {each.partition for each in theirs.assignment()}
+        for number, other in enumerate(others, start=1):
+            for records in other.poll(timeout_ms=300).values():
+                found.extend(record.value for record in records)
+            held[number] = {each.partition for each in other.assignment()}
+        shares = [share for share in held.values() if share]
+        return len(shares) == 3 and sum(map(len, shares)) == 6 and set().union(*shares) == set(range(6))
+
+    try:
+        wait_until(all_share, "two partitions for each of three members")
+        producer = Producer({"bootstrap.servers": bootstrap})
+        for number in range(600):
+            producer.produce(topic, b"%d" % number, partition=number % 6)
+        producer.flush(WAIT_S)
+        wait_until(lambda: all_share() and len(found) >= 600, "600 records")
+        assert sorted(map(int, found)) == list(range(600))
+    finally:
+        theirs.close()
+        for other in others:
+            other.close()
