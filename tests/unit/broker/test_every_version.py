@@ -1,0 +1,214 @@
+"""Every version of every request that is offered is answered with something that can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.cluster.embedded import EmbeddedCluster
+from restow.cluster.handlers import served_versions
+from restow.wire import messages
+from restow.wire.batches import header_at
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import REQUESTS
+from restow.wire.records import Record, build
+from tests.unit.broker.conversations import Client, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from uuid import UUID
+
+TOPIC = "t"
+# What only a controller sends changes the broker under test; other tests are about these.
+ORDERS = {4, 5, 6, 7}
+PLAIN = [
+    (key, version) for key, served in served_versions().items() if key not in ORDERS for version in served
+]
+
+
+def batch() -> bytes:
+    return build([Record(0, 1_000, b"key", b"value")])
+
+
+def produce() -> Any:
+    request = messages.ProduceRequest
+    data = request.TopicProduceData
+    return request(
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[data(name=TOPIC, partition_data=[data.PartitionProduceData(index=0, records=batch())])],
+    )
+
+
+def fetch(topic_id: UUID) -> Any:
+    request = messages.FetchRequest
+    topic = request.FetchTopic
+    partition = topic.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    return request(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[topic(topic=TOPIC, topic_id=topic_id, partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def list_offsets() -> Any:
+    request = messages.ListOffsetsRequest
+    topic = request.ListOffsetsTopic
+    return request(
+        topics=[topic(name=TOPIC, partitions=[topic.ListOffsetsPartition(partition_index=0, timestamp=-2)])]
+    )
+
+
+def metadata() -> Any:
+    request = messages.MetadataRequest
+    return request(topics=[request.MetadataRequestTopic(name=TOPIC)])
+
+
+def commit() -> Any:
+    request = messages.OffsetCommitRequest
+    topic = request.OffsetCommitRequestTopic
+    partition = topic.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata=""
+    )
+    return request(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[topic(name=TOPIC, partitions=[partition])],
+    )
+
+
+def fetch_offsets() -> Any:
+    request = messages.OffsetFetchRequest
+    return request(
+        group_id="g",
+        topics=[request.OffsetFetchRequestTopic(name=TOPIC, partition_indexes=[0])],
+        groups=[request.OffsetFetchRequestGroup(group_id="g", topics=None)],
+    )
+
+
+def describe_configs() -> Any:
+    request = messages.DescribeConfigsRequest
+    resource = request.DescribeConfigsResource
+    return request(
+        resources=[
+            resource(resource_type=2, resource_name=TOPIC, configuration_keys=None),
+            resource(resource_type=4, resource_name="0", configuration_keys=["num.partitions"]),
+        ],
+        include_synonyms=True,
+    )
+
+
+def bodies(topic_id: UUID) -> dict[int, Callable[[], Any]]:
+    """What to ask so that there is something to answer; other requests are asked empty."""
+    return {
+        0: produce,
+        1: lambda: fetch(topic_id),
+        2: list_offsets,
+        3: metadata,
+        8: commit,
+        9: fetch_offsets,
+        10: lambda: messages.FindCoordinatorRequest(key="g", coordinator_keys=["g"]),
+        15: lambda: messages.DescribeGroupsRequest(groups=["g"]),
+        18: lambda: messages.ApiVersionsRequest(client_software_name="t", client_software_version="1"),
+        22: lambda: messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),
+        32: describe_configs,
+        35: lambda: messages.DescribeLogDirsRequest(topics=None),
+        42: lambda: messages.DeleteGroupsRequest(groups_names=["nobody"]),
+        43: lambda: messages.ElectLeadersRequest(topic_partitions=None, timeout_ms=1000),
+    }
+
+
+def check(key: int, version: int, answer: Any) -> None:
+    """The answers of which one knows what they must be."""
+    if key == 0:
+        (produced,) = answer.responses[0].partition_responses
+        expected = 0 if version >= 3 else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
+        assert produced.error_code == expected
+    elif key == 1:
+        (fetched,) = answer.responses[0].partitions
+        assert fetched.error_code == 0
+        assert header_at(fetched.records).count == 1
+    elif key == 2:
+        (found,) = answer.topics[0].partitions
+        assert (found.error_code, found.offset) == (0, 0)
+    elif key == 3:
+        assert (answer.topics[0].name, answer.topics[0].error_code) == (TOPIC, 0)
+        assert [each.leader_id for each in answer.topics[0].partitions] == [0]
+    elif key == 8:
+        assert answer.topics[0].partitions[0].error_code == 0
+    elif key == 9:
+        topics = answer.topics if version < 8 else answer.groups[0].topics
+        assert topics[0].partitions[0].committed_offset == 1
+    elif key == 32:
+        assert [result.error_code for result in answer.results] == [0, 0]
+        assert len(answer.results[0].configs) > 20
+        assert [(each.name, each.value) for each in answer.results[1].configs] == [("num.partitions", "1")]
+
+
+async def prepared(cluster: EmbeddedCluster) -> Client:
+    """A topic with a record, and a group with a commit."""
+    services = cluster.brokers[0].services
+    client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))
+    known = services.metadata
+    assert services.creation.create_in_passing(TOPIC)
+    assert services.creation.create_in_passing("__consumer_offsets")
+    assert await known.until(lambda: known.partition_count("__consumer_offsets") == 50, 30)
+    assert await known.until(lambda: known.partition_count(TOPIC) == 1, 30)
+    for key, body in ((0, produce()), (8, commit())):
+        while True:
+            client.ask(key, 8, 1, body)
+            answer = await client.answer(key, 8)
+            partition = (
+                answer.responses[0].partition_responses if key == 0 else answer.topics[0].partitions
+            )[0]
+            if partition.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                break
+            await asyncio.sleep(0.02)
+        assert partition.error_code == 0
+    return client
+
+
+def test_all_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One broker for all, because they are quickly asked."""
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
+            client = await prepared(cluster)
+            topic_id = cluster.brokers[0].services.metadata.topics[TOPIC].topic_id
+            assert topic_id is not None
+            made = bodies(topic_id)
+            for number, (key, version) in enumerate(PLAIN):
+                body = made[key]() if key in made else REQUESTS[key]()
+                client.ask(key, version, number, body)
+                asked = f"{REQUESTS[key].__name__} v{version}"
+                frame = asyncio.create_task(client.answer(key, version))
+                closed = asyncio.create_task(client.is_closed.wait())
+                await asyncio.wait((frame, closed), return_when=asyncio.FIRST_COMPLETED)
+                assert frame.done(), f"{asked} closed the connection: {caplog.text}"
+                closed.cancel()
+                check(key, version, frame.result())
+
+    with caplog.at_level(logging.INFO):
+        run(scenario())
+
+
+@pytest.mark.parametrize("key", sorted(ORDERS - {7}))
+def test_orders_of_an_earlier_controller_are_refused(tmp_path: Path, key: int) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
+            client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))
+            for version in served_versions()[key]:
+                client.ask(key, version, 1, REQUESTS[key](controller_id=9, controller_epoch=0))
+                assert (await client.answer(key, version)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+                client.ask(key, version, 1, REQUESTS[key](controller_epoch=5, broker_epoch=0))
+                assert (await client.answer(key, version)).error_code == ErrorCode.STALE_BROKER_EPOCH
+            assert cluster.brokers[0].services.metadata.controller_id == 0
+
+    run(scenario())
