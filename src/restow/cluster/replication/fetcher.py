@@ -213,8 +213,11 @@ class Fetcher:
             return
         partition = follower.partition
         sent = follower.sent
-        if sent.leader_epoch != partition.leader_epoch or sent.offset != partition.log.end_offset:
-            self._changed[topic_partition] = None
+        if sent.leader_epoch != partition.leader_epoch:
+            return
+        if sent.offset != partition.log.end_offset:
+            if not fetched.error_code and fetched.diverging_epoch is None:
+                partition.follow_watermark(fetched.high_watermark)
             return
         try:
             done = self._apply(partition, fetched)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 
+UNTOLD = -1
+
+
 class Wanted:
     """A partition of a fetch, and what its last answer said."""
 
@@ -28,8 +31,9 @@ class Wanted:
 
     def __init__(self, wish: FetchPartition) -> None:
         self.wish = wish
-        self.watermark = -1
-        self.start_offset = -1
+        self.watermark = UNTOLD
+        """As it was told last, in an answer without an error: others are not read any further."""
+        self.start_offset = UNTOLD
 
 
 class Look:
@@ -66,6 +70,8 @@ class Fetching:
             if known is None:
                 self.wanted[topic_partition] = Wanted(wish)
             else:
+                if known.wish.leader_epoch != wish.leader_epoch:
+                    known.watermark = UNTOLD
                 known.wish = wish
             self._news[topic_partition] = None
         for topic_partition in spec.forgotten:
@@ -137,16 +143,16 @@ class Fetching:
             wanted = self.wanted.get(topic_partition)
             if wanted is None:
                 continue
+            plain = not result.error_code and result.diverging_epoch is None
             if (
                 not incremental
+                or not plain
                 or result.records
-                or result.error_code
-                or result.diverging_epoch is not None
                 or result.high_watermark != wanted.watermark
                 or result.log_start_offset != wanted.start_offset
             ):
                 told[topic_partition] = result
-                wanted.watermark = result.high_watermark
+                wanted.watermark = result.high_watermark if plain else UNTOLD
                 wanted.start_offset = result.log_start_offset
         return told
 

@@ -136,7 +136,12 @@ class Partition:
         self._review_later(now_s)
 
     def follow(self, order: PartitionOrder) -> None:
-        """Be a follower, of nobody if the leader is -1."""
+        """Be a follower, of nobody if the leader is -1.
+
+        An epoch in which this broker led and wrote nothing is forgotten: the new leader may have
+        records of an earlier one there.
+        """
+        self.log.epochs.truncate_from_end(self.log.end_offset)
         self._take_order(order, Role.FOLLOWER)
         self.followers = {}
         self._fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
