@@ -206,9 +206,10 @@ class FakeCluster:
     async def _is_settled(self) -> bool:
         live = self.brokers.keys() - self.unreachable
         states = {}
+        leaving = await self.store.children("/admin/delete_topics")
         for name in await self.topics():
             topic = Topic.decode((await self.store.get(Topic.path(name))).data, Topic.path(name))
-            if await self.store.exists(f"/admin/delete_topics/{name}"):
+            if name in leaving:
                 if all(live.issuperset(each.replicas) for each in topic.partitions.values()):
                     return False
                 continue
@@ -225,11 +226,20 @@ class FakeCluster:
                 able = live.intersection(state.isr)
                 if (state.leader not in live) if able else (state.leader != -1):
                     return False
-        return all(self._agrees(self.brokers[each], live, states) for each in live)
+        return all(self._agrees(self.brokers[each], live, states, leaving) for each in live)
 
     @staticmethod
-    def _agrees(broker: FakeBroker, live: set[int], states: Mapping[TopicPartition, PartitionState]) -> bool:
-        known = {p: (s.leader, s.leader_epoch, tuple(s.isr)) for p, s in broker.metadata.items()}
+    def _agrees(
+        broker: FakeBroker,
+        live: set[int],
+        states: Mapping[TopicPartition, PartitionState],
+        leaving: tuple[str, ...],
+    ) -> bool:
+        known = {
+            p: (s.leader, s.leader_epoch, tuple(s.isr))
+            for p, s in broker.metadata.items()
+            if p.topic not in leaving
+        }
         wanted = {p: (s.leader, s.leader_epoch, s.isr) for p, s in states.items()}
         served = all(
             broker.hosted[p].leader_epoch == s.leader_epoch for p, s in states.items() if broker.id in s.isr
