@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.controller import Controller, ControllerConfig, NotController, Step
+from restow.cluster.controller import Controller, ControllerConfig, NotController, Step, delete_topic
+from restow.cluster.store import StoreUnavailable
 from restow.cluster.store.znodes import Controller as ControllerNode
 from restow.cluster.store.znodes import ControllerEpoch
 from restow.model import TopicPartition
 from restow.runtime.clock import SystemClock
 from tests.unit.controller.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.cluster.store import Operation, Results, Store
 
 T0 = TopicPartition("t", 0)
 
@@ -128,6 +134,58 @@ def test_a_mistake_in_sending_costs_the_office_and_not_the_work() -> None:
             await cluster.settled()
             assert T0 in cluster.brokers[1].metadata
             assert controller.epoch == 2
+
+    asyncio.run(run())
+
+
+class Forgetful:
+    """A session whose nth change reaches the store, but not the answer to it."""
+
+    def __init__(self, store: Store, fail_at: int) -> None:
+        self._store = store
+        self._left = fail_at
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise StoreUnavailable("the answer was lost", path=ControllerEpoch.PATH)
+
+    async def multi(self, operations: Sequence[Operation]) -> Results:
+        answer = await self._store.multi(operations)
+        self._count()
+        return answer
+
+    async def multi_each(self, transactions: Sequence[Sequence[Operation]]) -> Any:
+        answers = await self._store.multi_each(transactions)
+        try:
+            self._count()
+        except StoreUnavailable as error:
+            return tuple(error for _ in answers)
+        return answers
+
+
+@pytest.mark.parametrize("fail_at", range(2, 8))
+def test_changes_whose_answer_was_lost_are_neither_lost_nor_made_twice(fail_at: int) -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            store = Forgetful(cluster.brokers[2].session, fail_at)
+            config = ControllerConfig(retry_backoff_s=0.001)
+            controller = Controller(2, cast("Store", store), SystemClock(), cluster, config)
+            cluster.controllers.append(controller)
+            await controller.start()
+            await cluster.create("t", {0: (0, 1), 1: (1, 0)})
+            await cluster.create("leaving", {0: (0, 1)})
+            await cluster.until(lambda: TopicPartition("leaving", 0) in cluster.brokers[1].metadata)
+            await delete_topic(cluster.store, "leaving")
+            await cluster.stop_broker(1)
+            await cluster.start_broker(1)
+            await cluster.settled()
+            assert await cluster.topics() == ("t",)
+            assert cluster.brokers[0].on_disk == {T0, TopicPartition("t", 1)}
+            assert store._left <= 0
 
     asyncio.run(run())
 

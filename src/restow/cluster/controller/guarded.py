@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.errors import Deposed
-from restow.cluster.store import Check, SessionExpired, StoreError, StoreUnavailable
+from restow.cluster.store import BadVersion, Check, NoNode, SessionExpired, StoreError, StoreUnavailable
 from restow.cluster.store.znodes import ControllerEpoch
 
 if TYPE_CHECKING:
@@ -47,6 +47,6 @@ class GuardedStore:
         return tuple(outcomes)
 
     def _judged(self, error: StoreError) -> Deposed | StoreError:
-        if error.path == self._check.path:
+        if isinstance(error, (BadVersion, NoNode)) and error.path == self._check.path:
             return Deposed("another controller was elected: nothing was written")
         return error
