@@ -1,0 +1,204 @@
+"""A broker's life: registration, a lost session, a failed disk, an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cluster.broker import Broker, BrokerOptions, World
+from restow.cluster.creation import NewTopic
+from restow.cluster.embedded import EmbeddedCluster
+from restow.cluster.registration import BrokerIdTaken, prepare_store, register
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.znodes import BrokerRegistration, Endpoint
+from restow.errors import InvalidBrokers
+from restow.model import TopicPartition
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.runtime.network import SystemNetwork
+from restow.wire.error_codes import ErrorCode
+from restow.wire.records import Record, build
+from tests.unit.broker.conversations import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTITION = TopicPartition("t", 0)
+
+
+async def with_topic(cluster: EmbeddedCluster, factor: int, partitions: int = 1) -> None:
+    """Every broker knows the topic's leaders."""
+    creation = cluster.brokers[0].services.creation
+    await creation.create(creation.plan(NewTopic(name="t", partitions=partitions, factor=factor)))
+    for broker in cluster.brokers.values():
+        metadata = broker.services.metadata
+        assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 30)
+
+
+def leader_of(cluster: EmbeddedCluster) -> int:
+    running = next(each for each in cluster.brokers.values() if each.is_running)
+    known = running.services.metadata.partition(PARTITION)
+    return -1 if known is None else known.leader_id
+
+
+async def until_led_by_another(cluster: EmbeddedCluster, former: int) -> None:
+    while leader_of(cluster) in (former, -1):
+        await asyncio.sleep(0.01)
+
+
+def test_brokers_are_registered_as_kafka_registers_them(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(2, racks=("a", "b"), data=tmp_path, fsync=False) as cluster:
+            services = cluster.brokers[1].services
+            path = BrokerRegistration.path(1)
+            node = await services.store.get(path)
+            found = BrokerRegistration.decode(node.data, path)
+            host, _, port = cluster.brokers[1].address.rpartition(":")
+            assert found.endpoints == (Endpoint("PLAINTEXT", host, int(port)),)
+            assert found.rack == "b"
+            assert services.orders.broker_epoch == node.stat.czxid
+
+    run(scenario())
+
+
+def test_a_broker_id_is_taken_once() -> None:
+    async def scenario() -> None:
+        server = EmbeddedStore()
+        first, second = server.session(), server.session()
+        entry = BrokerRegistration(endpoints=(Endpoint("PLAINTEXT", "h", 1),), timestamp_ms=0)
+        assert await prepare_store(first) == await prepare_store(second)
+        epoch = await register(first, 1, entry, SystemClock(), patience_s=0)
+        with pytest.raises(BrokerIdTaken, match="broker of id 1 is registered already"):
+            await register(second, 1, entry, SystemClock(), patience_s=0.15)
+        waiting = asyncio.create_task(register(second, 1, entry, SystemClock(), patience_s=30))
+        await first.close()
+        assert await waiting > epoch
+        await server.close()
+
+    run(scenario())
+
+
+def test_a_broker_that_lost_its_session_begins_anew(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
+            await with_topic(cluster, factor=3)
+            leader = leader_of(cluster)
+            victim = cluster.brokers[leader]
+            before = victim.services
+            batch = build([Record(0, 1, None, b"kept")])
+            written = await before.replicas.append({PARTITION: batch}, acks=-1, timeout_ms=30_000)
+            assert written[PARTITION].error_code == 0
+            address = victim.address
+            store = cluster._store
+            assert store is not None
+            store.expire(before.store.session_id)
+            while not victim.is_running or victim.services is before:
+                await asyncio.sleep(0.01)
+            assert victim.address == address
+            metadata = victim.services.metadata
+            assert await metadata.until(
+                lambda: (it := metadata.partition(PARTITION)) is not None and set(it.isr) == {0, 1, 2}, 30
+            )
+            replica = victim.services.replicas.partition(PARTITION)
+            assert replica is not None
+            assert replica.log.end_offset == 1
+
+    run(scenario())
+
+
+def test_a_failed_log_dir_takes_its_replicas_offline_and_not_the_broker(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
+            await with_topic(cluster, factor=2, partitions=4)
+            broker = cluster.brokers[0].services
+            directory = broker.logs.directories[0]
+            lost, kept = tuple(directory.logs), tuple(broker.logs.directories[1].logs)
+            assert lost
+            assert kept
+
+            def fail() -> None:
+                raise OSError("the disk is broken")
+
+            with pytest.raises(Exception, match="broken"):
+                directory.disk.call(fail)
+            for number in (0, 1):
+                known = cluster.brokers[number].services.metadata
+                assert await known.until(
+                    lambda it=known: all(it.partition(each).leader_id == 1 for each in lost), 30
+                )
+            batch = build([Record(0, 1, None, b"value")])
+            results = await broker.replicas.append(
+                dict.fromkeys((*lost, *kept), batch), acks=1, timeout_ms=1000
+            )
+            assert {results[each].error_code for each in lost} == {ErrorCode.KAFKA_STORAGE_ERROR}
+            led = [each for each in kept if broker.metadata.partition(each).leader_id == 0]  # type: ignore[union-attr]
+            assert led
+            assert {results[each].error_code for each in led} == {0}
+
+    run(scenario())
+
+
+def test_an_orderly_stop_hands_leaders_over_before_the_broker_goes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
+            await with_topic(cluster, factor=3)
+            leader = leader_of(cluster)
+            await cluster.stop_broker(leader)
+            assert leader_of(cluster) not in (leader, -1)
+            with pytest.raises(RuntimeError, match=f"broker {leader} is not running"):
+                _ = cluster.brokers[leader].services
+            await cluster.stop_broker(leader)
+            await cluster.start_broker(leader)
+            with pytest.raises(RuntimeError, match="running already"):
+                await cluster.start_broker(leader)
+            await cluster.kill_broker(leader)
+            await until_led_by_another(cluster, leader)
+
+    run(scenario())
+
+
+def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
+            store = EmbeddedStore()
+            world = World(
+                clock=SystemClock(),
+                network=SystemNetwork(),
+                disk=SystemDisk(),
+                open_session=store.session,
+            )
+            host, _, port = cluster.brokers[0].address.rpartition(":")
+            options = BrokerOptions(
+                broker_id=5, log_dirs=(str(tmp_path / "other"),), host=host, port=int(port)
+            )
+            broker = Broker(options, world)
+            with pytest.raises(OSError, match="address already in use"):
+                await broker.start()
+            assert not broker.is_running
+            look = store.session()
+            assert await look.children(BrokerRegistration.PARENT) == ()
+            await store.close()
+
+    run(scenario())
+
+
+def test_clusters_that_cannot_be() -> None:
+    with pytest.raises(InvalidBrokers, match="at least one broker"):
+        EmbeddedCluster(0)
+    with pytest.raises(InvalidBrokers, match="at least one log dir"):
+        EmbeddedCluster(1, log_dirs=0)
+
+
+def test_a_temporary_folder_goes_with_the_cluster() -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(1, fsync=False) as cluster:
+            folder = cluster._temporary
+            assert folder is not None
+            assert (folder / "broker-0" / "log-0" / "meta.properties").exists()
+            with pytest.raises(InvalidBrokers, match="There is no broker 7"):
+                await cluster.stop_broker(7)
+        assert not folder.exists()
+
+    run(scenario())
