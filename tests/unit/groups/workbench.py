@@ -11,12 +11,15 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.groups import (
+    CommitRequest,
     GroupConfig,
     GroupCoordinator,
     JoinRequest,
+    OffsetToCommit,
     SyncRequest,
     partition_of_group,
 )
+from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 PARTITIONS = 3
 GROUP = "crew"
+ORDERS = TopicPartition("orders", 0)
+PAYMENTS = TopicPartition("payments", 1)
 _TURNS = 25
 _GIVE_UP_S = 30
 
@@ -219,3 +224,25 @@ def subscription(*topics: str) -> bytes:
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run a test to its end on a loop of its own; one that waits for what never comes fails."""
     asyncio.run(asyncio.wait_for(test(), _GIVE_UP_S))
+
+
+async def commit(
+    bench: Workbench, offset: int = 5, partition: TopicPartition = ORDERS, **who: Any
+) -> ErrorCode:
+    request = CommitRequest(offsets={partition: OffsetToCommit(offset, 2, "note")}, **who)
+    return (await bench.coordinator.commit_offsets(GROUP, request))[partition]
+
+
+async def fetched(bench: Workbench, partition: TopicPartition = ORDERS) -> int | None:
+    error, offsets = await bench.coordinator.fetch_offsets(GROUP, [partition])
+    assert error is ErrorCode.NONE
+    found = offsets[partition]
+    return None if found is None else found.offset
+
+
+async def restarted(bench: Workbench) -> None:
+    """All partitions move away and come back."""
+    for partition in range(PARTITIONS):
+        bench.coordinator.unload(partition)
+    for partition in range(PARTITIONS):
+        await bench.coordinator.load(partition)

@@ -24,7 +24,10 @@ class OffsetsJournal(Protocol):
     """The partitions of `__consumer_offsets` that this broker leads."""
 
     async def append(self, partition: int, records: Sequence[KeyAndValue]) -> ErrorCode:
-        """Write records as one batch; NONE once all in-sync replicas have it."""
+        """Write records as one batch; NONE once all in-sync replicas have it.
+
+        It must end: members wait for it, so what takes too long is REQUEST_TIMED_OUT.
+        """
 
     def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
         """Offset, key and value of every record there is, in order."""
