@@ -66,6 +66,7 @@ class Broker:
         self._port = options.port
         self._life: Life | None = None
         self._reviving: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -89,7 +90,7 @@ class Broker:
             raise RuntimeError(f"broker {self.options.broker_id} is running already")
         store = self._world.open_session()
         store.on_expired(self._session_expired)
-        life = Life(self.options, self._world, store, self._port)
+        life = Life(self.options, self._world, store, self._port, self._ruined)
         try:
             await life.begin()
         except BaseException:
@@ -101,17 +102,24 @@ class Broker:
 
     async def stop(self, *, hand_over: bool = True) -> None:
         """In order: leaders move away first, unless there is nobody to lead; logs are closed cleanly."""
-        await self._end_revival()
+        await self._end_what_is_under_way()
         life, self._life = self._life, None
         if life is not None:
             await life.end(hand_over=hand_over)
 
     async def kill(self) -> None:
         """At once: nothing is handed over and nothing written down."""
-        await self._end_revival()
+        await self._end_what_is_under_way()
         life, self._life = self._life, None
         if life is not None:
             await life.drop()
+
+    def _ruined(self) -> None:
+        """No disk is left. As a process would, the broker ends, and others lead what it led."""
+        log.critical("broker %d has no log dir left and ends", self.options.broker_id)
+        life, self._life = self._life, None
+        if life is not None:
+            self._ending = asyncio.get_running_loop().create_task(life.drop())
 
     def _session_expired(self) -> None:
         if self._life is not None and self._reviving is None:
@@ -131,7 +139,10 @@ class Broker:
                 await self._world.clock.sleep(_TRY_AGAIN_S)
         self._reviving = None
 
-    async def _end_revival(self) -> None:
+    async def _end_what_is_under_way(self) -> None:
+        if self._ending is not None:
+            await self._ending
+            self._ending = None
         if self._reviving is not None:
             self._reviving.cancel()
             await asyncio.gather(self._reviving, return_exceptions=True)

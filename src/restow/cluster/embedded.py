@@ -17,7 +17,7 @@ import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.cluster.broker import Broker, BrokerOptions, World
 from restow.cluster.store.embedded import EmbeddedStore
@@ -27,7 +27,7 @@ from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Coroutine, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from restow.cluster.metadata import MetadataCache
@@ -88,7 +88,7 @@ class EmbeddedCluster:
         world = World(clock=clock, network=SystemNetwork(), disk=SystemDisk(), open_session=store.session)
         self.brokers = {number: Broker(self._options(number, folder), world) for number in range(self._count)}
         try:
-            await asyncio.gather(*(broker.start() for broker in self.brokers.values()))
+            await _all(broker.start() for broker in self.brokers.values())
             await self.settled()
         except BaseException:
             await self.stop()
@@ -96,8 +96,7 @@ class EmbeddedCluster:
 
     async def stop(self) -> None:
         """Stop all brokers, let go of everything, and remove the folder if it was temporary."""
-        running = [broker for broker in self.brokers.values() if broker.is_running]
-        await asyncio.gather(*(broker.stop(hand_over=False) for broker in running))
+        await _all(broker.stop(hand_over=False) for broker in self.brokers.values())
         if self._store is not None:
             await self._store.close()
             self._store = None
@@ -159,6 +158,13 @@ class EmbeddedCluster:
             rack=self._racks[number % len(self._racks)] if self._racks else None,
             properties=self._properties,
         )
+
+
+async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Wait for all of them, however they end; then raise what the first one that failed raised."""
+    for outcome in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(outcome, BaseException):
+            raise outcome
 
 
 def _knows(metadata: MetadataCache, brokers: set[int]) -> bool:

@@ -35,7 +35,7 @@ from restow.cluster.topic_rules import Refused
 from restow.wire.messages import ControlledShutdownRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from restow.cluster.broker import BrokerOptions, World
     from restow.cluster.store import Store
@@ -57,11 +57,20 @@ class Life:
     services: Services
     _listener: Listener
 
-    def __init__(self, options: BrokerOptions, world: World, store: Store, port: int) -> None:
+    def __init__(
+        self,
+        options: BrokerOptions,
+        world: World,
+        store: Store,
+        port: int,
+        on_ruined: Callable[[], None],
+    ) -> None:
+        """`on_ruined` hears when the last log dir has failed: then there is nothing left to serve."""
         self._options = options
         self._world = world
         self._store = store
         self.port = port
+        self._on_ruined = on_ruined
         self._tasks = Tasks()
         self._orders = Orders()
         where = partial(locate, store)
@@ -218,6 +227,9 @@ class Life:
     def _directory_failed(self, path: str, lost: tuple[TopicPartition, ...]) -> None:
         if self._has_services:
             self.services.replicas.directory_failed(path, lost)
+            if len(self.services.logs.offline) == len(self._options.log_dirs):
+                self._on_ruined()
+                return
         self._tasks.start(self._tell_of_failure(), f"note of the failure of {path}")
 
     async def _tell_of_failure(self) -> None:

@@ -140,6 +140,39 @@ def test_a_failed_log_dir_takes_its_replicas_offline_and_not_the_broker(tmp_path
     run(scenario())
 
 
+def test_a_broker_without_any_disk_left_ends_and_others_lead(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
+            await with_topic(cluster, factor=2, partitions=4)
+            ruined = cluster.brokers[1]
+
+            def fail() -> None:
+                raise OSError("the disk is broken")
+
+            for directory in ruined.services.logs.directories:
+                with pytest.raises(Exception, match="broken"):
+                    directory.disk.call(fail)
+            assert not ruined.is_running
+            known = cluster.brokers[0].services.metadata
+            assert await known.until(lambda: all(it.leader_id == 0 for it in known.partitions("t")), 30)
+            await cluster.start_broker(1)
+            assert await known.until(lambda: all(len(it.isr) == 2 for it in known.partitions("t")), 30)
+
+    run(scenario())
+
+
+def test_a_cluster_that_cannot_start_as_a_whole_does_not_start_at_all(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(1, data=tmp_path / "first", fsync=False) as first:
+            port = int(first.brokers[0].address.rpartition(":")[2])
+            second = EmbeddedCluster(3, data=tmp_path / "second", port=port - 1, fsync=False)
+            with pytest.raises(OSError, match="address already in use"):
+                await second.start()
+            assert not any(broker.is_running for broker in second.brokers.values())
+
+    run(scenario())
+
+
 def test_an_orderly_stop_hands_leaders_over_before_the_broker_goes(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
