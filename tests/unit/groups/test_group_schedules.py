@@ -227,6 +227,9 @@ class GroupMachine(RuleBasedStateMachine):
         assert (roster.leader in roster.members) == bool(roster.members)
         assert roster.static_ids == {it.instance_id: it.id for it in roster if it.instance_id is not None}
         assert not roster.pending & set(roster.members)
+        assert roster.joined == sum(member.join_ticket is not None for member in roster)
+        for name in ("range", "sticky"):
+            assert roster.all_speak(name) == all(name in member.protocol_names for member in roster)
         assert all(name == member.id for name, member in roster.members.items())
 
     @invariant()

@@ -190,7 +190,7 @@ class Group(Rebalancing):
         names = {name for name, _ in request.protocols}
         if not self.roster.members:
             return bool(request.protocol_type and names)
-        return request.protocol_type == self.protocol_type and bool(names & self.roster.shared_protocols())
+        return request.protocol_type == self.protocol_type and any(map(self.roster.all_speak, names))
 
     def _join_for_the_first_time(self, request: JoinRequest, ticket: Ticket) -> None:
         if request.instance_id is not None:

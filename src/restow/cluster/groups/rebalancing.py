@@ -219,7 +219,7 @@ class Rebalancing:
         ):
             return
         if error is not ErrorCode.NONE:
-            member.protocols = replacement.old_protocols
+            self.roster.change_protocols(member, replacement.old_protocols)
             member.session_timeout_ms, member.rebalance_timeout_ms = replacement.old_timeouts_ms
             self._answer_join(member, JoinReply(error=error, member_id=NO_MEMBER))
             self._rename(member, replacement.old_id)
@@ -245,12 +245,12 @@ class Rebalancing:
     def _update(self, member: Member, request: JoinRequest, ticket: Ticket) -> None:
         """A member joins again. If it waited already, it has lost that answer, which is given up."""
         self._answer_join(member, JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.id))
-        member.protocols = request.protocols
+        self.roster.change_protocols(member, request.protocols)
         member.session_timeout_ms = request.session_timeout_ms
         member.rebalance_timeout_ms = request.rebalance_timeout_ms
         member.client_id = request.client_id
         member.client_host = request.client_host
-        member.join_ticket = ticket
+        self.roster.wait_to_join(member, ticket)
 
     def _heard_of(self, member: Member) -> None:
         self._effects.append(Arm(self.session_timer(member.id), member.session_timeout_ms))
@@ -287,7 +287,7 @@ class Rebalancing:
     def _answer_join(self, member: Member, reply: JoinReply) -> None:
         if member.join_ticket is not None:
             self._answer(member.join_ticket, reply)
-            member.join_ticket = None
+            self.roster.wait_to_join(member, None)
 
     def _answer_sync(self, member: Member, reply: SyncReply) -> None:
         if member.sync_ticket is not None:

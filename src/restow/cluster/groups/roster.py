@@ -78,19 +78,29 @@ class Member:
     def is_waiting(self) -> bool:
         return self.join_ticket is not None or self.sync_ticket is not None
 
+    @property
+    def protocol_names(self) -> frozenset[str]:
+        return frozenset(name for name, _ in self.protocols)
+
     def metadata(self, protocol_name: str) -> bytes:
         """What it said with that protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
 
 class Roster:
-    """The members in the order they came. The first one leads until it goes."""
+    """The members in the order they came. The first one leads until it goes.
+
+    How many wait to join and how many know a protocol is counted along, as it is asked at every join: so
+    tickets and protocols of members are changed through here.
+    """
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.static_ids: dict[str, str] = {}
         self.pending: set[str] = set()
         self.leader: str | None = None
+        self.joined = 0
+        self._speakers: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self.members)
@@ -102,6 +112,8 @@ class Roster:
     def add(self, member: Member) -> None:
         self.members[member.id] = member
         self.pending.discard(member.id)
+        self.joined += member.join_ticket is not None
+        self._speakers.update(member.protocol_names)
         if member.instance_id is not None:
             self.static_ids[member.instance_id] = member.id
         if self.leader is None:
@@ -109,10 +121,23 @@ class Roster:
 
     def remove(self, member: Member) -> None:
         del self.members[member.id]
+        self.joined -= member.join_ticket is not None
+        self._silence(member)
         if member.instance_id is not None:
             del self.static_ids[member.instance_id]
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
+
+    def wait_to_join(self, member: Member, ticket: Ticket | None) -> None:
+        """A member waits with this ticket, or not any more."""
+        self.joined += (ticket is not None) - (member.join_ticket is not None)
+        member.join_ticket = ticket
+
+    def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        """A member knows these protocols from now on."""
+        self._silence(member)
+        member.protocols = protocols
+        self._speakers.update(member.protocol_names)
 
     def rename(self, member: Member, new_id: str) -> None:
         """A static member came back as somebody else; it keeps its place, and leads if it led."""
@@ -134,11 +159,6 @@ class Roster:
         return True
 
     @property
-    def joined(self) -> int:
-        """How many have asked to be in the next generation."""
-        return sum(member.join_ticket is not None for member in self.members.values())
-
-    @property
     def all_joined(self) -> bool:
         """Nobody is missing: no member, and nobody who was given an id and is about to come with it."""
         return not self.pending and self.joined == len(self.members)
@@ -148,16 +168,15 @@ class Roster:
         """Members get as long as the slowest asks for."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    def shared_protocols(self) -> frozenset[str]:
-        """The protocols that every member knows."""
-        known = [{name for name, _ in member.protocols} for member in self.members.values()]
-        return frozenset(set.intersection(*known)) if known else frozenset()
+    def all_speak(self, protocol_name: str) -> bool:
+        """Whether every member knows that protocol."""
+        return self._speakers[protocol_name] == len(self.members)
 
     def vote(self) -> str:
         """The shared protocol that most members like best; at a tie, whichever was named first."""
-        shared = self.shared_protocols()
         votes = Counter(
-            next(name for name, _ in member.protocols if name in shared) for member in self.members.values()
+            next(name for name, _ in member.protocols if self.all_speak(name))
+            for member in self.members.values()
         )
         return votes.most_common(1)[0][0]
 
@@ -166,3 +185,10 @@ class Roster:
         return tuple(
             JoinedMember(member.id, member.instance_id, member.metadata(protocol_name)) for member in self
         )
+
+    def _silence(self, member: Member) -> None:
+        """Names that nobody knows any more are not kept: clients could send new ones for ever."""
+        for name in member.protocol_names:
+            self._speakers[name] -= 1
+            if not self._speakers[name]:
+                del self._speakers[name]
