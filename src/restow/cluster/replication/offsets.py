@@ -1,0 +1,91 @@
+"""Questions for offsets: of times, of epochs, and up to where records may go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.errors import LogError
+from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.values import CONSUMER, FoundOffset
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.values import EpochQuestion, OffsetQuestion
+
+LATEST = -1
+EARLIEST = -2
+OF_MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+HIGH_WATERMARK = -1
+"""As the offset before which records are to be deleted."""
+
+
+def offset_at(found: Partition | ErrorCode, question: OffsetQuestion, replica_id: int) -> FoundOffset:
+    """The offset that has the time, -1 if there is none."""
+    if isinstance(found, ErrorCode):
+        return FoundOffset(found)
+    try:
+        found.require_leader(question.leader_epoch)
+        return _offset_at(found, question.timestamp, replica_id)
+    except Refused as refused:
+        return FoundOffset(refused.code)
+    except LogError as error:
+        return FoundOffset(code_of(error))
+
+
+def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> FoundOffset:
+    log = partition.log
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return FoundOffset(0, log.start_offset, leader_epoch=log.epochs.epoch_of(log.start_offset))
+    if timestamp == LATEST_TIERED:
+        return FoundOffset()
+    end = partition.readable_end(replica_id)
+    if timestamp == LATEST:
+        _require_settled(partition, replica_id)
+        return FoundOffset(0, end, leader_epoch=partition.leader_epoch)
+    timed = (
+        log.offset_of_latest_timestamp()
+        if timestamp == OF_MAX_TIMESTAMP
+        else log.offset_for_timestamp(timestamp)
+    )
+    if timed is None or timed.offset >= end:
+        _require_settled(partition, replica_id)
+        return FoundOffset()
+    return FoundOffset(0, timed.offset, timed.timestamp, timed.leader_epoch)
+
+
+def _require_settled(partition: Partition, replica_id: int) -> None:
+    """A new leader does not know yet how far its predecessor had acknowledged; its end could go back."""
+    if replica_id == CONSUMER and partition.log.high_watermark < partition.epoch_start_offset:
+        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE)
+
+
+def end_of_epoch(found: Partition | ErrorCode, question: EpochQuestion) -> FoundOffset:
+    """The largest epoch up to the one asked for, and the offset behind its last record."""
+    if isinstance(found, ErrorCode):
+        return FoundOffset(found)
+    try:
+        found.require_leader(question.leader_epoch)
+    except Refused as refused:
+        return FoundOffset(refused.code)
+    end = found.log.epochs.end_offset_for(question.epoch, found.log.end_offset)
+    return FoundOffset(0, end.end_offset, leader_epoch=end.epoch)
+
+
+def begin_deletion(found: Partition | ErrorCode, offset: int) -> tuple[Partition, int] | ErrorCode:
+    """Delete what the leader has before the offset; the partition, and the offset that was meant."""
+    if isinstance(found, ErrorCode):
+        return found
+    try:
+        if offset == HIGH_WATERMARK:
+            offset = found.log.high_watermark
+        if offset < 0:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        found.delete_records_before(offset)
+    except Refused as refused:
+        return refused.code
+    except LogError as error:
+        return code_of(error)
+    return found, offset
