@@ -1,0 +1,258 @@
+"""What handlers refuse and how, over a real connection to a cluster of two brokers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from restow.cluster.creation import NewTopic
+from restow.cluster.embedded import EmbeddedCluster
+from restow.wire import messages
+from restow.wire.error_codes import ErrorCode
+from restow.wire.records import Record, build
+from tests.unit.broker.conversations import Client, run
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+
+PRODUCE, FETCH, METADATA = 0, 1, 3
+NO_AUTO = {"auto.create.topics.enable": "false"}
+GOOD = build([Record(0, 1_000, b"key", b"value")])
+
+
+class Bench:
+    """Two brokers, a topic that broker 0 leads, and a connection to each broker."""
+
+    def __init__(self, cluster: EmbeddedCluster, clients: list[Client]) -> None:
+        self.cluster = cluster
+        self.clients = clients
+        self.controller = cluster.brokers[0].services.metadata.controller_id
+        topic_id = cluster.brokers[0].services.metadata.topics["t"].topic_id
+        assert topic_id is not None
+        self.topic_id = topic_id
+
+    async def ask(self, key: int, version: int, body: Any, *, broker: int = 0) -> Any:
+        self.clients[broker].ask(key, version, 1, body)
+        return await self.clients[broker].answer(key, version)
+
+    async def produced(self, version: int = 9, **fields: Any) -> Any:
+        body = produce(**fields)
+        return (await self.ask(PRODUCE, version, body)).responses[0].partition_responses[0]
+
+
+def on_bench(tmp_path: Path, scenario: Callable[[Bench], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with EmbeddedCluster(2, data=tmp_path, fsync=False, properties=NO_AUTO) as cluster:
+            creation = cluster.brokers[0].services.creation
+            await creation.create(creation.plan(NewTopic(name="t", by_hand={0: (0, 1)})))
+            for broker in cluster.brokers.values():
+                metadata = broker.services.metadata
+                assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
+            ports = [int(each.address.rpartition(":")[2]) for each in cluster.brokers.values()]
+            await scenario(Bench(cluster, [await Client.connect(port) for port in ports]))
+
+    run(whole())
+
+
+def produce(
+    topic: str = "t", records: bytes | None = GOOD, acks: int = -1, transactional_id: str | None = None
+) -> Any:
+    data = messages.ProduceRequest.TopicProduceData
+    return messages.ProduceRequest(
+        acks=acks,
+        timeout_ms=5000,
+        transactional_id=transactional_id,
+        topic_data=[data(name=topic, partition_data=[data.PartitionProduceData(index=0, records=records)])],
+    )
+
+
+def test_batches_that_are_not_taken(tmp_path: Path) -> None:
+    damaged = bytearray(GOOD)
+    damaged[-1] ^= 1
+    cases = [
+        ({"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
+        ({"records": bytes(damaged)}, ErrorCode.CORRUPT_MESSAGE),
+        ({"records": GOOD[:-3]}, ErrorCode.CORRUPT_MESSAGE),
+        ({"records": b""}, ErrorCode.INVALID_RECORD),
+        ({"records": None}, ErrorCode.INVALID_RECORD),
+        ({"topic": "nowhere"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"topic": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ({"transactional_id": "x"}, ErrorCode.INVALID_TXN_STATE),
+    ]
+
+    async def scenario(bench: Bench) -> None:
+        for fields, code in cases:
+            result = await bench.produced(**fields)
+            assert (ErrorCode.of(result.error_code), result.base_offset) == (code, -1), fields
+        assert (await bench.produced()).base_offset == 0
+
+    on_bench(tmp_path, scenario)
+
+
+def test_without_acknowledgement_there_is_no_answer_and_a_refusal_hangs_up(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        client = bench.clients[0]
+        client.ask(PRODUCE, 9, 1, produce(acks=0))
+        client.ask(METADATA, 4, 2, messages.MetadataRequest(topics=[]))
+        assert await client.number() == 2
+        client.ask(PRODUCE, 9, 3, produce(topic="nowhere", acks=0))
+        await client.is_closed.wait()
+        assert client.frames.empty()
+
+    on_bench(tmp_path, scenario)
+
+
+def test_who_comes_to_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        leader = bench.cluster.brokers[0]
+        answer = await bench.ask(PRODUCE, 10, produce(), broker=1)
+        (refused,) = answer.responses[0].partition_responses
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert refused.current_leader.leader_id == 0
+        assert [(it.node_id, f"{it.host}:{it.port}") for it in answer.node_endpoints] == [(0, leader.address)]
+        answer = await bench.ask(FETCH, 16, fetch(bench.topic_id), broker=1)
+        (refused,) = answer.responses[0].partitions
+        assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert refused.current_leader.leader_id == 0
+
+    on_bench(tmp_path, scenario)
+
+
+def fetch(topic_id: UUID, *, offset: int = 0, session_id: int = 0, epoch: int = -1) -> Any:
+    topic = messages.FetchRequest.FetchTopic
+    partition = topic.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=100_000)
+    return messages.FetchRequest(
+        max_wait_ms=20,
+        min_bytes=1,
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[topic(topic="t", topic_id=topic_id, partitions=[partition])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def test_an_unknown_topic_id_ends_the_session(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        begun = await bench.ask(FETCH, 13, fetch(bench.topic_id, epoch=0))
+        assert begun.session_id > 0
+        stranger = UUID(int=99)
+        answer = await bench.ask(FETCH, 13, fetch(stranger, session_id=begun.session_id, epoch=1))
+        assert (answer.error_code, answer.session_id) == (0, 0)
+        (topic,) = answer.responses
+        assert (topic.topic_id, topic.partitions[0].error_code) == (stranger, ErrorCode.UNKNOWN_TOPIC_ID)
+        answer = await bench.ask(FETCH, 13, fetch(bench.topic_id, session_id=begun.session_id, epoch=2))
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    on_bench(tmp_path, scenario)
+
+
+def test_a_waiting_fetch_is_woken_by_what_is_written(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        body = fetch(bench.topic_id)
+        body.max_wait_ms = 30_000
+        reader = await Client.connect(int(bench.cluster.brokers[0].address.rpartition(":")[2]))
+        reader.ask(FETCH, 12, 7, body)
+        await asyncio.sleep(0.05)
+        assert reader.frames.empty()
+        await bench.produced()
+        answer = await reader.answer(FETCH, 12)
+        assert answer.responses[0].partitions[0].records
+
+    on_bench(tmp_path, scenario)
+
+
+def test_metadata_of_some_all_none_and_unknown_topics(tmp_path: Path) -> None:
+    wanted = messages.MetadataRequest.MetadataRequestTopic
+
+    async def scenario(bench: Bench) -> None:
+        async def names(version: int, topics: Any) -> list[tuple[str, int]]:
+            body = messages.MetadataRequest(topics=topics, allow_auto_topic_creation=True)
+            answer = await bench.ask(METADATA, version, body)
+            return [(each.name, each.error_code) for each in answer.topics]
+
+        assert await names(0, []) == [("t", 0)]
+        assert await names(1, []) == []
+        assert await names(9, None) == [("t", 0)]
+        unknown = [("u", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), ("a b", ErrorCode.INVALID_TOPIC_EXCEPTION)]
+        assert await names(9, [wanted(name="u"), wanted(name="a b")]) == unknown
+        by_id = [wanted(name=None, topic_id=bench.topic_id), wanted(name=None, topic_id=UUID(int=9))]
+        assert await names(12, by_id) == [("t", 0), (None, ErrorCode.UNKNOWN_TOPIC_ID)]
+
+    on_bench(tmp_path, scenario)
+
+
+def test_transactions_are_refused_at_the_door(tmp_path: Path) -> None:
+    async def scenario(bench: Bench) -> None:
+        find = messages.FindCoordinatorRequest(key="x", key_type=1, coordinator_keys=["x"])
+        single = await bench.ask(10, 3, find)
+        assert single.error_code == ErrorCode.INVALID_REQUEST
+        assert "Transactions are not supported" in single.error_message
+        (batched,) = (await bench.ask(10, 4, find)).coordinators
+        assert (batched.key, batched.error_code) == ("x", ErrorCode.INVALID_REQUEST)
+        begin = messages.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=1000)
+        assert (await bench.ask(22, 4, begin)).error_code == ErrorCode.INVALID_REQUEST
+        plain = messages.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+        ids = {(await bench.ask(22, 4, plain, broker=each)).producer_id for each in (0, 1, 0, 1)}
+        assert len(ids) == 4
+
+    on_bench(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("key", [19, 20, 37, 43])
+def test_only_the_controller_changes_topics(tmp_path: Path, key: int) -> None:
+    create = messages.CreateTopicsRequest
+    bodies = {
+        19: create(topics=[create.CreatableTopic(name="u", num_partitions=1, replication_factor=1)]),
+        20: messages.DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000),
+        37: messages.CreatePartitionsRequest(
+            topics=[messages.CreatePartitionsRequest.CreatePartitionsTopic(name="t", count=2)],
+            timeout_ms=1000,
+        ),
+        43: messages.ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=1000),
+    }
+    versions = {19: 5, 20: 5, 37: 2, 43: 2}
+
+    async def scenario(bench: Bench) -> None:
+        answer = await bench.ask(key, versions[key], bodies[key], broker=1 - bench.controller)
+        if key == 43:
+            code = answer.error_code
+        else:
+            code = (answer.responses if key == 20 else answer.results if key == 37 else answer.topics)[
+                0
+            ].error_code
+        assert code == ErrorCode.NOT_CONTROLLER
+        assert set(bench.cluster.brokers[0].services.metadata.topics) == {"t"}
+
+    on_bench(tmp_path, scenario)
+
+
+def test_configs_of_the_wrong_kind_are_refused_one_by_one(tmp_path: Path) -> None:
+    resource = messages.IncrementalAlterConfigsRequest.AlterConfigsResource
+
+    def change(kind: int, name: str, config: str, value: str) -> Any:
+        entry = resource.AlterableConfig(name=config, config_operation=0, value=value)
+        return resource(resource_type=kind, resource_name=name, configs=[entry])
+
+    asked = [
+        (change(2, "t", "retention.ms", "77"), 0),
+        (change(2, "nowhere", "retention.ms", "77"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (change(4, "1", "log.retention.ms", "5"), ErrorCode.INVALID_REQUEST),
+        (change(4, "x", "log.retention.ms", "5"), ErrorCode.INVALID_REQUEST),
+        (change(8, "0", "root", "DEBUG"), ErrorCode.INVALID_REQUEST),
+        (change(4, "0", "broker.id", "9"), ErrorCode.INVALID_CONFIG),
+    ]
+
+    async def scenario(bench: Bench) -> None:
+        body = messages.IncrementalAlterConfigsRequest(resources=[each for each, _ in asked])
+        answer = await bench.ask(44, 1, body)
+        assert [each.error_code for each in answer.responses] == [code for _, code in asked]
+        twice = messages.IncrementalAlterConfigsRequest(resources=[asked[0][0]] * 2)
+        answer = await bench.ask(44, 1, twice)
+        assert {each.error_code for each in answer.responses} == {ErrorCode.INVALID_REQUEST}
+
+    on_bench(tmp_path, scenario)
