@@ -36,7 +36,10 @@ class StoreIsrWriter:
         isr: Sequence[int],
         expected_znode_version: int,
     ) -> int | None:
-        """The new version, or None if somebody else was faster or the store cannot be reached."""
+        """The new version, or None if somebody else was faster. Raises StoreError if nobody knows.
+
+        What was written by an earlier call whose answer got lost counts as written by this one.
+        """
         state = PartitionState(
             leader=leader,
             leader_epoch=leader_epoch,
@@ -44,12 +47,18 @@ class StoreIsrWriter:
             controller_epoch=self._controller_epoch(),
         )
         path = PartitionState.path(*topic_partition)
+        data = state.encode()
         try:
-            stat = await self._store.set(path, state.encode(), expected_znode_version)
-        except (BadVersion, NoNode):
+            version = (await self._store.set(path, data, expected_znode_version)).version
+        except NoNode:
             return None
+        except BadVersion:
+            (node,) = await self._store.get_each([path])
+            if node is None or node.data != data or node.stat.version != expected_znode_version + 1:
+                return None
+            version = node.stat.version
         self._note(topic_partition)
-        return stat.version
+        return version
 
     def _note(self, partition: TopicPartition) -> None:
         """Changes of one moment become one note."""

@@ -256,3 +256,29 @@ def test_configs_of_the_wrong_kind_are_refused_one_by_one(tmp_path: Path) -> Non
         assert {each.error_code for each in answer.responses} == {ErrorCode.INVALID_REQUEST}
 
     on_bench(tmp_path, scenario)
+
+
+def test_records_are_not_deleted_where_they_must_stay(tmp_path: Path) -> None:
+    request = messages.DeleteRecordsRequest
+    partition = request.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=0, offset=-1)
+    expected = {
+        "t": ErrorCode.NONE,
+        "compacted": ErrorCode.POLICY_VIOLATION,
+        "__consumer_offsets": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "nowhere": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+
+    async def scenario(bench: Bench) -> None:
+        services = bench.cluster.brokers[0].services
+        compacted = NewTopic(name="compacted", by_hand={0: (0,)}, configs={"cleanup.policy": "compact"})
+        await services.creation.create(services.creation.plan(compacted))
+        metadata = services.metadata
+        assert await metadata.until(lambda: metadata.partition_count("compacted") == 1, 30)
+        body = request(
+            topics=[request.DeleteRecordsTopic(name=name, partitions=[partition]) for name in expected],
+            timeout_ms=5000,
+        )
+        answer = await bench.ask(21, 2, body)
+        assert {each.name: each.partitions[0].error_code for each in answer.topics} == expected
+
+    on_bench(tmp_path, scenario)

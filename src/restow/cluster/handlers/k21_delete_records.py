@@ -1,7 +1,8 @@
 """DeleteRecords: partitions begin later from now on. Served by their leaders.
 
 Answers when all in-sync replicas have let the records go, or with REQUEST_TIMED_OUT. An offset of -1 stands
-for the high watermark. Internal topics and those that are only compacted are refused with POLICY_VIOLATION.
+for the high watermark. Topics that are only compacted are refused with POLICY_VIOLATION, internal ones with
+INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import handles
+from restow.cluster.metadata import INTERNAL_TOPICS
 from restow.cluster.replication import LowWatermark
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -29,10 +31,8 @@ async def handle(request: Request, context: Context) -> Message:
         for topic in body.topics
         for each in topic.partitions
     }
-    may_delete = {
-        topic.name: context.broker.configs.log_config(topic.name).cleanup_delete for topic in body.topics
-    }
-    refused = {key: LowWatermark(ErrorCode.POLICY_VIOLATION) for key in asked if not may_delete[key.topic]}
+    refusals = {topic.name: _refusal(topic.name, context) for topic in body.topics}
+    refused = {key: LowWatermark(code) for key in asked if (code := refusals[key.topic])}
     wanted = {key: offset for key, offset in asked.items() if key not in refused}
     results = {**await context.broker.replicas.delete_records(wanted, body.timeout_ms), **refused}
     return DeleteRecordsResponse(
@@ -49,6 +49,15 @@ async def handle(request: Request, context: Context) -> Message:
             for topic in body.topics
         ]
     )
+
+
+def _refusal(topic: str, context: Context) -> ErrorCode:
+    if topic in INTERNAL_TOPICS:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if topic not in context.broker.metadata.topics:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    is_deleted_from = context.broker.configs.log_config(topic).cleanup_delete
+    return ErrorCode.NONE if is_deleted_from else ErrorCode.POLICY_VIOLATION
 
 
 def _partition(number: int, result: LowWatermark) -> Message:
