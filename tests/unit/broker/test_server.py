@@ -15,6 +15,7 @@ from restow.cluster.metadata import MetadataCache
 from restow.cluster.server import serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
+from restow.wire.codec import encode_request
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsRequest, HeartbeatRequest, HeartbeatResponse, MetadataRequest
 from tests.unit.broker.conversations import HOST, Client, run
@@ -193,6 +194,42 @@ def test_noise_is_survived() -> None:
         client = await Client.connect(listener.port)
         client.ask(API_VERSIONS, 0, 3, software())
         assert await client.number() == 3
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_client_that_does_not_read_is_not_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of a megabyte each: only so many are made for one who leaves them; in the end he gets all."""
+    count, size = 400, 1_000_000
+    begun = 0
+
+    async def handle(request: Any, _: Any) -> Any:
+        nonlocal begun
+        begun += 1
+        return (bytes(size),)
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(range(5), handle))
+
+    async def scenario() -> None:
+        listener = await listening()
+        reader, writer = await asyncio.open_connection(HOST, listener.port, limit=1024)
+        body = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        for number in range(count):
+            frame = b"".join(encode_request(HEARTBEAT, 3, number, "slow", body))
+            writer.write(struct.pack(">i", len(frame)) + frame)
+        settled = -1
+        while begun != settled:
+            settled = begun
+            await asyncio.sleep(0.1)
+        assert 0 < begun < count // 2
+        for number in range(count):
+            length, correlation_id = struct.unpack(">ii", await reader.readexactly(8))
+            assert correlation_id == number
+            await reader.readexactly(length - 4)
+        assert begun == count
+        writer.close()
+        await writer.wait_closed()
         await listener.close()
 
     run(scenario())
