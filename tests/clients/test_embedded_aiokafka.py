@@ -38,9 +38,8 @@ def test_a_group_reads_what_was_written_and_goes_on_from_its_commit(
                 for number, value in enumerate(sent):
                     await producer.send("t", value, partition=number % 3)
                 await producer.flush()
-            assert sorted(
-                await read(cluster.bootstrap, RECORDS // 2) + await read(cluster.bootstrap, None)
-            ) == (sorted(sent))
+            found = await read(cluster.bootstrap, RECORDS // 2) + await read(cluster.bootstrap, None)
+            assert sorted(found) == sorted(sent)
 
     asyncio.run(asyncio.wait_for(scenario(), WAIT_S))
 
