@@ -115,9 +115,6 @@ def test_one_after_the_other_stops_and_nothing_is_lost(three: Running) -> None:
     assert sorted(read_with_confluent(three.bootstrap, "rolled", count=len(values))) == sorted(values)
 
 
-@pytest.mark.xfail(
-    reason="a leader in a new epoch still counts what a dead follower had, and takes it back into the ISR"
-)
 def test_below_the_least_in_sync_replicas_nothing_is_acknowledged(three: Running) -> None:
     create(three, "t")
     leader = three.leader_of("t")

@@ -120,10 +120,9 @@ class Partition:
     def lead(self, order: PartitionOrder) -> None:
         """Be the leader, in an epoch that begins where the log ends."""
         now_s = self._around.clock.monotonic_s()
-        if not self.is_leader:
-            self.followers = {}
         began = order.leader_epoch > self.leader_epoch or not self.is_leader
         if began:
+            self.followers = {}
             self.log.begin_epoch(order.leader_epoch)
             self.epoch_start_offset = self.log.end_offset
         self._take_order(order, Role.LEADER)
