@@ -22,9 +22,13 @@ def check_members(members: Iterable[object]) -> tuple[Member, ...]:
     """The members, each sound by itself and none there twice."""
     checked: dict[str, Member] = {}
     instances: dict[str, str] = {}
+    known: set[int] = set()
     for member in _iterated(members, "members must be a sequence of members"):
         if not isinstance(member, Member):
             raise InvalidGroup(f"a member must be a restow.assignors.Member, not {member!r}")
+        if id(member.topics) not in known:  # members made in one go mostly share them
+            _check_topics(member)
+            known.add(id(member.topics))
         _check_member(member)
         if member.id in checked:
             raise InvalidGroup(f"member {member.id!r} is there twice: every member needs its own id")
@@ -42,13 +46,6 @@ def check_members(members: Iterable[object]) -> tuple[Member, ...]:
 def _check_member(member: Member) -> None:
     if not isinstance(member.id, str):
         raise InvalidGroup(f"a member's id must be a string, not {member.id!r}")
-    wrong = f"member {member.id!r}:"
-    topics: object = member.topics
-    if not isinstance(topics, tuple | list | set | frozenset):
-        raise InvalidGroup(f"{wrong} topics must be a tuple of names, not {topics!r}")
-    if not set(map(type, topics)) <= {str}:
-        odd = next(topic for topic in topics if not isinstance(topic, str))
-        raise InvalidGroup(f"{wrong} topics must be names, not {odd!r}")
     for what, value, kind in (
         ("instance id", member.instance_id, str),
         ("rack", member.rack, str),
@@ -56,7 +53,16 @@ def _check_member(member: Member) -> None:
         ("user data", member.user_data, bytes),
     ):
         if value is not None and not isinstance(value, kind):
-            raise InvalidGroup(f"{wrong} the {what} must be {kind.__name__}, not {value!r}")
+            raise InvalidGroup(f"member {member.id!r}: the {what} must be {kind.__name__}, not {value!r}")
+
+
+def _check_topics(member: Member) -> None:
+    topics: object = member.topics
+    if not isinstance(topics, tuple | list | set | frozenset):
+        raise InvalidGroup(f"member {member.id!r}: topics must be a tuple of names, not {topics!r}")
+    if not set(map(type, topics)) <= {str}:
+        odd = next(topic for topic in topics if not isinstance(topic, str))
+        raise InvalidGroup(f"member {member.id!r}: topics must be names, not {odd!r}")
 
 
 def check_partitions(partitions: object) -> None:

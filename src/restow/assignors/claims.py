@@ -81,16 +81,18 @@ def read_claims(group: Group, claim_of: Callable[[Member], Claim]) -> Claims:
 def _coded(group: Group, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
     """Each claim as one integer, topic and partition, with who makes it.
 
-    The quick way takes proper partitions of known topics, which is what members mostly say.
+    The quick way takes proper partitions of known topics, which is what members mostly say; it looks at the
+    first and last of each member's claims to tell whether they are, and trusts its type for those between.
     """
     base = {topic: number << _SHIFT for number, topic in enumerate(group.topics)}
     with suppress(KeyError, TypeError, OverflowError):
-        proper = set(map(type, chain.from_iterable(said))) <= {TopicPartition}
+        proper = all(type(each[0]) is type(each[-1]) is TopicPartition for each in said if each)
         flat: list[Any] = list(chain.from_iterable(chain.from_iterable(said))) if proper else []
+        lengths = [len(claims) for claims in said]
         partitions = np.array(array("q", flat[1::2]), dtype=np.int64)
-        if proper and (not flat or 0 <= partitions.min() <= partitions.max() < _PARTITIONS):
+        if proper and len(flat) == 2 * sum(lengths) and _all_possible(partitions):
             topics = np.fromiter(map(base.__getitem__, flat[::2]), dtype=np.int64, count=len(partitions))
-            return _Coded(topics + partitions, _who([len(claims) for claims in said]), proper=True)
+            return _Coded(topics + partitions, _who(lengths), proper=True)
     known = [
         [base[topic] + partition for topic, partition in _checked(member, claims) if topic in base]
         for member, claims in zip(group.members, said, strict=True)
@@ -103,6 +105,10 @@ class _Coded(NamedTuple):
     codes: NDArray[np.int64]
     claimant: NDArray[np.int64]
     proper: bool
+
+
+def _all_possible(partitions: NDArray[np.int64]) -> bool:
+    return not partitions.size or 0 <= partitions.min() <= partitions.max() < _PARTITIONS
 
 
 def _who(lengths: list[int]) -> NDArray[np.int64]:

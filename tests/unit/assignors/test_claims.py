@@ -116,7 +116,7 @@ def test_numbers_beyond_the_protocols_are_ignored_or_refused(
     [
         (("t", 0), ("t", 1), ("t", 2)),
         [["t", 0], ["t", 1], ["t", 2]],
-        (T0, ("t", 1), T2),
+        (("t", 0), T1, T2),
         [T0, T1, T2],
     ],
 )
