@@ -46,14 +46,19 @@ def check_members(members: Iterable[object]) -> tuple[Member, ...]:
 def _check_member(member: Member) -> None:
     if not isinstance(member.id, str):
         raise InvalidGroup(f"a member's id must be a string, not {member.id!r}")
-    for what, value, kind in (
-        ("instance id", member.instance_id, str),
-        ("rack", member.rack, str),
-        ("generation", member.generation, int),
-        ("user data", member.user_data, bytes),
-    ):
-        if value is not None and not isinstance(value, kind):
-            raise InvalidGroup(f"member {member.id!r}: the {what} must be {kind.__name__}, not {value!r}")
+    if member.instance_id is not None:
+        _check_type(member, "instance id", member.instance_id, str)
+    if member.rack is not None:
+        _check_type(member, "rack", member.rack, str)
+    if member.generation is not None:
+        _check_type(member, "generation", member.generation, int)
+    if member.user_data is not None:
+        _check_type(member, "user data", member.user_data, bytes)
+
+
+def _check_type(member: Member, what: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidGroup(f"member {member.id!r}: the {what} must be {kind.__name__}, not {value!r}")
 
 
 def _check_topics(member: Member) -> None:
