@@ -13,8 +13,6 @@ is numpy's or one of the interpreter's own loops.
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -25,7 +23,7 @@ import numpy as np
 from restow.assignors.names import named, partitions_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,22 +31,6 @@ if TYPE_CHECKING:
     from restow.model import Member, TopicPartition
 
 NOBODY = -1
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile.
-
-    An answer of a million partitions is a million objects, all of which live on; walking them over
-    and over while they are made takes longer than making them.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def java_order(text: str) -> bytes:

@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, in_line
+from restow.assignors.group import Group, in_line
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
@@ -44,12 +44,11 @@ class Range(Assignor):
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
         group = Group.of(partitions, members, in_line)
-        with collector_paused():
-            if partition_racks is not None and any(m.rack for m in members):
-                tables = _tables(group, partition_racks)
-                if any(table.calls_for_matching for table in tables):
-                    return group.assignment(_matched(group, tables))
-            return group.assignment(_plain(group))
+        if partition_racks is not None and any(m.rack for m in members):
+            tables = _tables(group, partition_racks)
+            if any(table.calls_for_matching for table in tables):
+                return group.assignment(_matched(group, tables))
+        return group.assignment(_plain(group))
 
 
 def _plain(group: Group) -> list[list[TopicPartition]]:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, collector_paused, in_line
+from restow.assignors.group import Group, in_line
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ class RoundRobin(Assignor):
         partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
     ) -> Assignment:
         group = Group.of(partitions, members, in_line)
-        with collector_paused():
-            return group.assignment(group.around() if group.uniform else _around_the_circle(group))
+        return group.assignment(group.around() if group.uniform else _around_the_circle(group))
 
 
 def _around_the_circle(group: Group) -> list[list[TopicPartition]]:

@@ -17,7 +17,7 @@ from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.group import NOBODY, Group, by_id, collector_paused
+from restow.assignors.group import NOBODY, Group, by_id
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import is_level, level
 from restow.assignors.user_data import (
@@ -51,14 +51,13 @@ class _Sticking(Assignor):
         group = Group.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
-        with collector_paused():
-            claims = read_claims(group, self.claim)
-            kinds = Kinds.of(group, partition_racks)
-            if not claims.claimed.size and kinds.indifferent:
-                return group.assignment(group.around())
-            ledger = kinds.ledger(claims.owner)
-            self.balance(ledger, kinds.shares(group, claims.owner))
-            return _answer(group, claims, self.hand_over(claims, deal(kinds, claims, ledger.held)))
+        claims = read_claims(group, self.claim)
+        kinds = Kinds.of(group, partition_racks)
+        if not claims.claimed.size and kinds.indifferent:
+            return group.assignment(group.around())
+        ledger = kinds.ledger(claims.owner)
+        self.balance(ledger, kinds.shares(group, claims.owner))
+        return _answer(group, claims, self.hand_over(claims, deal(kinds, claims, ledger.held)))
 
     @abstractmethod
     def claim(self, member: Member) -> Claim:
