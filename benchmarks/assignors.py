@@ -5,9 +5,10 @@ subscriptions and metadata laid out in the JVM beforehand. The JIT compiler is w
 processes costs by itself is taken off Java's time. Ours is checked against the peer's answer where there is
 one: everything assigned, and no worse balanced.
 
-Kafka's classes run at the log level that applications have, INFO, at which its sticky assignors render the
-whole assignment; what they log goes nowhere. `--silent-java` takes that away too. Of groups up to some size
-our answers share partition objects with earlier ones; "first answer" tells what a group pays that never met.
+The JVM runs with the performance options of Kafka's start scripts and at the log level that applications
+have, INFO, at which Kafka's sticky assignors render the whole assignment; what they log goes nowhere.
+`--silent-java` takes that away too. Of groups up to some size our answers share partition objects with
+earlier ones; "first answer" tells what a group pays that never met.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.report import Row, best_of, command_line, print_rows
 from harness.jars import KAFKA_VERSION
-from harness.jvm import kafka_jvm
+from harness.jvm import AS_KAFKA, kafka_jvm
 from harness.oracle import JavaGroup
 from restow.assignors import Member, assign
 from restow.assignors.compare import balance_score
@@ -70,7 +71,8 @@ def main() -> None:
         print(peak_memory_mib())
         return
     rows: list[Row] = []
-    with kafka_jvm(heap=HEAP, log_level="OFF" if options.silent_java else "INFO") as gateway:
+    level = "OFF" if options.silent_java else "INFO"
+    with kafka_jvm(heap=HEAP, log_level=level, options=AS_KAFKA) as gateway:
         for case in cases():
             rows += against_java(gateway, case)
     rows += [against_kafka_python(), large_halves(), memory_row()]

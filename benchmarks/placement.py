@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.report import Row, best_of, print_rows, wants_json
 from harness.jars import KAFKA_VERSION
-from harness.jvm import kafka_jvm
+from harness.jvm import AS_KAFKA, kafka_jvm
 from harness.oracle import JavaError, ask_place, java_brokers, java_place
 from restow.placement import Broker, place
 
@@ -40,7 +40,7 @@ def main() -> None:
         f"{shape}, no racks": [Broker(number) for number in range(BROKERS)],
         f"{shape}, {RACKS} racks": [Broker(number, f"rack-{number % RACKS}") for number in range(BROKERS)],
     }
-    with kafka_jvm() as gateway:
+    with kafka_jvm(options=AS_KAFKA) as gateway:
         rows = [measure(gateway, name, brokers) for name, brokers in cases.items()]
     print_rows("Replica placement", rows, as_json=as_json)
 

@@ -20,12 +20,18 @@ from harness.jars import KAFKA_VERSION, kafka_jars, pyspark_jar
 from harness.java import HarnessError, java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from py4j.java_gateway import JavaGateway
 
 _LOGGING = Path(__file__).with_name("log4j.properties")
 _STOP_TIMEOUT_S = 10
+
+SMALL = ("-XX:+UseSerialGC",)
+"""For tests: quick to start, little memory."""
+
+AS_KAFKA = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+"""For benchmarks: the performance options of Kafka's own start scripts."""
 
 
 def logging_options(level: str, *, to: str = "err") -> list[str]:
@@ -36,11 +42,15 @@ def logging_options(level: str, *, to: str = "err") -> list[str]:
 
 @contextmanager
 def kafka_jvm(
-    version: str = KAFKA_VERSION, *, heap: str = "1g", log_level: str = "OFF"
+    version: str = KAFKA_VERSION,
+    *,
+    heap: str = "1g",
+    log_level: str = "OFF",
+    options: Sequence[str] = SMALL,
 ) -> Iterator[JavaGateway]:
     """A gateway to a fresh JVM, which ends with the block, or with this process if that is killed.
 
-    What Kafka's classes log goes nowhere; the level matters to those who time them.
+    What Kafka's classes log goes nowhere; the level matters to those who time them, as do the options.
     """
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
@@ -50,7 +60,7 @@ def kafka_jvm(
         "-cp",
         class_path,
         f"-Xmx{heap}",
-        "-XX:+UseSerialGC",
+        *options,
         *logging_options(log_level, to="nowhere"),
     ]
     command += ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
