@@ -1,4 +1,4 @@
-"""The controller: who leads which partition, and who must hear of it (SPEC's section 5).
+"""The controller: who leads which partition, and who must hear of it.
 
 controller.py        Controller: election through the store, requests, resignation
 term.py              one time in office; begins with everything that is in the store
