@@ -17,20 +17,30 @@ import textwrap
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from restow.cli import run
 from restow.cli.frame import NOBODY_READS, let_go_of_stdout
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 BOLD, GREEN, DIM, OFF = "\x1b[1m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m"
+
+
+def play_cluster() -> None:
+    from demo_cluster import play as play_it  # a client and a cluster: only for those who watch this scene
+
+    play_it()
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Sentences and commands, in the order they are told; a command begins with `$ `."""
+    """Sentences, commands and plays, in the order they are told; a command begins with `$ `."""
 
     name: str
     title: str
-    steps: tuple[str, ...]
+    steps: tuple[str | Callable[[], None], ...]
 
 
 ORDERS = "restow place --topic orders --brokers 0-1:east,2-3:west,4-5:north"
@@ -90,6 +100,15 @@ SCENES = (
             f"$ {GROUP} --members c2,c3,c4 --previous round3.json",
         ),
     ),
+    Scene(
+        "cluster",
+        "A cluster of our own, and a client that knows nothing of it",
+        (
+            """Three brokers in this process speak Kafka's protocol, replicate and elect leaders. kafka-python
+            writes to a topic of six partitions on all of them; then a broker stops.""",
+            play_cluster,
+        ),
+    ),
 )
 
 
@@ -101,7 +120,10 @@ def colour(text: str, style: str) -> str:
 def tell(scene: Scene, number: int, total: int) -> None:
     print(colour(f"\n━━ {number}/{total}  {scene.title} ".ljust(76, "━"), BOLD))
     for step in scene.steps:
-        if step.startswith("$ "):
+        if not isinstance(step, str):
+            print(flush=True)
+            step()
+        elif step.startswith("$ "):
             play(step.removeprefix("$ "))
         else:
             print("\n" + textwrap.fill(" ".join(step.split()), 76))
