@@ -11,7 +11,7 @@ from array import array
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from restow.errors import InvalidGroup
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -85,14 +85,9 @@ def _coded(group: Group, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
     first and last of each member's claims to tell whether they are, and trusts its type for those between.
     """
     base = {topic: number << _SHIFT for number, topic in enumerate(group.topics)}
-    with suppress(KeyError, TypeError, OverflowError):
-        proper = all(type(each[0]) is type(each[-1]) is TopicPartition for each in said if each)
-        flat: list[Any] = list(chain.from_iterable(chain.from_iterable(said))) if proper else []
-        lengths = [len(claims) for claims in said]
-        partitions = np.array(array("q", flat[1::2]), dtype=np.int64)
-        if proper and len(flat) == 2 * sum(lengths) and _all_possible(partitions):
-            topics = np.fromiter(map(base.__getitem__, flat[::2]), dtype=np.int64, count=len(partitions))
-            return _Coded(topics + partitions, _who(lengths), proper=True)
+    with suppress(KeyError, TypeError, ValueError, OverflowError):
+        if all(type(each[0]) is type(each[-1]) is TopicPartition for each in said if each):
+            return _coded_by_columns(base, said)
     known = [
         [base[topic] + partition for topic, partition in _checked(member, claims) if topic in base]
         for member, claims in zip(group.members, said, strict=True)
@@ -101,14 +96,31 @@ def _coded(group: Group, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
     return _Coded(codes, _who([len(claims) for claims in known]), proper=False)
 
 
+def _coded_by_columns(base: Mapping[str, int], said: Sequence[Sequence[TopicPartition]]) -> _Coded:
+    """The same for proper partitions: each member's topics in one row, its partition numbers in another.
+
+    Many members have the same topics in the same order, one partition of each; so rows of topics are looked
+    up whole.
+    """
+    topics: list[Sequence[str]] = []
+    partitions: list[Sequence[int]] = []
+    for claims in said:
+        if claims:
+            row_of_topics, row_of_partitions = zip(*claims, strict=True)
+            topics.append(row_of_topics)
+            partitions.append(row_of_partitions)
+    coded = {names: np.array([base[name] for name in names], dtype=np.int64) for names in set(topics)}
+    numbers = np.frombuffer(array("q", list(chain.from_iterable(partitions))), dtype=np.int64)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < _PARTITIONS:
+        raise ValueError("a partition that cannot exist")
+    codes = np.concatenate([coded[names] for names in topics]) + numbers if topics else numbers
+    return _Coded(codes, _who([len(claims) for claims in said]), proper=True)
+
+
 class _Coded(NamedTuple):
     codes: NDArray[np.int64]
     claimant: NDArray[np.int64]
     proper: bool
-
-
-def _all_possible(partitions: NDArray[np.int64]) -> bool:
-    return not partitions.size or 0 <= partitions.min() <= partitions.max() < _PARTITIONS
 
 
 def _who(lengths: list[int]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import numpy as np
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,13 +41,22 @@ class _Kept(dict[str, list[TopicPartition]]):
 
 
 _kept = _Kept()
+_kept_numbers: list[int] = []
+
+
+def _numbers(count: int) -> Iterable[int]:
+    """The numbers below this; the same objects for all topics, which spares the processor's cache."""
+    if count > _KEPT_AT_MOST:
+        return range(count)
+    _kept_numbers.extend(range(len(_kept_numbers), count))
+    return _kept_numbers
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
     """All partitions of a topic, in order. The list may be shared: it is to be read only."""
     known = _kept.get(topic)
     if known is None or len(known) < count:
-        known = list(map(_make, zip(repeat(topic), range(count), strict=False)))
+        known = list(map(_make, zip(repeat(topic, count), _numbers(count), strict=False)))
         _kept.keep(topic, known)
     return known if len(known) == count else known[:count]
 
