@@ -1,9 +1,9 @@
-"""Apache Kafka for tests and benchmarks: its jars, its classes in a JVM, and real brokers.
+"""Apache Kafka for tests and benchmarks: its jars, its classes in a JVM, its tools, and real brokers.
 
 Nothing here is part of the installed package. The jars are fetched once, by the Ivy inside the
 pyspark wheel, into the user's cache; everything else runs on the loopback interface only.
 
-    jars.py     kafka_jars(version) -> the folder with the jars
+    jars.py     kafka_jars(version) -> the folder with the jars; spark_kafka_jars() the same for Spark's connector
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM that has them on its class path
     oracle.py   what Kafka's own placement and assignors answer
     apache.py   apache_kafka(folder) -> a running cluster

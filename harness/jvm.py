@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 _LOGGING = Path(__file__).with_name("log4j.properties")
+_LOGGING_2 = Path(__file__).with_name("log4j2.properties")
 _STOP_TIMEOUT_S = 10
 
 SMALL = ("-XX:+UseSerialGC",)
@@ -36,8 +37,9 @@ AS_KAFKA = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:Initiatin
 
 def logging_options(level: str, *, to: str = "err") -> list[str]:
     """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to stderr or nowhere."""
-    file = f"-Dlog4j.configuration={_LOGGING.as_uri()}"
-    return [file, f"-Drestow.log.level={level}", f"-Drestow.log.to={to}"]
+    before_4 = f"-Dlog4j.configuration={_LOGGING.as_uri()}"
+    since_4 = f"-Dlog4j2.configurationFile={_LOGGING_2.as_uri()}"
+    return [before_4, since_4, f"-Drestow.log.level={level}", f"-Drestow.log.to={to}"]
 
 
 @contextmanager

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.jars import cache_dir, kafka_jars
+from harness.jars import cache_dir, kafka_jars, spark_kafka_jars
 from harness.java import HarnessError, java
 
 FAKE_JAVA = """\
 #!/bin/sh
 if [ "$1" = -version ]; then echo 'openjdk version "{version}" 2025-04-15' >&2; exit 0; fi
 echo run >> "$RESTOW_CACHE/runs"
+while [ "$1" != -ivy ]; do shift; done
+cat "$2" >> "$RESTOW_CACHE/asked"
 for last; do :; done
 lib=$(dirname "$last")
 sleep 0.1
@@ -62,6 +64,19 @@ def test_fetched_once_and_announced(
     assert capsys.readouterr().err.startswith("fetching Apache Kafka 3.9.1's jars once (about 56 MB)")
 
 
+def test_each_version_and_the_connector_have_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path, monkeypatch)
+    cache = tmp_path / "cache"
+    assert kafka_jars("3.9.1") == cache / "apache-kafka-3.9.1"
+    assert "slf4j" not in (cache / "asked").read_text()
+    assert kafka_jars("4.3.1") == cache / "apache-kafka-4.3.1"
+    assert 'name="log4j-slf4j-impl"' in (cache / "asked").read_text()
+    assert spark_kafka_jars() == cache / "spark-kafka-4.0.0"
+    assert 'name="spark-sql-kafka-0-10_2.13" rev="4.0.0"' in (cache / "asked").read_text()
+
+
 def test_a_failed_fetch_explains_itself_and_leaves_no_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +84,7 @@ def test_a_failed_fetch_explains_itself_and_leaves_no_jars(
     with pytest.raises(HarnessError, match=r"(?s)Ivy ended with 1.*Maven Central.*UNRESOLVED DEPENDENCIES"):
         kafka_jars()
     left = {path.name for path in (tmp_path / "cache").iterdir()}
-    assert left <= {"runs", "ivy", "apache-kafka-3.9.1.lock"}
+    assert left <= {"runs", "asked", "ivy", "apache-kafka-3.9.1.lock"}
 
 
 def test_a_partial_folder_of_a_killed_fetch_is_not_taken_for_the_jars(
