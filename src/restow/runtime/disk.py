@@ -6,6 +6,7 @@ caller to say. Calls block: they end in the page cache, which answers in microse
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 from collections import deque
@@ -40,6 +41,13 @@ class File(Protocol):
 
     def close(self) -> None:
         """Give back what the file holds of the system. It is not used afterwards."""
+
+
+class Lock(Protocol):
+    """A file that is ours alone, until we let go of it or the process ends, however it ends."""
+
+    def release(self) -> None:
+        """Let go of it. The file stays."""
 
 
 class Disk(Protocol):
@@ -83,6 +91,9 @@ class Disk(Protocol):
 
     def space(self, path: str) -> tuple[int, int]:
         """Bytes in total and bytes free on the volume that holds the path."""
+
+    def lock(self, path: str) -> Lock | None:
+        """Make the file, unless it is there, and hold it against everybody else. None if somebody has it."""
 
 
 class SystemDisk:
@@ -144,6 +155,18 @@ class SystemDisk:
     def space(self, path: str) -> tuple[int, int]:
         usage = shutil.disk_usage(path)
         return usage.total, usage.free
+
+    def lock(self, path: str) -> SystemLock | None:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except OSError:
+            os.close(descriptor)
+            raise
+        return SystemLock(descriptor)
 
     def admit(self, file: SystemFile) -> None:
         """Count a file that was just opened; another one, not used of late, may have to close for it."""
@@ -231,6 +254,18 @@ class SystemFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         self._descriptor = os.open(self._path, flags, 0o644)
         self._disk.admit(self)
+
+
+class SystemLock:
+    """An flock, which the kernel takes back from a process that is gone."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _sync_directory(path: Path) -> None:

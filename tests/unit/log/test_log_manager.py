@@ -12,6 +12,7 @@ from restow.cluster.log import LogConfig, LogManager, MetaProperties
 from restow.cluster.log.errors import (
     DiskFailure,
     InvalidCheckpoint,
+    LogDirInUse,
     LogDirsOffline,
     TopicIdMismatch,
     UnknownLog,
@@ -365,3 +366,27 @@ def test_a_future_log_takes_the_place_of_the_present_one(tmp_path: Path) -> None
         ["t-0"],
     ]
     again.logs.release()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_dir_is_one_brokers_at_a_time(tmp_path: Path, clean: bool) -> None:
+    first = Broker(tmp_path).started()
+    second = Broker(tmp_path)
+    with pytest.raises(LogDirInUse, match="d0 is in use by another broker"):
+        second.logs.start()
+    assert not second.failed
+    first.logs.get_or_create(T0)
+    first.logs.close() if clean else first.logs.release()
+    second.started()
+    assert second.logs.partitions == (T0,)
+    second.logs.close()
+
+
+def test_a_log_dir_that_failed_is_given_back(tmp_path: Path) -> None:
+    first = Broker(tmp_path).started()
+    first.disk.fault = full_under(first.paths[0])
+    first.logs.checkpoint()
+    assert first.logs.offline == (first.paths[0],)
+    only = Broker(tmp_path, dirs=1).started()
+    only.logs.close()
+    first.logs.close()

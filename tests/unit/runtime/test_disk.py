@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -107,3 +109,34 @@ def test_directories(tmp_path: Path) -> None:
     assert disk.list(str(tmp_path)) == ()
     total, free = disk.space(str(tmp_path))
     assert 0 < free <= total
+
+
+def test_a_locked_file_is_ours_until_we_let_go(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    held = SystemDisk().lock(path)
+    assert held is not None
+    assert SystemDisk().lock(path) is None
+    held.release()
+    held.release()
+    again = SystemDisk().lock(path)
+    assert again is not None
+    again.release()
+
+
+def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    program = (
+        "import sys; from restow.runtime.disk import SystemDisk; "
+        "held = SystemDisk().lock(sys.argv[1]); print(held is not None, flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"True\n"
+        assert SystemDisk().lock(path) is None
+        holder.kill()
+        holder.wait()
+        found = SystemDisk().lock(path)
+    assert found is not None
+    found.release()

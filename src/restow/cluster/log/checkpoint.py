@@ -29,6 +29,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 META_PROPERTIES = "meta.properties"
 PARTITION_METADATA = "partition.metadata"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
 
 _VERSION = 0
 

@@ -14,6 +14,7 @@ from restow.cluster.log.checkpoint import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSETS,
     HIGH_WATERMARKS,
+    LOCK,
     LOG_STARTS,
     META_PROPERTIES,
     PARTITION_METADATA,
@@ -25,7 +26,7 @@ from restow.cluster.log.checkpoint import (
     encode_offsets,
     encode_topic_id,
 )
-from restow.cluster.log.errors import InvalidCheckpoint
+from restow.cluster.log.errors import InvalidCheckpoint, LogDirInUse
 from restow.cluster.log.guard import GuardedDisk
 from restow.cluster.log.log import PartitionLog
 from restow.model import TopicPartition
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from restow.cluster.log.checkpoint import MetaProperties
     from restow.cluster.log.config import LogConfig
     from restow.cluster.log.errors import DiskFailure
-    from restow.runtime.disk import Disk
+    from restow.runtime.disk import Disk, Lock
 
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _MARKED = re.compile(r"(?P<name>.+)\.(?P<number>[0-9a-f]+)-(?P<mark>delete|future)")
@@ -68,6 +69,7 @@ class LogDirectory:
         """Paths that are to be removed."""
         self._on_append = on_append
         self._written: dict[str, bytes] = {}
+        self._lock: Lock | None = None
 
     @property
     def is_online(self) -> bool:
@@ -77,6 +79,11 @@ class LogDirectory:
     def load(self, meta: MetaProperties, config_of: Callable[[str], LogConfig]) -> None:
         """Make the directory ours, and take over the logs that are in it."""
         self.disk.make_directory(self.path)
+        self._lock = self.disk.lock(f"{self.path}/{LOCK}")
+        if self._lock is None:
+            raise LogDirInUse(
+                f"the log dir {self.path} is in use by another broker: stop that one, or give each its own"
+            )
         self._claim(meta)
         marker = f"{self.path}/{CLEAN_SHUTDOWN}"
         clean = self.disk.exists(marker)
@@ -190,6 +197,7 @@ class LogDirectory:
             log.close()
         self.checkpoint(durable=True)
         self.disk.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
+        self._unlock()
 
     def release(self) -> tuple[TopicPartition, ...]:
         """The disk has failed: give back what can be, and say whose logs are gone."""
@@ -198,7 +206,13 @@ class LogDirectory:
             log.release()
         self.logs.clear()
         self.futures.clear()
+        self._unlock()
         return lost
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _open(
         self,

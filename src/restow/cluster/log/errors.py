@@ -12,6 +12,7 @@
     ├── InvalidCheckpoint       a file of the log dir that cannot be read as what it should be
     ├── UnknownLog              no log of that partition is online here
     ├── TopicIdMismatch         the log belongs to an earlier topic of the same name
+    ├── LogDirInUse             another broker has the log dir, or this one has it twice
     ├── LogDirsOffline          nothing can be made, because log dirs are offline
     └── DiskFailure             the disk did not do as told: the whole log dir is offline from then on
 
@@ -69,6 +70,10 @@ class UnknownLog(LogError):
 
 class TopicIdMismatch(LogError):
     """The log belongs to an earlier topic of the same name."""
+
+
+class LogDirInUse(LogError):
+    """Another broker, perhaps in another process, has the log dir at this moment."""
 
 
 class LogDirsOffline(LogError):

@@ -13,7 +13,7 @@ from restow.cluster.log.errors import DiskFailure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.runtime.disk import Disk, File, Part
+    from restow.runtime.disk import Disk, File, Lock, Part
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +77,9 @@ class GuardedDisk:
 
     def space(self, path: str) -> tuple[int, int]:
         return self.call(self._disk.space, path)
+
+    def lock(self, path: str) -> Lock | None:
+        return self.call(self._disk.lock, path)
 
 
 class GuardedFile:
