@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.services import Services
     from restow.cluster.store import Store
+    from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
     from restow.runtime.network import Network
@@ -51,6 +52,7 @@ class World:
     """What a broker needs of the world; the simulator has all of it of its own."""
 
     clock: Clock
+    chance: Chance
     network: Network
     disk: Disk
     open_session: Callable[[], Store]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from restow.cluster.metadata import MetadataCache
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
+    from restow.runtime.chance import Chance
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class TopicCreation:
         store: Store,
         metadata: MetadataCache,
         tasks: Tasks,
+        chance: Chance,
         defaults: Callable[[], CreationDefaults],
         check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
     ) -> None:
@@ -76,6 +78,7 @@ class TopicCreation:
         self._store = store
         self._metadata = metadata
         self._tasks = tasks
+        self._chance = chance
         self._defaults = defaults
         self._check_configs = check_configs
         self._under_way: set[str] = set()
@@ -93,12 +96,13 @@ class TopicCreation:
         defaults = self._defaults()
         return PlannedTopic(
             name=new.name,
-            topic_id=random_topic_id(),
+            topic_id=random_topic_id(self._chance),
             assignment=new_assignment(
                 self._metadata.placement_brokers(),
                 partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
                 factor=defaults.factor if new.factor == FROM_DEFAULT else new.factor,
                 by_hand=new.by_hand,
+                chance=self._chance,
             ),
             configs=self._check_configs(new.configs),
         )

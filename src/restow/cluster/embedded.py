@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from restow.cluster.broker import Broker, BrokerOptions, World
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.errors import InvalidBrokers
+from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
@@ -85,7 +86,13 @@ class EmbeddedCluster:
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
-        world = World(clock=clock, network=SystemNetwork(), disk=SystemDisk(), open_session=store.session)
+        world = World(
+            clock=clock,
+            chance=SystemChance(),
+            network=SystemNetwork(),
+            disk=SystemDisk(),
+            open_session=store.session,
+        )
         self.brokers = {number: Broker(self._options(number, folder), world) for number in range(self._count)}
         try:
             await _all(broker.start() for broker in self.brokers.values())

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from restow.cluster.config_changes import check_topic
 from restow.cluster.config_store import ConfigStore
 from restow.cluster.config_table import InvalidConfig
 from restow.cluster.configs import BrokerConfigs
-from restow.cluster.controller import Controller
+from restow.cluster.controller import Controller, random_topic_id
 from restow.cluster.creation import TopicCreation
 from restow.cluster.groups import GroupCoordinator, partition_of_group
 from restow.cluster.isr_writes import StoreIsrWriter
@@ -82,7 +81,7 @@ class Life:
 
     async def begin(self) -> None:
         """Returns when the controller has told this broker of the cluster."""
-        cluster_id = await prepare_store(self._store)
+        cluster_id = await prepare_store(self._store, self._world.chance)
         self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
         self._has_services = True
         await services.config_store.start()
@@ -142,6 +141,7 @@ class Life:
 
     def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
         options, clock, store = self._options, self._world.clock, self._store
+        chance = self._world.chance
         metadata = MetadataCache(cluster_id, clock)
         logs = LogManager(
             self._world.disk,
@@ -170,7 +170,7 @@ class Life:
             ),
             journal=ReplicatedJournal(replicas, clock),
             config=group_config(configs),
-            make_id=lambda: str(uuid4()),
+            make_id=lambda: str(chance.uuid()),
         )
         return Services(
             broker_id=options.broker_id,
@@ -183,10 +183,15 @@ class Life:
             replicas=replicas,
             groups=groups,
             controller=Controller(
-                options.broker_id, store, clock, WireChannel(self._control), controller_config(configs)
+                options.broker_id,
+                store,
+                clock,
+                WireChannel(self._control),
+                controller_config(configs),
+                new_topic_id=partial(random_topic_id, chance),
             ),
             creation=TopicCreation(
-                store, metadata, self._tasks, lambda: creation_defaults(configs), _checked
+                store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked
             ),
             orders=self._orders,
             producer_ids=ProducerIds(options.broker_id, store),

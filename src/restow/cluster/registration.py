@@ -11,6 +11,7 @@ from restow.cluster.store.znodes import PERSISTENT_PATHS, BrokerRegistration, Cl
 
 if TYPE_CHECKING:
     from restow.cluster.store import Store
+    from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
 
 _LOOK_AGAIN_S = 0.1
@@ -20,11 +21,11 @@ class BrokerIdTaken(StoreError):
     """Another broker of that id is alive, or its session has not ended yet."""
 
 
-async def prepare_store(store: Store) -> str:
+async def prepare_store(store: Store, chance: Chance) -> str:
     """Create what every cluster has; the cluster's id, which the first broker makes up."""
     await ensure_paths(store, (*PERSISTENT_PATHS, "/cluster"))
     with suppress(NodeExists):
-        await store.create(ClusterId.PATH, ClusterId(random_topic_id()).encode())
+        await store.create(ClusterId.PATH, ClusterId(random_topic_id(chance)).encode())
     return ClusterId.decode((await store.get(ClusterId.PATH)).data).id
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from restow.errors import (
     InvalidPartitions,
     InvalidReplicaAssignment,
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from restow.model import Broker
+    from restow.runtime.chance import Chance
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 _LONGEST_NAME = 249
@@ -76,12 +79,14 @@ def new_assignment(
     *,
     partitions: int,
     factor: int,
+    chance: Chance,
     by_hand: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """Replicas for a new topic: by hand if given, else as Kafka places them."""
     try:
         if by_hand is None:
-            placed = place(brokers, partitions, factor, rack_mode=RackMode.SAFE)
+            rng = np.random.default_rng(chance.randrange(1 << 63))
+            placed = place(brokers, partitions, factor, rng=rng, rack_mode=RackMode.SAFE)
             return {number: tuple(replicas) for number, replicas in enumerate(placed.tolist())}
         if sorted(by_hand) != list(range(len(by_hand))):
             raise InvalidReplicaAssignment("Partitions given by hand must be numbered from 0 without gaps.")

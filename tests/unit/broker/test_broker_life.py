@@ -15,6 +15,7 @@ from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint
 from restow.errors import InvalidBrokers
 from restow.model import TopicPartition
+from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
@@ -68,7 +69,7 @@ def test_a_broker_id_is_taken_once() -> None:
         server = EmbeddedStore()
         first, second = server.session(), server.session()
         entry = BrokerRegistration(endpoints=(Endpoint("PLAINTEXT", "h", 1),), timestamp_ms=0)
-        assert await prepare_store(first) == await prepare_store(second)
+        assert await prepare_store(first, SystemChance()) == await prepare_store(second, SystemChance())
         epoch = await register(first, 1, entry, SystemClock(), patience_s=0)
         with pytest.raises(BrokerIdTaken, match="broker of id 1 is registered already"):
             await register(second, 1, entry, SystemClock(), patience_s=0.15)
@@ -203,6 +204,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> Non
             store = EmbeddedStore()
             world = World(
                 clock=SystemClock(),
+                chance=SystemChance(),
                 network=SystemNetwork(),
                 disk=SystemDisk(),
                 open_session=store.session,

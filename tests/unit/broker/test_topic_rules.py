@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from restow.cluster.topic_rules import Refused, check_name, check_new_name, more_partitions, new_assignment
 from restow.model import Broker
+from restow.runtime.chance import SeededChance
 from restow.wire.error_codes import ErrorCode
 
 BROKERS = tuple(Broker(number, f"rack-{number % 2}") for number in range(4))
@@ -37,7 +38,7 @@ def test_names_that_are_taken_or_look_alike() -> None:
 
 @given(st.integers(1, 20), st.integers(1, 4))
 def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int) -> None:
-    placed = new_assignment(BROKERS, partitions=partitions, factor=factor)
+    placed = new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
     assert sorted(placed) == list(range(partitions))
     for replicas in placed.values():
         assert len(set(replicas)) == len(replicas) == factor
@@ -55,13 +56,13 @@ def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int
 )
 def test_counts_that_cannot_be(partitions: int, factor: int, code: ErrorCode) -> None:
     with pytest.raises(Refused) as refused:
-        new_assignment(BROKERS, partitions=partitions, factor=factor)
+        new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
     assert refused.value.code is code
 
 
 def test_by_hand() -> None:
     given_by_hand = {1: (3, 0), 0: (0, 1)}
-    placed = new_assignment(BROKERS, partitions=-1, factor=-1, by_hand=given_by_hand)
+    placed = new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=given_by_hand)
     assert list(placed.items()) == [(0, (0, 1)), (1, (3, 0))]
 
 
@@ -70,7 +71,7 @@ def test_by_hand() -> None:
 )
 def test_by_hand_what_cannot_be(by_hand: dict[int, tuple[int, ...]]) -> None:
     with pytest.raises(Refused) as refused:
-        new_assignment(BROKERS, partitions=-1, factor=-1, by_hand=by_hand)
+        new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=by_hand)
     assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
@@ -96,3 +97,11 @@ def test_growth_that_cannot_be(to: int, by_hand: list[tuple[int, ...]] | None, c
     with pytest.raises(Refused) as refused:
         more_partitions({0: (1, 2), 1: (2, 3)}, BROKERS, to=to, by_hand=by_hand)
     assert refused.value.code is code
+
+
+def test_placement_is_left_to_the_chance_that_is_given() -> None:
+    placements = [
+        new_assignment(BROKERS, partitions=5, factor=2, chance=SeededChance(seed)) for seed in (1, 1, 2, 3, 4)
+    ]
+    assert placements[0] == placements[1]
+    assert len({placement[0] for placement in placements}) > 1

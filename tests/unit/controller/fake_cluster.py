@@ -1,15 +1,17 @@
-"""Brokers that do what a controller tells them, on a real embedded store."""
+"""Brokers that do what a controller tells them, on a real store."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.controller import Controller, ControllerConfig, random_topic_id
+from restow.cluster.controller.steps import go_on
+from restow.cluster.registration import register
 from restow.cluster.store import Create, ensure_paths
-from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import (
     PERSISTENT_PATHS,
     BrokerRegistration,
@@ -20,6 +22,7 @@ from restow.cluster.store.znodes import (
     Topic,
 )
 from restow.model import TopicPartition
+from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
 from restow.wire.between_brokers import (
     LeaderAndIsrRequest,
@@ -30,14 +33,20 @@ from restow.wire.between_brokers import (
     UpdateMetadataResponse,
 )
 from restow.wire.error_codes import ErrorCode
+from tests.conformance.stores import Embedded
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
+    from restow.cluster.controller import BrokerChannel
     from restow.cluster.controller.steps import Hook
-    from restow.cluster.store.session import EmbeddedSession
+    from restow.cluster.store import Store
+    from tests.conformance.stores import Server
 
 PATIENCE_S = 10.0
+
+make_server: Callable[[], Server] = partial(Embedded, None)
+"""The store that clusters are made on; elsewhere the same tests are run on another."""
 
 
 @dataclass
@@ -45,7 +54,7 @@ class FakeBroker:
     """What a broker has heard, and what it would answer."""
 
     id: int
-    session: EmbeddedSession
+    session: Store
     epoch: int = 0
     controller_epoch: int = 0
     hosted: dict[TopicPartition, Any] = field(default_factory=dict)
@@ -126,12 +135,13 @@ class FakeBroker:
 class FakeCluster:
     """Brokers, their sessions and their candidates for controller."""
 
-    def __init__(self, server: EmbeddedStore) -> None:
+    def __init__(self, server: Server, store: Store) -> None:
         self.server = server
-        self.store = server.session()
+        self.store = store
         self.brokers: dict[int, FakeBroker] = {}
         self.controllers: list[Controller] = []
         self.unreachable: set[int] = set()
+        self.new_topic_id = partial(random_topic_id, SeededChance(0))
 
     async def call(self, broker_id: int, request: Any) -> Any:
         """The channel: every message goes through its bytes, as it would over the wire."""
@@ -146,17 +156,15 @@ class FakeCluster:
     async def start_broker(self, broker_id: int, *, keep: bool = True) -> FakeBroker:
         """A broker comes up, with what it had on disk before if it was here before."""
         before = self.brokers.get(broker_id)
-        broker = FakeBroker(broker_id, self.server.session())
+        broker = FakeBroker(broker_id, await self.server.session())
         if before is not None and keep:
             broker.on_disk = before.on_disk
         registration = BrokerRegistration(
             endpoints=(Endpoint("PLAINTEXT", "localhost", 9092 + broker_id),), timestamp_ms=0
         )
-        path = BrokerRegistration.path(broker_id)
-        await broker.session.create(path, registration.encode(), ephemeral=True)
-        stat = await self.store.exists(path)
-        assert stat is not None
-        broker.epoch = stat.czxid
+        broker.epoch = await register(
+            broker.session, broker_id, registration, SystemClock(), patience_s=PATIENCE_S
+        )
         self.brokers[broker_id] = broker
         self.unreachable.discard(broker_id)
         return broker
@@ -164,17 +172,27 @@ class FakeCluster:
     async def stop_broker(self, broker_id: int) -> None:
         """A broker dies."""
         self.unreachable.add(broker_id)
-        self.server.expire(self.brokers[broker_id].session.session_id)
-        await self.store.children("/")
+        await self.server.expire(self.brokers[broker_id].session)
 
     async def start_controller(
-        self, broker_id: int, config: ControllerConfig | None = None, at: Hook | None = None
+        self,
+        broker_id: int,
+        config: ControllerConfig | None = None,
+        at: Hook = go_on,
+        *,
+        store: Store | None = None,
+        channel: BrokerChannel | None = None,
     ) -> Controller:
-        """The candidate on that broker."""
-        session = self.brokers[broker_id].session
-        hook = {} if at is None else {"at": at}
-        config = config or ControllerConfig(retry_backoff_s=0.001)
-        controller = Controller(broker_id, session, SystemClock(), self, config, **hook)
+        """The candidate on that broker, on the broker's own session unless another is given."""
+        controller = Controller(
+            broker_id,
+            store or self.brokers[broker_id].session,
+            SystemClock(),
+            channel or self,
+            config or ControllerConfig(retry_backoff_s=0.001),
+            new_topic_id=self.new_topic_id,
+            at=at,
+        )
         self.controllers.append(controller)
         await controller.start()
         return controller
@@ -183,7 +201,7 @@ class FakeCluster:
         """A new topic, by its nodes; replication factors may differ, as moves leave them behind."""
         topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
         partitions = {number: PartitionReplicas(replicas) for number, replicas in assignment.items()}
-        topic = Topic(topic_id=random_topic_id(), partitions=partitions)
+        topic = Topic(topic_id=self.new_topic_id(), partitions=partitions)
         await self.store.multi(
             [
                 Create(EntityConfig.topic_path(name), EntityConfig(topic_configs).encode()),
@@ -267,8 +285,8 @@ _VERSIONS: dict[Any, int] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, Upda
 @asynccontextmanager
 async def fake_cluster(brokers: int = 3) -> AsyncIterator[FakeCluster]:
     """Brokers 0 to n − 1, no controller yet; nothing is left of them afterwards."""
-    server = EmbeddedStore()
-    cluster = FakeCluster(server)
+    server = make_server()
+    cluster = FakeCluster(server, await server.session())
     await ensure_paths(cluster.store, PERSISTENT_PATHS)
     for broker_id in range(brokers):
         await cluster.start_broker(broker_id)
@@ -277,4 +295,4 @@ async def fake_cluster(brokers: int = 3) -> AsyncIterator[FakeCluster]:
     finally:
         for controller in cluster.controllers:
             await controller.stop()
-        await server.close()
+        await server.stop()

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.controller import Controller, ControllerConfig, NotController, Step, delete_topic
+from restow.cluster.controller import NotController, Step, delete_topic
 from restow.cluster.store import StoreUnavailable
 from restow.cluster.store.znodes import Controller as ControllerNode
 from restow.cluster.store.znodes import ControllerEpoch
 from restow.model import TopicPartition
-from restow.runtime.clock import SystemClock
 from tests.unit.controller.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
@@ -125,11 +124,7 @@ def test_a_mistake_in_sending_costs_the_office_and_not_the_work() -> None:
                         raise mistakes.pop()
                     return await cluster.call(broker_id, request)
 
-            session = cluster.brokers[0].session
-            config = ControllerConfig(retry_backoff_s=0.001)
-            controller = Controller(0, session, SystemClock(), Channel(), config)
-            cluster.controllers.append(controller)
-            await controller.start()
+            controller = await cluster.start_controller(0, channel=Channel())
             await cluster.create("t", {0: (0, 1)})
             await cluster.settled()
             assert T0 in cluster.brokers[1].metadata
@@ -172,10 +167,7 @@ def test_changes_whose_answer_was_lost_are_neither_lost_nor_made_twice(fail_at: 
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             store = Forgetful(cluster.brokers[2].session, fail_at)
-            config = ControllerConfig(retry_backoff_s=0.001)
-            controller = Controller(2, cast("Store", store), SystemClock(), cluster, config)
-            cluster.controllers.append(controller)
-            await controller.start()
+            await cluster.start_controller(2, store=cast("Store", store))
             await cluster.create("t", {0: (0, 1), 1: (1, 0)})
             await cluster.create("leaving", {0: (0, 1)})
             await cluster.until(lambda: TopicPartition("leaving", 0) in cluster.brokers[1].metadata)

@@ -23,6 +23,7 @@ from restow.cluster.controller import (
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, PartitionReplicas, Topic
+from restow.runtime.chance import SeededChance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -152,6 +153,7 @@ def test_deleting_is_asked_for_once() -> None:
 
 
 def test_topic_ids_are_distinct_and_never_look_like_options() -> None:
-    ids = {random_topic_id() for _ in range(1000)}
+    chance = SeededChance(1)
+    ids = {random_topic_id(chance) for _ in range(1000)}
     assert len(ids) == 1000
     assert not any(each.startswith("-") or len(each) != 22 for each in ids)

@@ -17,7 +17,6 @@ from restow.cluster.controller.errors import ControllerError, Deposed, NotContro
 from restow.cluster.controller.events import EventQueue
 from restow.cluster.controller.steps import Step, go_on
 from restow.cluster.controller.term import Term
-from restow.cluster.controller.topics import random_topic_id
 from restow.cluster.store import (
     BadVersion,
     Check,
@@ -61,8 +60,8 @@ class Controller:
         channel: BrokerChannel,
         config: ControllerConfig | None = None,
         *,
+        new_topic_id: Callable[[], str],
         at: Hook = go_on,
-        new_topic_id: Callable[[], str] = random_topic_id,
     ) -> None:
         self._broker_id = broker_id
         self._store = store

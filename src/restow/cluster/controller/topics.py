@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from restow.cluster.controller.errors import (
     DeletionPending,
@@ -26,14 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.cluster.store import Operation, Store
+    from restow.runtime.chance import Chance
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
-def random_topic_id() -> str:
+def random_topic_id(chance: Chance) -> str:
     """22 characters of base64. None begins with a dash, which command lines would take for an option."""
     while True:
-        found = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        found = urlsafe_b64encode(chance.uuid().bytes).decode().rstrip("=")
         if not found.startswith("-"):
             return found
 

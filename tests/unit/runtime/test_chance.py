@@ -1,0 +1,32 @@
+"""Chance: the system's is not to be foreseen, a seeded one is the same again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.runtime.chance import SeededChance, SystemChance
+
+if TYPE_CHECKING:
+    from restow.runtime.chance import Chance
+
+
+def draws(chance: Chance) -> list[object]:
+    return [
+        value for _ in range(50) for value in (chance.randrange(1000), chance.randbytes(8), chance.uuid())
+    ]
+
+
+@pytest.mark.parametrize("chance", [SystemChance(), SeededChance(5)], ids=["system", "seeded"])
+def test_draws_are_what_they_say(chance: Chance) -> None:
+    assert {chance.randrange(3) for _ in range(200)} == {0, 1, 2}
+    assert [len(chance.randbytes(count)) for count in (0, 1, 17)] == [0, 1, 17]
+    ids = {chance.uuid() for _ in range(200)}
+    assert len(ids) == 200
+    assert {each.version for each in ids} == {4}
+
+
+def test_a_seed_tells_all() -> None:
+    assert draws(SeededChance(1)) == draws(SeededChance(1)) != draws(SeededChance(2))
+    assert draws(SystemChance()) != draws(SystemChance())
