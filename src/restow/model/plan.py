@@ -1,0 +1,124 @@
+"""A plan: what is to change, pinned to what it was made from.
+
+A plan that was approved is the plan that is executed. So it carries the assignments it starts from; if the
+cluster has other ones by then, the plan does not fit any more and has to be rebased.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.model.ids import BrokerId, TopicPartition
+
+ANY_DIR = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One partition's way from its present replicas to others, or to other directories, or another order."""
+
+    partition: TopicPartition
+    before: tuple[BrokerId, ...]
+    after: tuple[BrokerId, ...]
+    size_bytes: int = 0
+    """The size of one replica when the plan was made."""
+    log_dirs: tuple[str, ...] = ()
+    """One for each replica of `after`, "any" where it does not matter; empty if it matters for none."""
+    dirs_before: Mapping[BrokerId, str] = field(default_factory=dict)
+    """The directory each present replica lies in, as far as known; what undoing needs."""
+    reason: str = ""
+    """Which goal it serves, in a few words."""
+
+    @property
+    def adding(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def removing(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.before if broker not in self.after)
+
+    @property
+    def dir_changes(self) -> Mapping[BrokerId, str]:
+        """Brokers that keep their replica but in another directory, with that directory."""
+        return {
+            broker: path
+            for broker, path in zip(self.after, self.log_dirs, strict=False)
+            if path != ANY_DIR and broker in self.before and self.dirs_before.get(broker) != path
+        }
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Over the network and between directories."""
+        return self.size_bytes * (len(self.adding) + len(self.dir_changes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """A part of a move that is submitted at once: from one list of replicas to the next."""
+
+    partition: TopicPartition
+    before: tuple[BrokerId, ...]
+    after: tuple[BrokerId, ...]
+    size_bytes: int = 0
+    log_dirs: tuple[str, ...] = ()
+
+    @property
+    def adding(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def removing(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.before if broker not in self.after)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What must hold at any moment while a plan is carried out."""
+
+    extra_copies: int = 1
+    """How many replicas more than before or after a partition may have."""
+    moves_in: int = 5
+    """How many replicas a broker may be receiving."""
+    moves_out: int = 5
+    """How many moving replicas a broker may be sending."""
+    fill: float = 0.9
+    """The share of a directory's file system that may be used, old and new copies counted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to change, where it starts from, and in which order."""
+
+    cluster_id: str
+    created_ms: int
+    moves: tuple[Move, ...]
+    waves: tuple[tuple[Step, ...], ...] = ()
+    """An order, not barriers: what is in a wave may be under way together; as one ends the next begins."""
+    limits: Limits = field(default_factory=Limits)
+    title: str = ""
+    bound_bytes: int | None = None
+    """No plan that reaches the same goals copies less than this, where that is known."""
+    bound_by: str = ""
+    """How that is known."""
+
+    @cached_property
+    def starting_hash(self) -> str:
+        return starting_hash((move.partition, move.before) for move in self.moves)
+
+    @property
+    def bytes_to_copy(self) -> int:
+        return sum(move.bytes_to_copy for move in self.moves)
+
+
+def starting_hash(assignments: Iterable[tuple[TopicPartition, tuple[BrokerId, ...]]]) -> str:
+    """A fingerprint of the replicas, in their order, of these partitions, whatever order they come in."""
+    digest = hashlib.sha256()
+    for (topic, partition), replicas in sorted(assignments):
+        digest.update(f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n".encode())
+    return digest.hexdigest()

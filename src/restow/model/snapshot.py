@@ -1,0 +1,120 @@
+"""A cluster as it was at one moment: who is there, what lies where, who leads, what is being moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from restow.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from restow.model.ids import BrokerId, Rack
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDir:
+    """A directory of one broker. Sizes are of its file system, and unknown where the broker does not tell."""
+
+    path: str
+    total_bytes: int | None = None
+    usable_bytes: int | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveBroker:
+    """A broker that was there. `configs` are the ones set dynamically for it alone, throttles among them."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: Rack | None = None
+    log_dirs: tuple[LogDir, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A partition's replica on a broker's disk. A future one is on its way into that directory."""
+
+    broker: BrokerId
+    log_dir: str
+    size_bytes: int
+    lag_messages: int = 0
+    future: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition: replicas in their order, the first one preferred as leader."""
+
+    number: int
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    leader: BrokerId | None
+    adding: tuple[BrokerId, ...] = ()
+    removing: tuple[BrokerId, ...] = ()
+    copies: tuple[Copy, ...] = ()
+    """What brokers said of their disks; empty for those that did not answer."""
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of one replica: the leader's, or the largest known."""
+        sizes = {copy.broker: copy.size_bytes for copy in self.copies if not copy.future}
+        if self.leader in sizes:
+            return sizes[self.leader]
+        return max(sizes.values(), default=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """A topic with all of its partitions by number, and the configs that were set for it."""
+
+    name: str
+    partitions: tuple[Partition, ...]
+    id: str | None = None
+    internal: bool = False
+    configs: Mapping[str, str] = field(default_factory=dict)
+    min_insync_replicas: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """All of it. Brokers by id, topics by name, so that two snapshots can be laid side by side."""
+
+    cluster_id: str
+    taken_ms: int
+    controller: BrokerId | None
+    brokers: tuple[LiveBroker, ...]
+    topics: tuple[Topic, ...]
+    default_configs: Mapping[str, str] = field(default_factory=dict)
+    """What is set dynamically for all brokers at once."""
+    unanswered: tuple[BrokerId, ...] = ()
+    """Brokers that are there but did not tell about their disks; sizes on them are unknown."""
+
+    @cached_property
+    def broker(self) -> Mapping[BrokerId, LiveBroker]:
+        return {broker.id: broker for broker in self.brokers}
+
+    @cached_property
+    def topic(self) -> Mapping[str, Topic]:
+        return {topic.name: topic for topic in self.topics}
+
+    def partition(self, which: TopicPartition) -> Partition | None:
+        topic = self.topic.get(which.topic)
+        if topic is None or not 0 <= which.partition < len(topic.partitions):
+            return None
+        return topic.partitions[which.partition]
+
+    def all_partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
+        """Every partition with its name, topic by topic."""
+        for topic in self.topics:
+            for partition in topic.partitions:
+                yield TopicPartition(topic.name, partition.number), partition

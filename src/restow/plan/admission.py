@@ -1,0 +1,192 @@
+"""What may be under way at the same time.
+
+The one place that knows: the order of a plan is found with it, and the executor asks it before every step.
+Bytes are counted twice while a replica is copied, in the old place and in the new, and only given back when
+the old one is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.model import ANY_DIR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.model import BrokerId, Limits, Snapshot, Step, TopicPartition
+
+
+@dataclass(slots=True)
+class Room:
+    """What is known of one directory: how much is in it, how much may be, and how many partitions it has."""
+
+    used_bytes: int
+    limit_bytes: int | None
+    partitions: int
+
+    def takes(self, size_bytes: int) -> bool:
+        return self.limit_bytes is None or self.used_bytes + size_bytes <= self.limit_bytes
+
+
+class Disks:
+    """The directories of all brokers, and what will be in them."""
+
+    def __init__(self, snapshot: Snapshot, fill: float) -> None:
+        """`fill` is the share of a file system that may be used. Where sizes are unknown all fits."""
+        self._rooms: dict[BrokerId, dict[str, Room]] = {}
+        self._lies: dict[tuple[TopicPartition, BrokerId], str] = {}
+        for broker in snapshot.brokers:
+            self._rooms[broker.id] = {
+                each.path: Room(_used(each.total_bytes, each.usable_bytes), _limit(each.total_bytes, fill), 0)
+                for each in broker.log_dirs
+                if not each.failed
+            }
+        for name, partition in snapshot.all_partitions():
+            for copy in partition.copies:
+                room = self._rooms.get(copy.broker, {}).get(copy.log_dir)
+                if room is not None and not copy.future:
+                    room.partitions += 1
+                    self._lies[name, copy.broker] = copy.log_dir
+
+    def directory_for(self, broker: BrokerId, wish: str) -> str | None:
+        """Where a new replica would go: as wished, or as brokers choose, where the fewest partitions are."""
+        rooms = self._rooms.get(broker, {})
+        if wish != ANY_DIR:
+            return wish
+        return min(rooms, key=lambda path: rooms[path].partitions, default=None)
+
+    def arrivals(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
+        """The directories that a step copies into, between brokers and within."""
+        wishes = dict(zip(step.after, step.log_dirs, strict=False))
+        for broker in step.after:
+            wish = wishes.get(broker, ANY_DIR)
+            here = self._lies.get((step.partition, broker))
+            if broker in step.before and wish in (ANY_DIR, here):
+                continue
+            path = self.directory_for(broker, wish)
+            if path is not None:
+                yield broker, path
+
+    def too_full(self, step: Step) -> tuple[BrokerId, str] | None:
+        """A directory that this step would fill past its limit, if there is one."""
+        for broker, path in self.arrivals(step):
+            room = self._rooms.get(broker, {}).get(path)
+            if room is not None and not room.takes(step.size_bytes):
+                return broker, path
+        return None
+
+    def begin(self, step: Step) -> dict[BrokerId, str]:
+        """Reserve what the step copies; returns where to."""
+        where = dict(self.arrivals(step))
+        for broker, path in where.items():
+            self._add(broker, path, step.size_bytes, 1)
+        return where
+
+    def finish(self, step: Step, where: dict[BrokerId, str]) -> None:
+        """Give back what the step let go of."""
+        for broker in (*step.removing, *(each for each in where if each in step.before)):
+            path = self._lies.pop((step.partition, broker), None)
+            if path is not None:
+                self._add(broker, path, -step.size_bytes, -1)
+        for broker, path in where.items():
+            self._lies[step.partition, broker] = path
+
+    def give_back(self, step: Step, where: dict[BrokerId, str]) -> None:
+        """Undo `begin`."""
+        for broker, path in where.items():
+            self._add(broker, path, -step.size_bytes, -1)
+
+    def _add(self, broker: BrokerId, path: str, size_bytes: int, partitions: int) -> None:
+        room = self._rooms.get(broker, {}).get(path)
+        if room is not None:
+            room.used_bytes += size_bytes
+            room.partitions += partitions
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    step: Step
+    where: dict[BrokerId, str]
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Who is kept busy by a step: those that receive, and the leader that sends."""
+
+    receivers: frozenset[BrokerId]
+    sender: BrokerId | None
+
+
+class Admission:
+    """Which steps may begin, given what is under way."""
+
+    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+        self.limits = limits
+        self.disks = Disks(snapshot, limits.fill)
+        self._leader = {name: partition.leader for name, partition in snapshot.all_partitions()}
+        self._into: Counter[BrokerId] = Counter()
+        self._out_of: Counter[BrokerId] = Counter()
+        self._under_way: dict[TopicPartition, _UnderWay] = {}
+
+    @property
+    def under_way(self) -> tuple[Step, ...]:
+        return tuple(each.step for each in self._under_way.values())
+
+    def route(self, step: Step) -> Route:
+        """Replicas are copied from the leader, wherever they go; within a broker it copies from itself."""
+        receivers = frozenset((*step.adding, *(broker for broker, _ in self.disks.arrivals(step))))
+        return Route(receivers, self._leader.get(step.partition) if step.adding else None)
+
+    def busy(self, route: Route) -> str | None:
+        """Why nothing may go this way now, in a few words."""
+        for broker in route.receivers:
+            if self._into[broker] >= self.limits.moves_in:
+                return f"broker {broker} is receiving {self._into[broker]} replicas"
+        if route.sender is not None and self._out_of[route.sender] >= self.limits.moves_out:
+            return f"broker {route.sender} is sending {self._out_of[route.sender]} replicas"
+        return None
+
+    def hindrance(self, step: Step) -> str | None:
+        """Why this step has to wait, in a few words; None if it may begin."""
+        if step.partition in self._under_way:
+            return "an earlier step of the same partition is under way"
+        if reason := self.busy(self.route(step)):
+            return reason
+        if full := self.disks.too_full(step):
+            return f"{full[1]} of broker {full[0]} would be filled past {self.limits.fill:.0%}"
+        return None
+
+    def begin(self, step: Step) -> None:
+        """Count a step as under way, whether or not it would have been admitted."""
+        route = self.route(step)
+        self._count(route, 1)
+        self._under_way[step.partition] = _UnderWay(step, self.disks.begin(step), route)
+
+    def finish(self, step: Step) -> None:
+        """A step has ended well."""
+        under_way = self._under_way.pop(step.partition)
+        self._count(under_way.route, -1)
+        self.disks.finish(step, under_way.where)
+
+    def give_up(self, step: Step) -> None:
+        """A step has been taken back: what it was copying is gone again."""
+        under_way = self._under_way.pop(step.partition)
+        self._count(under_way.route, -1)
+        self.disks.give_back(step, under_way.where)
+
+    def _count(self, route: Route, by: int) -> None:
+        self._into.update(dict.fromkeys(route.receivers, by))
+        if route.sender is not None:
+            self._out_of[route.sender] += by
+
+
+def _used(total_bytes: int | None, usable_bytes: int | None) -> int:
+    return 0 if total_bytes is None or usable_bytes is None else total_bytes - usable_bytes
+
+
+def _limit(total_bytes: int | None, fill: float) -> int | None:
+    return None if total_bytes is None else int(total_bytes * fill)

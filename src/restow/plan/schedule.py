@@ -1,0 +1,110 @@
+"""The order of steps: who begins next when something has ended.
+
+Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). A way that
+is busy holds its whole line, so asking for the next steps costs the number of ways, not of steps.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from typing import TYPE_CHECKING
+
+from restow.plan.admission import Admission, Route
+from restow.plan.steps import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from restow.model import Limits, Move, Snapshot, Step, TopicPartition
+
+
+class Schedule:
+    """What waits, what is under way, what is left. First come, first served, as far as there is room."""
+
+    def __init__(self, chains: Iterable[Sequence[Step]], admission: Admission) -> None:
+        """Each chain is one partition's steps, to be done one after the other."""
+        self._admission = admission
+        self._lines: dict[Route, list[tuple[int, Step]]] = {}
+        self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
+        self.left = 0
+        for turn, chain in enumerate(chains):
+            steps = deque(chain)
+            if steps:
+                self.left += len(steps)
+                self._rest[steps[0].partition] = turn, steps
+                self._line_up(turn, steps[0])
+
+    @property
+    def waiting(self) -> tuple[Step, ...]:
+        """The next step of each partition that has not begun it."""
+        return tuple(step for line in self._lines.values() for _, step in line)
+
+    def admit(self) -> list[Step]:
+        """Begin every step that may, and say which."""
+        routes = [route for route, line in self._lines.items() if line]
+        order = [(self._lines[route][0][0], number) for number, route in enumerate(routes)]
+        heapq.heapify(order)
+        begun: list[Step] = []
+        held: list[tuple[Route, tuple[int, Step]]] = []
+        while order:
+            _, number = heapq.heappop(order)
+            route = routes[number]
+            if self._admission.busy(route):
+                continue
+            line = self._lines[route]
+            turn, step = heapq.heappop(line)
+            if self._admission.hindrance(step) is None:
+                self._admission.begin(step)
+                begun.append(step)
+            else:
+                held.append((route, (turn, step)))
+            if line:
+                heapq.heappush(order, (line[0][0], number))
+        for route, waits in held:
+            heapq.heappush(self._lines[route], waits)
+        return begun
+
+    def finish(self, step: Step) -> None:
+        """A step has ended well; its partition's next one lines up."""
+        self._admission.finish(step)
+        self.left -= 1
+        turn, rest = self._rest[step.partition]
+        rest.popleft()
+        if rest:
+            self._line_up(turn, rest[0])
+        else:
+            del self._rest[step.partition]
+
+    def drop(self, step: Step) -> None:
+        """A step was taken back; neither it nor what follows on it will be done."""
+        self._admission.give_up(step)
+        self.left -= len(self._rest.pop(step.partition)[1])
+
+    def why_stuck(self) -> str | None:
+        """If nothing is under way and nothing may begin: what hinders the first that waits."""
+        if self._admission.under_way:
+            return None
+        for line in self._lines.values():
+            for _, step in line:
+                return f"{step.partition.topic}-{step.partition.partition}: {self._admission.hindrance(step)}"
+        return None
+
+    def _line_up(self, turn: int, step: Step) -> None:
+        """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
+        heapq.heappush(self._lines.setdefault(self._admission.route(step), []), (turn, step))
+
+
+def waves_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> tuple[tuple[Step, ...], ...]:
+    """The steps of all moves in an order that keeps the limits at every moment.
+
+    Steps that can never be admitted, because a directory is too small whatever ends before, are left out; the
+    caller sees that by what is missing.
+    """
+    schedule = Schedule((steps_of(move, limits.extra_copies) for move in moves), Admission(snapshot, limits))
+    waves = []
+    while begun := schedule.admit():
+        waves.append(tuple(begun))
+        for step in begun:
+            schedule.finish(step)
+    return tuple(waves)

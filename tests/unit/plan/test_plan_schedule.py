@@ -1,0 +1,157 @@
+"""Waves: every limit holds at every moment, everything gets its turn, and what cannot be is left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.model import Copy, Limits, LiveBroker, LogDir, Move, Partition, Snapshot, Topic, TopicPartition
+from restow.plan.admission import Admission
+from restow.plan.schedule import Schedule, waves_of
+from restow.plan.steps import steps_of
+
+GB = 10**9
+
+
+def cluster(
+    assignments: list[tuple[int, ...]],
+    *,
+    brokers: int = 6,
+    size: int = GB,
+    total: int | None = 100 * GB,
+    used: dict[int, int] | None = None,
+    dirs: tuple[str, ...] = ("/d",),
+) -> Snapshot:
+    used = used or {}
+    return Snapshot(
+        cluster_id="c",
+        taken_ms=0,
+        controller=0,
+        brokers=tuple(
+            LiveBroker(
+                id=number,
+                host="h",
+                port=1,
+                log_dirs=tuple(
+                    LogDir(path=path, total_bytes=total, usable_bytes=total and total - used.get(number, 0))
+                    for path in dirs
+                ),
+            )
+            for number in range(brokers)
+        ),
+        topics=(
+            Topic(
+                name="t",
+                partitions=tuple(
+                    Partition(
+                        number=number,
+                        replicas=replicas,
+                        isr=replicas,
+                        leader=replicas[0],
+                        copies=tuple(Copy(broker=b, log_dir=dirs[0], size_bytes=size) for b in replicas),
+                    )
+                    for number, replicas in enumerate(assignments)
+                ),
+            ),
+        ),
+    )
+
+
+def moves(snapshot: Snapshot, targets: list[tuple[int, ...]]) -> list[Move]:
+    return [
+        Move(partition=name, before=partition.replicas, after=target, size_bytes=partition.size_bytes)
+        for (name, partition), target in zip(snapshot.all_partitions(), targets, strict=True)
+    ]
+
+
+def test_a_broker_receives_and_sends_only_so_many_at_once() -> None:
+    snapshot = cluster([(0, 1)] * 12)
+    waves = waves_of(moves(snapshot, [(0, 2)] * 12), snapshot, Limits(moves_in=5, moves_out=3))
+    assert [len(wave) for wave in waves] == [3, 3, 3, 3]
+    waves = waves_of(moves(snapshot, [(0, 2)] * 12), snapshot, Limits(moves_in=2, moves_out=30))
+    assert [len(wave) for wave in waves] == [2] * 6
+
+
+def test_a_full_disk_waits_until_something_has_left_it() -> None:
+    """Broker 1 has room for one copy; the other direction frees it."""
+    snapshot = cluster([(0,), (1,)], size=10 * GB, total=100 * GB, used={0: 80 * GB, 1: 85 * GB})
+    waves = waves_of(moves(snapshot, [(1,), (0,)]), snapshot, Limits(fill=0.9))
+    assert [[step.partition.partition for step in wave] for wave in waves] == [[1], [0]]
+
+
+def test_what_never_fits_is_left_out_and_the_reason_is_known() -> None:
+    snapshot = cluster([(0,)], size=50 * GB, used={1: 60 * GB})
+    wanted = moves(snapshot, [(1,)])
+    assert waves_of(wanted, snapshot, Limits()) == ()
+    schedule = Schedule([steps_of(each) for each in wanted], Admission(snapshot, Limits()))
+    assert schedule.admit() == []
+    assert schedule.why_stuck() == "t-0: /d of broker 1 would be filled past 90%"
+
+
+def test_unknown_sizes_hinder_nothing() -> None:
+    snapshot = cluster([(0,)], size=50 * GB, total=None)
+    assert len(waves_of(moves(snapshot, [(1,)]), snapshot, Limits())) == 1
+
+
+def test_a_move_between_directories_is_a_copy_into_one() -> None:
+    snapshot = cluster([(0,)], dirs=("/d", "/e"))
+    step = steps_of(
+        Move(partition=TopicPartition("t", 0), before=(0,), after=(0,), size_bytes=GB, log_dirs=("/e",))
+    )[0]
+    admission = Admission(snapshot, Limits(moves_in=1))
+    assert dict(admission.disks.arrivals(step)) == {0: "/e"}
+    admission.begin(step)
+    assert admission.busy(admission.route(step)) == "broker 0 is receiving 1 replicas"
+    admission.finish(step)
+    assert dict(admission.disks.arrivals(step)) == {}
+
+
+def test_what_was_given_up_leaves_no_trace() -> None:
+    snapshot = cluster([(0,)], size=50 * GB)
+    step = steps_of(moves(snapshot, [(1,)])[0])[0]
+    admission = Admission(snapshot, Limits(moves_in=1))
+    for _ in range(3):
+        assert admission.hindrance(step) is None
+        admission.begin(step)
+        admission.give_up(step)
+
+
+replicas = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple)
+
+
+@given(
+    st.lists(st.tuples(replicas, replicas), min_size=1, max_size=25),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 2),
+)
+def test_every_limit_holds_whenever_anything_ends(
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...]]], moves_in: int, moves_out: int, extra: int
+) -> None:
+    snapshot = cluster([before for before, _ in pairs])
+    limits = Limits(moves_in=moves_in, moves_out=moves_out, extra_copies=extra)
+    wanted = moves(snapshot, [after for _, after in pairs])
+    schedule = Schedule([steps_of(move, extra) for move in wanted], Admission(snapshot, limits))
+    now = {move.partition: move.before for move in wanted}
+    running = schedule.admit()
+    while running:
+        into = Counter(broker for step in running for broker in step.adding)
+        out_of = Counter(now_leader(snapshot, step.partition) for step in running if step.adding)
+        assert max(into.values(), default=0) <= moves_in
+        assert max(out_of.values(), default=0) <= moves_out
+        assert len({step.partition for step in running}) == len(running)
+        ended = running.pop(0)
+        assert now[ended.partition] == ended.before
+        now[ended.partition] = ended.after
+        schedule.finish(ended)
+        running += schedule.admit()
+    assert schedule.left == 0
+    assert now == {move.partition: move.after for move in wanted}
+
+
+def now_leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
+    partition = snapshot.partition(name)
+    assert partition is not None
+    return partition.leader
