@@ -140,6 +140,7 @@ _RETENTION = (
 )
 _ROLL = (Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOUR_MS))
 _JITTER = (Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _HOUR_MS))
+_FLUSH = (Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms"))
 _CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 TOPIC_CONFIGS: Mapping[str, Definition] = {
@@ -150,7 +151,7 @@ TOPIC_CONFIGS: Mapping[str, Definition] = {
         _topic("delete.retention.ms", _L, "86400000", "log.cleaner.delete.retention.ms", low=0),
         _topic("file.delete.delay.ms", _L, "60000", "log.segment.delete.delay.ms", low=0),
         _topic("flush.messages", _L, _FOREVER, "log.flush.interval.messages", low=1),
-        _topic("flush.ms", _L, _FOREVER, "log.flush.interval.ms", low=0),
+        _topic("flush.ms", _L, _FOREVER, _FLUSH, low=0),
         _topic("follower.replication.throttled.replicas", _LIST, ""),
         _topic("index.interval.bytes", _I, "4096", "log.index.interval.bytes", low=0),
         _topic("leader.replication.throttled.replicas", _LIST, ""),
@@ -182,16 +183,21 @@ TOPIC_CONFIGS: Mapping[str, Definition] = {
 
 
 def _stand_ins() -> Iterator[Definition]:
-    """Broker configs that topics fall back to. Those in other units cannot change while the broker runs."""
+    """Broker configs that topics fall back to. Of several for one topic config the first can change while the
+    broker runs, and the last has the default.
+    """
     for topic in TOPIC_CONFIGS.values():
-        for name, factor in topic.synonyms:
-            alone = len(topic.synonyms) == 1
-            default = topic.default if alone else None
-            if factor == _HOUR_MS:
-                default = str(int(topic.default or 0) // factor)
-            limits = topic[3:6] if factor == 1 else (None, None, ())
-            dynamic = Dynamic.FOR_ALL if factor == 1 else Dynamic.NEVER
-            yield Definition(name, topic.type if factor == 1 else _I, default, *limits, dynamic=dynamic)
+        last = len(topic.synonyms) - 1
+        for place, (name, factor) in enumerate(topic.synonyms):
+            default = str(int(topic.default or 0) // factor) if factor > 1 else topic.default
+            limits = topic[3:6] if place == 0 or topic.low != -1 else (None, None, ())
+            yield Definition(
+                name,
+                topic.type if factor == 1 else _I,
+                default if place == last else None,
+                *limits,
+                dynamic=Dynamic.FOR_ALL if place == 0 else Dynamic.NEVER,
+            )
 
 
 def _static(name: str, kind: ConfigType, default: str | None, low: float | None = None) -> Definition:
@@ -207,10 +213,13 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
     for each in (
         *_stand_ins(),
         _static("advertised.listeners", _S, None),
+        _static("alter.log.dirs.replication.quota.window.num", _I, "11", 1),
+        _static("alter.log.dirs.replication.quota.window.size.seconds", _I, "1", 1),
         _static("auto.create.topics.enable", _B, "true"),
         _static("auto.leader.rebalance.enable", _B, "false"),
         _static("broker.id", _I, "-1"),
         _static("broker.rack", _S, None),
+        _static("connections.max.idle.ms", _L, "600000"),
         _static("controlled.shutdown.enable", _B, "true"),
         _static("default.replication.factor", _I, "1", 1),
         _static("delete.topic.enable", _B, "true"),
@@ -242,6 +251,9 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("replica.fetch.wait.max.ms", _I, "500"),
         _static("replica.high.watermark.checkpoint.interval.ms", _L, "5000"),
         _static("replica.lag.time.max.ms", _L, "30000"),
+        _static("replication.quota.window.num", _I, "11", 1),
+        _static("replication.quota.window.size.seconds", _I, "1", 1),
+        _static("socket.request.max.bytes", _I, "104857600", 1),
         _static("zookeeper.connect", _S, None),
         _static("zookeeper.session.timeout.ms", _I, "18000"),
     )

@@ -26,7 +26,7 @@ from restow.cluster.registration import prepare_store, register
 from restow.cluster.replication import ReplicaManager
 from restow.cluster.server import serve
 from restow.cluster.services import Services
-from restow.cluster.settings import controller_config, creation_defaults, group_config
+from restow.cluster.settings import controller_config, creation_defaults, group_config, server_limits
 from restow.cluster.store import StoreError
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
 from restow.cluster.tasks import Tasks
@@ -89,7 +89,9 @@ class Life:
         services.replicas.start()
         services.groups.start()
         self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
-        self._listener = await serve(self._world.network, self._options.host, self.port, services)
+        self._listener = await serve(
+            self._world.network, self._options.host, self.port, services, server_limits(services.configs)
+        )
         self._listens = True
         self.port = self._listener.port
         self._orders.broker_epoch = await register(

@@ -6,6 +6,9 @@ so what they do before they first wait happens in order, too.
 
 What cannot be read, or is of a version that is not served, closes the connection, as Kafka does: there is no
 answer that the peer could read. The one exception is ApiVersions, which a client asks before it can know.
+
+Answers take memory until they are read. So a Fetch, whose answer may be large, is begun only when all before
+it have been answered and the client has read most of that; and who lets nothing move is hung up on.
 """
 
 from __future__ import annotations
@@ -13,14 +16,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
+from restow.cluster.idleness import IdleWatch
 from restow.cluster.services import Context
 from restow.cluster.store import SessionExpired
 from restow.wire.codec import (
     API_VERSIONS,
+    FETCH,
     Codec,
     MalformedRequest,
     Request,
@@ -35,8 +41,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-MAX_FRAME_BYTES = 100 * 1024 * 1024
-"""Kafka's default for socket.request.max.bytes."""
 _MOST_WAITING = 64
 _MOST_WAITING_BYTES = 128 * 1024 * 1024
 _MOST_UNSENT_BYTES = 8 * 1024 * 1024
@@ -44,29 +48,56 @@ _MOST_UNSENT_BYTES = 8 * 1024 * 1024
 _Parts: TypeAlias = "tuple[Buffer, ...] | None"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerLimits:
+    """What is put up with from clients; the defaults are Kafka's."""
+
+    max_frame_bytes: int = 100 * 1024 * 1024
+    max_idle_ms: int = 600_000
+    """A negative one is none."""
+
+
+class _Waiting(NamedTuple):
+    """A request that is being answered; `turn` is what it waits for before it begins, if it has to."""
+
+    answer: asyncio.Future[_Parts]
+    size: int
+    turn: asyncio.Future[None] | None
+
+
 async def serve(
-    network: Network, host: str, port: int, services: Services, *, max_frame_bytes: int = MAX_FRAME_BYTES
+    network: Network, host: str, port: int, services: Services, limits: ServerLimits | None = None
 ) -> Listener:
     """Listen, and answer with all handlers that there are."""
     codec = Codec(served_versions())
-    return await network.listen(host, port, lambda: ClientConnection(codec, services), max_frame_bytes)
+    limits = limits or ServerLimits()
+    idle_ms = limits.max_idle_ms
+    return await network.listen(
+        host, port, lambda: ClientConnection(codec, services, idle_ms), limits.max_frame_bytes
+    )
 
 
 class ClientConnection:
     """One client: its requests that are being answered, oldest first."""
 
-    def __init__(self, codec: Codec, services: Services) -> None:
+    def __init__(self, codec: Codec, services: Services, max_idle_ms: int) -> None:
         self._codec = codec
         self._services = services
+        self._max_idle_ms = max_idle_ms
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[asyncio.Future[_Parts], int]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._waiting_bytes = 0
+        self._requests = 0
+        self._watch: IdleWatch | None = None
         self._paused = False
         self._draining: asyncio.Task[None] | None = None
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
         self._context = Context(self._services, connection.peer)
+        if self._max_idle_ms >= 0:
+            limit_s = max(self._max_idle_ms, 1) / 1000
+            self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)
 
     def frame(self, payload: bytes) -> None:
         try:
@@ -78,13 +109,18 @@ class ClientConnection:
         except UnsupportedVersion as error:
             self._refuse(error)
             return
-        self._await(self._loop.create_task(self._answer(request)), len(payload))
+        turn = None
+        if request.api_key == FETCH and not self._is_all_read():
+            turn = self._loop.create_future()
+        self._await(self._loop.create_task(self._answer(request, turn)), len(payload), turn)
 
     def closed(self, reason: Exception | None) -> None:
         if reason is not None:
             log.info("the connection of %s was closed: %s", self._connection.peer, reason)
-        for waiting, _ in self._waiting:
-            waiting.cancel()
+        if self._watch is not None:
+            self._watch.stop()
+        for waiting in self._waiting:
+            waiting.answer.cancel()
         self._waiting.clear()
         if self._draining is not None:
             self._draining.cancel()
@@ -97,14 +133,17 @@ class ClientConnection:
         in_version_0 = Request(API_VERSIONS, 0, error.correlation_id, None, None)
         answer: asyncio.Future[_Parts] = self._loop.create_future()
         answer.set_result(encode_response(in_version_0, refusal()))
-        self._await(answer, 0)
+        self._await(answer, 0, None)
 
-    async def _answer(self, request: Request) -> _Parts:
+    async def _answer(self, request: Request, turn: asyncio.Future[None] | None) -> _Parts:
+        if turn is not None:
+            await turn
         body = await HANDLERS[request.api_key].handle(request, self._context)
         return None if body is None else encode_response(request, body)
 
-    def _await(self, answer: asyncio.Future[_Parts], size: int) -> None:
-        self._waiting.append((answer, size))
+    def _await(self, answer: asyncio.Future[_Parts], size: int, turn: asyncio.Future[None] | None) -> None:
+        self._requests += 1
+        self._waiting.append(_Waiting(answer, size, turn))
         self._waiting_bytes += size
         answer.add_done_callback(self._send_what_is_ready)
         if len(self._waiting) >= _MOST_WAITING or self._waiting_bytes >= _MOST_WAITING_BYTES:
@@ -113,9 +152,9 @@ class ClientConnection:
 
     def _send_what_is_ready(self, _: asyncio.Future[_Parts]) -> None:
         waiting = self._waiting
-        while waiting and waiting[0][0].done():
-            answer, size = waiting.popleft()
-            self._waiting_bytes -= size
+        while waiting and waiting[0].answer.done():
+            answer = waiting[0].answer
+            self._waiting_bytes -= waiting.popleft().size
             if answer.cancelled():
                 self._connection.close()
                 return
@@ -130,8 +169,25 @@ class ClientConnection:
                 self._connection.send(*parts)
         if self._connection.unsent_bytes > _MOST_UNSENT_BYTES:
             self._wait_for_reader()
-        elif self._paused and self._draining is None and len(waiting) < _MOST_WAITING // 2:
-            self._resume()
+        else:
+            self._begin_next()
+            if self._paused and self._draining is None and len(waiting) < _MOST_WAITING // 2:
+                self._resume()
+
+    def _is_all_read(self) -> bool:
+        return not self._waiting and self._connection.unsent_bytes <= _MOST_UNSENT_BYTES
+
+    def _begin_next(self) -> None:
+        """If the eldest request waits for its turn, this is it."""
+        if self._waiting and (turn := self._waiting[0].turn) is not None and not turn.done():
+            turn.set_result(None)
+
+    def _mark(self) -> object:
+        """What changes while anything moves. It may stay while we owe an answer and all others are read."""
+        unsent_bytes = self._connection.unsent_bytes
+        if self._waiting and not unsent_bytes:
+            return None
+        return self._requests, len(self._waiting), unsent_bytes
 
     def _wait_for_reader(self) -> None:
         """Nothing more is read from a client that does not read."""
@@ -143,6 +199,7 @@ class ClientConnection:
     async def _drain(self) -> None:
         await self._connection.drain()
         self._draining = None
+        self._begin_next()
         self._resume()
 
     def _resume(self) -> None:

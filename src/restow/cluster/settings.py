@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.controller import ControllerConfig
 from restow.cluster.creation import CreationDefaults
 from restow.cluster.groups import GroupConfig
+from restow.cluster.server import ServerLimits
 
 if TYPE_CHECKING:
     from restow.cluster.configs import BrokerConfigs
@@ -51,4 +52,12 @@ def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
             "compression.type": "producer",
             "segment.bytes": str(configs.integer("offsets.topic.segment.bytes")),
         },
+    )
+
+
+def server_limits(configs: BrokerConfigs) -> ServerLimits:
+    """For connections of clients."""
+    return ServerLimits(
+        max_frame_bytes=configs.integer("socket.request.max.bytes"),
+        max_idle_ms=configs.integer("connections.max.idle.ms"),
     )

@@ -52,6 +52,9 @@ class Connection(Protocol):
     def close(self) -> None:
         """Send what is queued, then hang up. No further frame is delivered."""
 
+    def abort(self, reason: Exception | None) -> None:
+        """Hang up at once, with what is unsent thrown away; `closed` hears the reason."""
+
 
 class FrameHandler(Protocol):
     """Who wants to hear of a connection."""
@@ -259,7 +262,6 @@ class _FramedConnection(asyncio.BufferedProtocol):
             self._transport.close()
 
     def abort(self, reason: Exception | None) -> None:
-        """Hang up at once, with what is unsent thrown away."""
         self._hung_up = True
         self._reason = reason
         if self._transport is not None:

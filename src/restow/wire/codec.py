@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 PRODUCE = 0
+FETCH = 1
 API_VERSIONS = 18
 _CONTROLLED_SHUTDOWN = 7
 

@@ -21,7 +21,9 @@ HEARTBEAT = 12
 
 
 async def served() -> Any:
-    services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
+    services: Any = SimpleNamespace(
+        broker_id=1, clock=SystemClock(), metadata=MetadataCache("cluster", SystemClock())
+    )
     return await serve(SystemNetwork(), HOST, 0, services)
 
 
@@ -95,7 +97,9 @@ def test_a_lost_connection_is_made_again() -> None:
         calls = [peers.call(0, 3, 1, MetadataRequest(topics=[])) for _ in range(3)]
         refused = await asyncio.gather(*calls, return_exceptions=True)
         assert {isinstance(each, ConnectionError) for each in refused} == {True}
-        services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
+        services: Any = SimpleNamespace(
+            broker_id=1, clock=SystemClock(), metadata=MetadataCache("cluster", SystemClock())
+        )
         listener = await serve(SystemNetwork(), HOST, port, services)
         assert (await peers.call(0, 3, 1, MetadataRequest(topics=[]))).topics == []
         peers.close()

@@ -12,7 +12,7 @@ import pytest
 
 from restow.cluster.handlers import HANDLERS, Handler, served_versions
 from restow.cluster.metadata import MetadataCache
-from restow.cluster.server import serve
+from restow.cluster.server import ServerLimits, serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
@@ -28,8 +28,9 @@ HEARTBEAT = 12
 
 
 async def listening(**options: Any) -> Listener:
-    services: Any = SimpleNamespace(broker_id=1, metadata=MetadataCache("cluster", SystemClock()))
-    return await serve(SystemNetwork(), HOST, 0, services, **options)
+    clock = SystemClock()
+    services: Any = SimpleNamespace(broker_id=1, clock=clock, metadata=MetadataCache("cluster", clock))
+    return await serve(SystemNetwork(), HOST, 0, services, ServerLimits(**options))
 
 
 def software(**fields: str) -> Any:
