@@ -1,5 +1,6 @@
 """The values that every part of Restow speaks in: frozen, slotted, hardly any behaviour of their own."""
 
+from restow.model.assignment import ReplicaAssignment
 from restow.model.broker import Broker
 from restow.model.group import Member
 from restow.model.ids import BrokerId, Rack, TopicPartition
@@ -22,6 +23,7 @@ __all__ = [
     "Partition",
     "Plan",
     "Rack",
+    "ReplicaAssignment",
     "Snapshot",
     "Step",
     "Topic",

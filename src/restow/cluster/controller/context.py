@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.controller.states import PartitionState, ReplicaState, States
-from restow.cluster.store.znodes import PartitionReplicas
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -57,7 +56,7 @@ class Context:
         """Live ones, with those that are shutting down."""
         self.shutting_down: set[int] = set()
         self.topic_ids: dict[str, str | None] = {}
-        self.assignments: dict[TopicPartition, PartitionReplicas] = {}
+        self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
         self.leaderships: dict[TopicPartition, Leadership] = {}
         self.replica_states: States[Replica, ReplicaState] = States(ReplicaState.NON_EXISTENT)
         self.partition_states: States[TopicPartition, PartitionState] = States(PartitionState.NON_EXISTENT)
@@ -85,9 +84,9 @@ class Context:
                 new.append(partition)
         return tuple(new)
 
-    def assign(self, partition: TopicPartition, replicas: PartitionReplicas) -> None:
+    def assign(self, partition: TopicPartition, replicas: ReplicaAssignment) -> None:
         """Say where a partition's replicas are."""
-        for broker_id in self.assignments.get(partition, PartitionReplicas(())).replicas:
+        for broker_id in self.assignments.get(partition, ReplicaAssignment(())).replicas:
             self._on_broker[broker_id].discard(partition)
         self.assignments[partition] = replicas
         for broker_id in replicas.replicas:
@@ -110,7 +109,7 @@ class Context:
         """In the order in which they became known."""
         return tuple(self._partitions.get(topic, ()))
 
-    def topic_node(self, topic: str) -> Mapping[int, PartitionReplicas]:
+    def topic_node(self, topic: str) -> Mapping[int, ReplicaAssignment]:
         """The partitions as the topic's node has them."""
         return {partition.partition: self.assignments[partition] for partition in self.partitions_of(topic)}
 

@@ -19,7 +19,8 @@ from restow.cluster.controller.errors import (
     UnknownTopic,
 )
 from restow.cluster.store import BadVersion, Check, Create, NodeExists, NoNode, Set
-from restow.cluster.store.znodes import DeleteTopic, EntityConfig, PartitionReplicas, Topic
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, Topic
+from restow.model import ReplicaAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +50,7 @@ async def create_topic(
     _check_name(name)
     _check_assignment(assignment, first=0, factor=None)
     topic = Topic(
-        topic_id=topic_id, partitions={number: PartitionReplicas(each) for number, each in assignment.items()}
+        topic_id=topic_id, partitions={number: ReplicaAssignment(each) for number, each in assignment.items()}
     )
     config_path = EntityConfig.topic_path(name)
     config = EntityConfig(configs).encode()
@@ -82,7 +83,7 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
         if 0 not in topic.partitions:
             raise InvalidAssignment(f"topic {name} has no partition 0 to take the replication factor from")
         _check_assignment(added, first=len(topic.partitions), factor=len(topic.partitions[0].replicas))
-        more = {number: PartitionReplicas(each) for number, each in added.items()}
+        more = {number: ReplicaAssignment(each) for number, each in added.items()}
         grown = Topic(topic_id=topic.topic_id, partitions={**topic.partitions, **more})
         try:
             await store.multi([Set(Topic.path(name), grown.encode(), node.stat.version)])

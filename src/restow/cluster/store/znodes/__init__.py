@@ -23,7 +23,8 @@ from restow.cluster.store.znodes.cluster import (
 from restow.cluster.store.znodes.configs import EntityConfig
 from restow.cluster.store.znodes.notifications import ConfigChange, IsrChangeNotification, LogDirEvent
 from restow.cluster.store.znodes.requests import DeleteTopic, PreferredReplicaElection, ReassignPartitions
-from restow.cluster.store.znodes.topics import PartitionReplicas, PartitionState, Topic
+from restow.cluster.store.znodes.topics import PartitionState, Topic
+from restow.model import ReplicaAssignment as PartitionReplicas
 
 PERSISTENT_PATHS = (
     "/consumers",

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar
 
 from restow.cluster.store.errors import UnreadableNode
 from restow.cluster.store.znodes.documents import Document, render
+from restow.model import ReplicaAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
-
-
-class PartitionReplicas(NamedTuple):
-    """A partition's replicas, and which of them a running move adds and removes."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +24,7 @@ class Topic:
 
     topic_id: str | None
     """22 characters of base64, None where the node was written before topics had ids."""
-    partitions: Mapping[int, PartitionReplicas]
+    partitions: Mapping[int, ReplicaAssignment]
     """In the order in which they stand in the node."""
 
     @classmethod
@@ -59,7 +52,7 @@ class Topic:
         adding = _by_partition(found, "adding_replicas")
         removing = _by_partition(found, "removing_replicas")
         partitions = {
-            number: PartitionReplicas(
+            number: ReplicaAssignment(
                 replicas.integers(key), adding.get(number, ()), removing.get(number, ())
             )
             for key, number in zip(replicas.names(), replicas.partition_numbers(), strict=True)
