@@ -3,9 +3,12 @@
 Nothing here is part of the installed package. The jars are fetched once, by the Ivy inside the
 pyspark wheel, into the user's cache; everything else runs on the loopback interface only.
 
-    jars.py     kafka_jars(version) -> the folder with the jars; spark_kafka_jars() the same for Spark's connector
+    cache.py    where downloads are kept between runs
+    jars.py     kafka_jars(version) -> the folder with the jars; spark_kafka_jars(): of Spark's connector
+    tools.py    Tools(version).run("kafka-topics", …) -> what that command line tool printed
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM that has them on its class path
     oracle.py   what Kafka's own placement and assignors answer
+    kcat.py     kcat(…) -> what the Debian package of that client printed
     apache.py   apache_kafka(folder) -> a running cluster
     zookeeper.py  zookeeper(folder) -> a running ZooKeeper, for the store and for older clusters
     process.py  what both of them start and end processes with

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.jars import cache_dir, kafka_jars, spark_kafka_jars
+from harness.cache import cache_dir
+from harness.jars import kafka_jars, spark_kafka_jars
 from harness.java import HarnessError, java
 
 FAKE_JAVA = """\
@@ -61,7 +62,7 @@ def test_fetched_once_and_announced(
     assert first == second == tmp_path / "cache" / "apache-kafka-3.9.1"
     assert sorted(jar.name for jar in first.iterdir()) == ["kafka-clients-3.9.1.jar", "kafka_2.13-3.9.1.jar"]
     assert (tmp_path / "cache" / "runs").read_text() == "run\n"
-    assert capsys.readouterr().err.startswith("fetching Apache Kafka 3.9.1's jars once (about 56 MB)")
+    assert capsys.readouterr().err.startswith("fetching Apache Kafka 3.9.1's jars (56 MB) once into")
 
 
 def test_each_version_and_the_connector_have_a_folder(

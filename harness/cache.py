@@ -1,0 +1,64 @@
+"""What tests download, kept between runs in the user's cache.
+
+The folder is `$RESTOW_CACHE`, else `$XDG_CACHE_HOME/restow`, else `~/.cache/restow`:
+
+    apache-kafka-3.9.1/       a thing; its folder exists only when all of it is there
+    apache-kafka-3.9.1.lock   held while somebody fetches it
+    ivy/                      what Ivy downloaded, shared by all that it fetches
+
+Things are gathered in a folder beside the final one, which is renamed at the very end; so a fetch
+that was cut short leaves nothing that could be taken for a whole one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+def cache_dir() -> Path:
+    """Where downloads are kept between runs."""
+    if own := os.environ.get("RESTOW_CACHE"):
+        return Path(own)
+    if shared := os.environ.get("XDG_CACHE_HOME"):
+        return Path(shared) / "restow"
+    return Path.home() / ".cache" / "restow"
+
+
+def fetched_once(name: str, what: str, fetch: Callable[[Path], Path]) -> Path:
+    """The folder of that name in the cache, fetched and announced if it is not there.
+
+    `fetch` is given a folder to work in and says which one in it is to be kept.
+    """
+    cache = cache_dir()
+    kept = cache / name
+    if kept.is_dir():
+        return kept
+    cache.mkdir(parents=True, exist_ok=True)
+    with _locked(cache / f"{name}.lock"):
+        if not kept.is_dir():
+            sys.stderr.write(f"fetching {what} once into {cache} …\n")
+            sys.stderr.flush()
+            partial = Path(tempfile.mkdtemp(prefix=f"{name}.partial-", dir=cache))
+            try:
+                fetch(partial).rename(kept)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+    return kept
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Held by one process at a time; given up by the kernel if that process dies."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
