@@ -19,15 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One comparison: the same work done by us and by a peer, in the same unit, smaller being better."""
+    """One comparison: the same work done by us and by a peer, in the same unit.
+
+    Smaller is better, unless `more_is_better`; then target and limit are the least that will do.
+    """
 
     name: str
     ours: float
-    peer: float
-    peer_name: str
+    peer: float = math.nan
+    """NaN if there is nobody to compare with."""
+    peer_name: str = "–"
     unit: str = "ms"
     target: float | None = None
     """The largest ratio we want to see, if there is a promise about it."""
+    limit: float | None = None
+    """The largest value of ours we want to see, whatever the peer's."""
+    more_is_better: bool = False
 
     @property
     def ratio(self) -> float:
@@ -36,8 +43,21 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the promise was kept in this run, or None if there is none."""
-        return None if self.target is None else self.ratio <= self.target
+        """Whether every promise was kept in this run, or None if there is none."""
+        promises = [(self.ratio, self.target), (self.ours, self.limit)]
+        kept = [self._keeps(value, bound) for value, bound in promises if bound is not None]
+        return all(kept) if kept else None
+
+    def _keeps(self, value: float, bound: float) -> bool:
+        return value >= bound if self.more_is_better else value <= bound
+
+    @property
+    def promise(self) -> str:
+        """What was promised, in signs."""
+        sign = "≥" if self.more_is_better else "≤"
+        ratio = [] if self.target is None else [f"{sign} {self.target:.3g}"]
+        value = [] if self.limit is None else [f"{sign} {self.limit:g} {self.unit}"]
+        return ", ".join(ratio + value) or "–"
 
 
 def best_of(runs: int, work: Callable[[], object], *, warm_up: int = 1) -> float:
@@ -83,15 +103,18 @@ def print_rows(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
         Console().print(_table(title, rows))
 
 
-def as_record(row: Row) -> dict[str, str | float | None]:
-    """A row as JSON has it; a ratio that says nothing is null."""
+def as_record(row: Row) -> dict[str, str | float | bool | None]:
+    """A row as JSON has it; what says nothing is null."""
     return {
         "name": row.name,
         "ours": round(row.ours, 3),
-        "peer": round(row.peer, 3),
+        "peer": None if math.isnan(row.peer) else round(row.peer, 3),
         "ratio": None if math.isnan(row.ratio) else round(row.ratio, 4),
         "unit": row.unit,
         "target": row.target,
+        "limit": row.limit,
+        "more_is_better": row.more_is_better,
+        "met": row.met,
         "peer_name": row.peer_name,
     }
 
@@ -108,8 +131,8 @@ def _table(title: str, rows: Iterable[Row]) -> Table:
             row.name,
             row.peer_name,
             f"{row.ours:,.2f} {row.unit}",
-            f"{row.peer:,.2f} {row.unit}",
-            f"[{colour}]{row.ratio:.3f}[/]",
-            "–" if row.target is None else f"≤ {row.target:g}",
+            "–" if math.isnan(row.peer) else f"{row.peer:,.2f} {row.unit}",
+            f"[{colour}]{'–' if math.isnan(row.ratio) else f'{row.ratio:.3f}'}[/]",
+            f"[{colour}]{row.promise}[/]",
         )
     return table

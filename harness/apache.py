@@ -20,11 +20,11 @@ from uuid import uuid4
 
 from harness.jars import KAFKA_VERSION, kafka_jars
 from harness.java import HarnessError, java
-from harness.jvm import logging_options
+from harness.jvm import SMALL, logging_options
 from harness.process import HOST, free_ports, last_words, running
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _READY_TIMEOUT_S = 120
@@ -36,6 +36,10 @@ class Cluster:
 
     bootstrap: str
     """host:port of every broker, separated by commas."""
+    processes: tuple[subprocess.Popen[bytes], ...]
+    """One a node: a shell, whose child is Java."""
+    launched_s: float
+    """When the first of them was started, as `time.monotonic` tells it: folders were formatted by then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ def apache_kafka(
     version: str = KAFKA_VERSION,
     settings: Mapping[str, str] | None = None,
     heap: str = "512m",
+    options: Sequence[str] = (*SMALL, "-XX:TieredStopAtLevel=1"),
     zookeeper: str | None = None,
 ) -> Iterator[Cluster]:
     """A cluster that keeps its data and logs in `folder`; node ids count from 1.
@@ -69,14 +74,7 @@ def apache_kafka(
         _Node(id=i, folder=folder / f"node-{i}", broker_port=ports.pop(), controller_port=ports.pop())
         for i in range(1, nodes + 1)
     ]
-    run = [
-        java(),
-        "-cp",
-        f"{kafka_jars(version)}/*",
-        f"-Xmx{heap}",
-        "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
-    ]
+    run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
     cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
     with ExitStack() as stack:
         for node in members:
@@ -84,11 +82,15 @@ def apache_kafka(
             _write_properties(node, members, {**roles, **(settings or {})})
             if zookeeper is None:
                 _format(run, node, cluster_id)
+        launched_s = time.monotonic()
         started = [(node, stack.enter_context(_start(run, node))) for node in members]
-        deadline = time.monotonic() + _READY_TIMEOUT_S
         for node, process in started:
-            _wait_until_ready(node, process, nodes, deadline)
-        yield Cluster(bootstrap=",".join(f"{HOST}:{node.broker_port}" for node in members))
+            _wait_until_ready(node, process, nodes, launched_s + _READY_TIMEOUT_S)
+        yield Cluster(
+            bootstrap=",".join(f"{HOST}:{node.broker_port}" for node in members),
+            processes=tuple(process for _, process in started),
+            launched_s=launched_s,
+        )
 
 
 def _kraft_properties(node: _Node, members: list[_Node]) -> dict[str, str]:

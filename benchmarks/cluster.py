@@ -1,0 +1,213 @@
+"""Our embedded cluster beside Apache Kafka: `python -m benchmarks.cluster [--json] [--quick]`.
+
+Three brokers each, one cluster at a time, the same client with the same settings. Every cluster is warmed up
+with an eighth of the data before it is measured. The whole takes about eight minutes, `--quick` about three.
+
+    start to first ack   from nothing until a record is acknowledged by all of 3 replicas
+    memory, idle         of the brokers' processes a second later, shared pages counted once
+    create P × R         P partitions of R replicas, until every broker by itself tells of all leaders
+    produce, consume     records of 1 KiB, 6 partitions, acks=all
+    P × R: idle CPU      in percent of one core, when nobody asks for anything
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks import cluster_work as work
+from benchmarks.contenders import KRAFT, OURS, ZOOKEEPER, Contender
+from benchmarks.report import Row, command_line, print_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from benchmarks.contenders import Up
+
+GIB = 1 << 30
+FACTORS = (2, 3)
+REPLICAS_WHEN_IDLE = 2
+TOPIC_PARTITIONS = 1_000
+START = "start to first ack"
+MEMORY = "memory, idle"
+CREATE = "create 500 × 2"
+FLOWS = {factor: (f"produce, {factor} replicas", f"consume, {factor} replicas") for factor in FACTORS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """How much of everything."""
+
+    size_bytes: int
+    idle_partitions: tuple[int, ...]
+    """Each is measured, one after the other in the same cluster; the last one also at the peer."""
+    settle_s: float
+    idle_s: float
+
+    @property
+    def records(self) -> int:
+        return self.size_bytes // work.RECORD_BYTES
+
+
+WHOLE = Scale(size_bytes=GIB, idle_partitions=(1_000, 5_000, 10_000), settle_s=8.0, idle_s=8.0)
+QUICK = Scale(size_bytes=GIB // 8, idle_partitions=(1_000, 2_000), settle_s=4.0, idle_s=4.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What one figure is measured in and what was promised of it."""
+
+    unit: str
+    targets: Mapping[str, float]
+    """The ratio that is wanted, by the name of the peer."""
+    limit: float | None = None
+    more_is_better: bool = False
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = command_line("The embedded cluster beside Apache Kafka.")
+    parser.add_argument("--quick", action="store_true", help="an eighth of the data and fewer partitions")
+    arguments = parser.parse_args()
+    scale = QUICK if arguments.quick else WHOLE
+    ours = measure(OURS, scale)
+    peers = {peer.name: measure(peer, scale) for peer in (KRAFT, ZOOKEEPER)}
+    rows = [
+        row(name, promise, ours, peer_name, figures)
+        for name, promise in promises().items()
+        for peer_name, figures in peers.items()
+    ]
+    rows += idle_rows(scale)
+    print_rows(f"Cluster of 3 brokers, {scale.size_bytes >> 20} MiB", rows, as_json=arguments.json)
+
+
+def promises() -> dict[str, Promise]:
+    """All figures that `measure` takes."""
+    both = (KRAFT.name, ZOOKEEPER.name)
+    faster = Promise(unit="MB/s", targets=dict.fromkeys(both, 1.0), more_is_better=True)
+    return {
+        START: Promise(unit="s", targets=dict.fromkeys(both, 1 / 10), limit=1.2),
+        MEMORY: Promise(unit="MB", targets=dict.fromkeys(both, 1 / 6), limit=150),
+        CREATE: Promise(unit="s", targets={KRAFT.name: 1.0, ZOOKEEPER.name: 1 / 5}),
+        **{name: faster for names in FLOWS.values() for name in names},
+    }
+
+
+def row(
+    name: str,
+    promise: Promise,
+    ours: Mapping[str, float],
+    peer_name: str,
+    peer: Mapping[str, float],
+) -> Row:
+    """One figure beside the peer's."""
+    return Row(
+        name=name,
+        ours=ours[name],
+        peer=peer[name],
+        peer_name=peer_name,
+        unit=promise.unit,
+        target=promise.targets.get(peer_name),
+        limit=promise.limit,
+        more_is_better=promise.more_is_better,
+    )
+
+
+def measure(contender: Contender, scale: Scale) -> dict[str, float]:
+    """All figures of a cluster that begins with nothing."""
+    say(f"{contender.name}: start, memory, topics, {scale.size_bytes >> 20} MiB in and out …")
+    with fresh(contender) as up:
+        work.first_record(up.bootstrap)
+        figures = {START: time.monotonic() - up.started_s}
+        time.sleep(1.0)
+        figures[MEMORY] = work.memory_mb(up.brokers)
+        figures[CREATE] = work.create_and_see(up.bootstrap, "many", 500, 2)
+        work.delete(up.bootstrap, "many")
+        flow(up, "warm", max(FACTORS), scale.records // 8)
+        for factor in FACTORS:
+            speeds = flow(up, f"flow-{factor}", factor, scale.records)
+            figures.update(zip(FLOWS[factor], speeds, strict=True))
+        return figures
+
+
+def flow(up: Up, topic: str, factor: int, records: int) -> tuple[float, float]:
+    """MB/s into a new topic and out of it."""
+    work.create(up.bootstrap, topic, work.PARTITIONS, factor)
+    in_s = work.produce(up.bootstrap, topic, records)
+    out_s = work.consume(up.bootstrap, topic, work.PARTITIONS, records)
+    work.delete(up.bootstrap, topic)
+    size_mb = records * work.RECORD_BYTES / work.MB
+    return size_mb / in_s, size_mb / out_s
+
+
+def idle_rows(scale: Scale) -> list[Row]:
+    """What partitions cost of which nobody wants anything. Only the largest number is asked of the peer."""
+    last = scale.idle_partitions[-1]
+    ours = idle(OURS, scale, scale.idle_partitions)
+    peer = idle(KRAFT, scale, (last,))
+    rows = []
+    for partitions, (cpu, create_s) in ours.items():
+        peer_cpu, peer_create_s = peer.get(partitions, (math.nan, math.nan))
+        name = f"{partitions:,} × {REPLICAS_WHEN_IDLE}"
+        peer_name = KRAFT.name if partitions == last else "–"
+        rows += [
+            Row(
+                name=f"{name}: idle CPU",
+                ours=cpu,
+                peer=peer_cpu,
+                peer_name=peer_name,
+                unit="%",
+                limit=10.0,
+            ),
+            Row(
+                name=f"{name}: create",
+                ours=create_s,
+                peer=peer_create_s,
+                peer_name=peer_name,
+                unit="s",
+            ),
+        ]
+    return rows
+
+
+def idle(contender: Contender, scale: Scale, steps: tuple[int, ...]) -> dict[int, tuple[float, float]]:
+    """By number of partitions: idle CPU, and how long it took to make all of them."""
+    figures = {}
+    made, made_s = 0, 0.0
+    with fresh(contender) as up:
+        for partitions in steps:
+            say(f"{contender.name}: {partitions:,} idle partitions …")
+            while made < partitions:
+                made_s += work.create_and_see(
+                    up.bootstrap, f"idle-{made}", TOPIC_PARTITIONS, REPLICAS_WHEN_IDLE
+                )
+                made += TOPIC_PARTITIONS
+            time.sleep(scale.settle_s)
+            figures[partitions] = (work.cpu_percent(up.brokers, scale.idle_s), made_s)
+    return figures
+
+
+@contextmanager
+def fresh(contender: Contender) -> Iterator[Up]:
+    """A cluster with nothing in it, in a folder that goes with it."""
+    with (
+        tempfile.TemporaryDirectory(prefix="restow-bench-") as folder,
+        contender.start(Path(folder)) as up,
+    ):
+        yield up
+
+
+def say(what: str) -> None:
+    """Tell who waits."""
+    sys.stderr.write(f"{what}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()

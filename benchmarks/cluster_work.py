@@ -1,0 +1,179 @@
+"""What `benchmarks.cluster` asks of a cluster: by one client, librdkafka, or in the bare protocol."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+from contextlib import ExitStack
+from itertools import count
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from restow.wire.codec import encode_request, parse_response
+from restow.wire.messages import MetadataRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import psutil
+
+RECORD_BYTES = 1024
+PARTITIONS = 6
+MB = 1_000_000
+_PATIENCE_S = 300.0
+_LOOK_S = 0.01
+_SILENCE_S = 60.0
+_RECORDS_A_CALL = 1_000
+_METADATA = 3
+_METADATA_VERSION = 9
+_QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
+
+
+def create(bootstrap: str, topic: str, partitions: int, factor: int) -> None:
+    """Create a topic, again and again until the cluster is ready to."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    wanted = NewTopic(topic, partitions, factor)
+    while True:
+        admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **_QUICK})
+        try:
+            admin.create_topics([wanted], operation_timeout=30)[topic].result()
+            return
+        except KafkaException:
+            if time.monotonic() > deadline_s:
+                raise
+            time.sleep(_LOOK_S)
+
+
+def create_and_see(bootstrap: str, topic: str, partitions: int, factor: int) -> float:
+    """Seconds until every broker, asked by itself, tells of a leader for every partition."""
+    began_s = time.monotonic()
+    create(bootstrap, topic, partitions, factor)
+    for address in bootstrap.split(","):
+        _until_all_led(address, topic, partitions)
+    return time.monotonic() - began_s
+
+
+def _until_all_led(address: str, topic: str, partitions: int) -> None:
+    host, _, port = address.rpartition(":")
+    body = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=topic)],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    deadline_s = time.monotonic() + _PATIENCE_S
+    with ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+        stream = stack.enter_context(connection.makefile("rb"))
+        for number in count():
+            frame = b"".join(encode_request(_METADATA, _METADATA_VERSION, number, "bench", body))
+            connection.sendall(struct.pack(">i", len(frame)) + frame)
+            (size,) = struct.unpack(">i", stream.read(4))
+            answer = parse_response(_METADATA, _METADATA_VERSION, stream.read(size)).body
+            found = answer.topics[0].partitions
+            if len(found) == partitions and all(each.leader_id >= 0 for each in found):
+                return
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"{address} does not tell of all leaders of {topic}")
+            time.sleep(_LOOK_S)
+
+
+def first_record(bootstrap: str) -> None:
+    """Make a topic with a replica on every broker and have one record acknowledged by all."""
+    create(bootstrap, "first", 1, 3)
+    produce(bootstrap, "first", 1)
+
+
+def produce(bootstrap: str, topic: str, records: int) -> float:
+    """Seconds until all are acknowledged by all in-sync replicas."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "queue.buffering.max.kbytes": 256 * 1024,
+            "log_level": 0,
+            **_QUICK,
+        }
+    )
+    value = os.urandom(RECORD_BYTES)
+    send, poll = producer.produce, producer.poll
+    began_s = time.monotonic()
+    for _ in range(records):
+        while True:
+            try:
+                send(topic, value)
+                break
+            except BufferError:
+                poll(0.05)
+    left = producer.flush(_PATIENCE_S)
+    took_s = time.monotonic() - began_s
+    if left:
+        raise TimeoutError(f"{left} of {records} records were not acknowledged")
+    return took_s
+
+
+def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
+    """Seconds from the first records until all have come, read from the beginning by one consumer.
+
+    Before the first ones come the client waits by timers of its own, of up to half a second; and it would
+    rest a whole second, by default, whenever its queue is full.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "bench",
+            "enable.auto.commit": False,
+            "fetch.queue.backoff.ms": 1,
+            "log_level": 0,
+            **_QUICK,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, each, 0) for each in range(partitions)])
+        seen = len(_next_records(consumer, 1))
+        began_s = time.monotonic()
+        while seen < records:
+            seen += len(_next_records(consumer, min(_RECORDS_A_CALL, records - seen)))
+        took_s = time.monotonic() - began_s
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each))[1] for each in range(partitions)]
+        if sum(ends) != records:
+            raise SystemExit(f"{topic} has {sum(ends)} records instead of {records}.")
+        return took_s
+    finally:
+        consumer.close()
+
+
+def _next_records(consumer: Consumer, most: int) -> list[Message]:
+    messages = consumer.consume(most, timeout=_SILENCE_S)
+    if not messages:
+        raise TimeoutError(f"no record has come for {_SILENCE_S:g} s")
+    if errors := [message.error() for message in messages if message.error()]:
+        raise KafkaException(errors[0])
+    return messages
+
+
+def delete(bootstrap: str, topic: str) -> None:
+    """Delete a topic."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.delete_topics([topic])[topic].result()
+
+
+def memory_mb(processes: Sequence[psutil.Process]) -> float:
+    """What they hold of the memory, with what they share counted once."""
+    return sum(process.memory_full_info().pss for process in processes) / MB
+
+
+def cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> float:
+    """How much of one core they use while nobody asks for anything."""
+    before = _cpu_s(processes)
+    time.sleep(seconds)
+    return 100 * (_cpu_s(processes) - before) / seconds
+
+
+def _cpu_s(processes: Sequence[psutil.Process]) -> float:
+    return sum(sum(process.cpu_times()[:2]) for process in processes)

@@ -1,0 +1,129 @@
+"""The clusters that `benchmarks.cluster` compares: three brokers each, as their makers would start them.
+
+Apache's brokers get the JVM options of Kafka's own start scripts and its default settings. Leaders do not
+move by themselves on any side. Everything ends with the block, and its files with the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from harness.apache import apache_kafka
+from harness.java import HarnessError
+from harness.jvm import AS_KAFKA
+from harness.process import last_words, running
+from harness.zookeeper import zookeeper
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+BROKERS = 3
+_HEAP = "1G"
+_READY_TIMEOUT_S = 60
+_LOOK_S = 0.005
+_DEFAULTS = {
+    "auto.leader.rebalance.enable": "false",
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "offsets.topic.num.partitions": "50",
+    "transaction.state.log.num.partitions": "50",
+    "log.cleaner.dedupe.buffer.size": "134217728",
+}
+"""Kafka's own, where the harness asks for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """A cluster that is up."""
+
+    bootstrap: str
+    started_s: float
+    """When its start began, as `time.monotonic` tells it."""
+    brokers: tuple[psutil.Process, ...]
+    """The processes that the brokers are in; a ZooKeeper's is not among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One kind of cluster, and how to have one with its files in a folder."""
+
+    name: str
+    start: Callable[[Path], AbstractContextManager[Up]]
+
+
+@contextmanager
+def embedded(folder: Path) -> Iterator[Up]:
+    """Ours, all brokers in one process."""
+    log = folder / "child.log"
+    command = [sys.executable, str(Path(__file__).with_name("embedded_child.py")), str(folder / "data")]
+    started_s = time.monotonic()
+    with running(command, log) as process:
+        bootstrap = _announced(process, log)
+        yield Up(bootstrap, started_s, _servers((process,)))
+
+
+@contextmanager
+def apache_kraft(folder: Path) -> Iterator[Up]:
+    """Apache Kafka 4.3.1, each node both broker and controller. Formatting its folders is not counted."""
+    with apache_kafka(
+        folder, nodes=BROKERS, version="4.3.1", settings=_DEFAULTS, heap=_HEAP, options=_as_kafka()
+    ) as cluster:
+        yield Up(cluster.bootstrap, cluster.launched_s, _servers(cluster.processes))
+
+
+@contextmanager
+def apache_zookeeper(folder: Path) -> Iterator[Up]:
+    """Apache Kafka 3.9.1 on a ZooKeeper, whose start is counted."""
+    started_s = time.monotonic()
+    with (
+        zookeeper(folder / "zookeeper", heap="512M") as server,
+        apache_kafka(
+            folder / "kafka",
+            nodes=BROKERS,
+            version="3.9.1",
+            settings=_DEFAULTS,
+            heap=_HEAP,
+            options=_as_kafka(),
+            zookeeper=server.address,
+        ) as cluster,
+    ):
+        yield Up(cluster.bootstrap, started_s, _servers(cluster.processes))
+
+
+OURS = Contender("Restow", embedded)
+KRAFT = Contender("Apache Kafka 4.3.1", apache_kraft)
+ZOOKEEPER = Contender("Apache Kafka 3.9.1", apache_zookeeper)
+
+
+def _as_kafka() -> tuple[str, ...]:
+    return (*AS_KAFKA, f"-Xms{_HEAP}", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
+
+
+def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
+    """The bootstrap servers, as the child's first line says."""
+    deadline_s = time.monotonic() + _READY_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        line, end, _ = log.read_text(encoding="utf-8").partition("\n")
+        if end and line.startswith("{"):
+            bootstrap: str = json.loads(line)["bootstrap"]
+            return bootstrap
+        if process.poll() is not None:
+            break
+        time.sleep(_LOOK_S)
+    raise HarnessError(f"the embedded cluster did not start:\n{last_words(log)}")
+
+
+def _servers(shells: Iterable[subprocess.Popen[bytes]]) -> tuple[psutil.Process, ...]:
+    """What the shells run: the harness starts a server with a shell beside it."""
+    found = [child for shell in shells for child in psutil.Process(shell.pid).children(recursive=True)]
+    return tuple(process for process in found if process.name() != "sh")
