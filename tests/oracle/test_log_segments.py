@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import subprocess
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ from restow.cluster.log import LogConfig
 from restow.cluster.log.cleaner import clean
 from restow.runtime.disk import SystemDisk
 from restow.wire.batches import header_at
-from restow.wire.records import GZIP, Record, build
+from restow.wire.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from restow.wire.records import Record, build
 from tests.unit.log.making import batch_of, keyed, open_log, read_all
 
 if TYPE_CHECKING:
@@ -43,13 +45,13 @@ def test_kafka_reads_ours(jars: Path, tmp_path: Path) -> None:
     log = open_log(tmp_path, CONFIG)
     for number in range(80):
         batch = batch_of(
-            b"x" * 50,
+            random.Random(number).randbytes(50),
             b"y",
             time=1000 + number * 37 % 50,
             producer_id=5,
             producer_epoch=1,
             base_sequence=2 * number,
-            compression=GZIP if number % 3 == 0 else 0,
+            compression=number % len(NAMES),
         )
         log.append_as_leader(batch, number // 20, 0)
     log.close()
@@ -64,20 +66,25 @@ def test_kafka_reads_ours(jars: Path, tmp_path: Path) -> None:
     assert "firstSequence: 158 lastSequence: 159 lastOffset: 159" in said
 
 
-def test_kafka_reads_what_compaction_left(jars: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", [NONE, GZIP, SNAPPY, LZ4, ZSTD], ids=NAMES)
+def test_kafka_reads_what_compaction_left(jars: Path, tmp_path: Path, compression: int) -> None:
     log = open_log(tmp_path, CONFIG)
     for number in range(120):
-        log.append_as_leader(keyed((f"k{number % 7}", None if number % 11 == 0 else str(number))), 0, 0)
+        pairs = [(f"k{number % 7}", None if number % 11 == 0 else str(number)), (f"l{number}", "stays" * 20)]
+        log.append_as_leader(keyed(*pairs, compression=compression), 0, 0)
     log.high_watermark = log.end_offset
     assert log.size_bytes > CONFIG.segment_bytes
     for _ in clean(log, SystemDisk(), 0, 5000):
         pass
     kept = [record.offset for record in read_all(log)]
+    rebuilt = [header for _, header in log.segments[0].headers() if header.count == 1]
+    assert {header.compression for header in rebuilt} == {compression}
     log.close()
     said = dump(jars, tmp_path)
     assert not COMPLAINTS.search(said), said
     assert [int(offset) for offset in re.findall(r"\| offset: (\d+)", said)] == kept
-    assert len(kept) < 120
+    assert len(kept) < 240
+    assert said.count("stays" * 20) == 120
 
 
 def test_we_read_kafkas(gateway: JavaGateway, tmp_path: Path) -> None:

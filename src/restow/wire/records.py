@@ -9,9 +9,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka import codec
-
-from restow.errors import RestowError
 from restow.wire.batches import (
     COMPRESSION_MASK,
     DELETE_HORIZON_BIT,
@@ -26,30 +23,18 @@ from restow.wire.batches import (
     crc_of,
     header_at,
 )
+from restow.wire.compression import NONE, CannotDecompress, compress, decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from restow.wire.batches import BatchHeader, Buffer
-
-NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 _CRC_AT = 17
 _CRC = struct.Struct(">I")
 _NULL = -1
 _NO_EPOCH = -1
 _LONGEST_VARINT_BITS = 63
-
-_CODECS: dict[int, tuple[str, Callable[[], bool], Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
-    GZIP: ("gzip", codec.has_gzip, codec.gzip_encode, codec.gzip_decode),
-    SNAPPY: ("snappy", codec.has_snappy, codec.snappy_encode, codec.snappy_decode),
-    LZ4: ("lz4", codec.has_lz4, codec.lz4_encode, codec.lz4_decode),
-    ZSTD: ("zstd", codec.has_zstd, codec.zstd_encode, codec.zstd_decode),
-}
-
-
-class UnsupportedCompression(RestowError):
-    """The library for a batch's compression is not installed, or there is no such compression."""
 
 
 class Record(NamedTuple):
@@ -117,9 +102,10 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: i
 def parse(batch: Buffer) -> tuple[Record, ...]:
     """The records of one batch. Raises CorruptBatch or UnsupportedCompression."""
     header = header_at(batch)
-    payload = bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length])
-    if header.compression:
-        payload = _decompressed(payload, header.compression)
+    try:
+        payload = decompress(bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length]), header.compression)
+    except CannotDecompress as error:
+        raise CorruptBatch(f"a batch cannot be opened: {error}") from error
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
     found = []
     position = 0
@@ -134,11 +120,6 @@ def parse(batch: Buffer) -> tuple[Record, ...]:
     return tuple(found)
 
 
-def can_open(compression: int) -> bool:
-    """Whether batches of that compression can be parsed here."""
-    return compression == NONE or (compression in _CODECS and _CODECS[compression][1]())
-
-
 def _assemble(
     records: Sequence[Record],
     *,
@@ -151,8 +132,7 @@ def _assemble(
     producer: tuple[int, int, int],
 ) -> bytes:
     payload = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
-    if compression := attributes & COMPRESSION_MASK:
-        payload = _compressed(payload, compression)
+    payload = compress(payload, attributes & COMPRESSION_MASK)
     batch = bytearray(
         HEADER.pack(
             base_offset,
@@ -253,29 +233,3 @@ def _read_varint(data: bytes, position: int) -> tuple[int, int]:
         rest |= (byte & 0x7F) << shift
         shift += 7
     return (rest >> 1) ^ -(rest & 1), position
-
-
-def _compressed(payload: bytes, compression: int) -> bytes:
-    _, _, encode, _ = _codec(compression)
-    return encode(payload)
-
-
-def _decompressed(payload: bytes, compression: int) -> bytes:
-    name, _, _, decode = _codec(compression)
-    try:
-        return bytes(decode(payload))
-    except Exception as error:  # each library has errors of its own
-        raise CorruptBatch(
-            f"a batch says it is compressed with {name}, but cannot be opened: {error}"
-        ) from error
-
-
-def _codec(
-    compression: int,
-) -> tuple[str, Callable[[], bool], Callable[[bytes], bytes], Callable[[bytes], bytes]]:
-    if compression not in _CODECS:
-        raise UnsupportedCompression(f"there is no compression {compression}")
-    found = _CODECS[compression]
-    if not found[1]():
-        raise UnsupportedCompression(f"batches compressed with {found[0]} need its library to be installed")
-    return found

@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.cluster.log.index import LARGEST_RELATIVE
 from restow.cluster.log.loading import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap, swap_name
 from restow.cluster.log.segment import Segment
-from restow.wire.records import can_open, parse, rebuild
+from restow.wire.batches import CorruptBatch
+from restow.wire.compression import UnsupportedCompression
+from restow.wire.records import parse, rebuild
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator
 
     from restow.cluster.log.log import PartitionLog
     from restow.runtime.disk import Disk
@@ -70,7 +72,7 @@ def clean(
     segments = cleanable(log, now_ms)
     before = log.size_bytes
     latest: dict[bytes, int] = {}
-    work = _Work(log, disk, latest, now_ms, tombstones_may_go=_all_can_be_opened(segments))
+    work = _Work(log, disk, latest, now_ms)
     behind = segments[-1].next_offset if segments else first_dirty_offset
     for segment in segments:
         if segment.next_offset > first_dirty_offset:
@@ -85,15 +87,19 @@ def clean(
     return Cleaned(before, log.size_bytes, max(behind, first_dirty_offset))
 
 
-def _all_can_be_opened(segments: Iterable[Segment]) -> bool:
-    """If not, a record of a tombstone's key may be hidden somewhere, and would come back without it."""
-    return all(can_open(header.compression) for segment in segments for _, header in segment.headers())
-
-
 def _keys(header: BatchHeader, batch: bytes) -> list[tuple[bytes, int]]:
-    if header.is_control or not can_open(header.compression):
-        return []
-    return [(record.key, record.offset) for record in parse(batch) if record.key is not None]
+    records = _opened(header, batch) or ()
+    return [(record.key, record.offset) for record in records if record.key is not None]
+
+
+def _opened(header: BatchHeader, batch: bytes) -> tuple[Record, ...] | None:
+    """The records of a batch; None of a transaction's end, and of what nobody can read."""
+    if header.is_control:
+        return None
+    try:
+        return parse(batch)
+    except (CorruptBatch, UnsupportedCompression):
+        return None
 
 
 def _groups(segments: list[Segment], segment_bytes: int) -> list[list[Segment]]:
@@ -114,14 +120,12 @@ def _groups(segments: list[Segment], segment_bytes: int) -> list[list[Segment]]:
 class _Work:
     """One compaction of one log."""
 
-    def __init__(
-        self, log: PartitionLog, disk: Disk, latest: dict[bytes, int], now_ms: int, *, tombstones_may_go: bool
-    ) -> None:
+    def __init__(self, log: PartitionLog, disk: Disk, latest: dict[bytes, int], now_ms: int) -> None:
         self._log = log
         self._disk = disk
         self._latest = latest
         self._now_ms = now_ms
-        self._tombstones_may_go = tombstones_may_go
+        self._tombstones_may_go = True
 
     def clean_group(self, group: list[Segment]) -> Generator[None, None, bool]:
         """Put one segment in the place of several. False if they are no longer there to be replaced."""
@@ -157,12 +161,14 @@ class _Work:
     def _left_of(self, header: BatchHeader, batch: bytes) -> bytes:
         """What is left of a batch: itself, a smaller one, or nothing.
 
-        A batch that cannot be opened stays as it is, and so does a transaction's end. A producer's
-        last batch stays as an empty one, because its sequence numbers are still needed.
+        A batch that cannot be opened stays as it is, and so do a transaction's end and all tombstones
+        behind that batch: what they delete may be hidden in it, and would come back without them. A
+        producer's last batch stays as an empty one, because its sequence numbers are still needed.
         """
-        if header.is_control or not can_open(header.compression):
+        records = _opened(header, batch)
+        if records is None:
+            self._tombstones_may_go = self._tombstones_may_go and header.is_control
             return batch
-        records = parse(batch)
         horizon = header.delete_horizon
         tombstones_go = self._tombstones_may_go and horizon is not None and self._now_ms >= horizon
         kept = [record for record in records if self._stays(record, tombstones_go=tombstones_go)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.wire.batches import CorruptBatch
-from restow.wire.records import UnsupportedCompression, parse
+from restow.wire.compression import UnsupportedCompression
+from restow.wire.records import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

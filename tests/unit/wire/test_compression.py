@@ -1,0 +1,96 @@
+"""Compressions: what each library writes we read, and the other way round; nothing else gets through."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+
+import lz4.frame
+import pytest
+import snappy
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka import codec
+
+from restow.wire import compression as module
+from restow.wire.compression import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    CannotDecompress,
+    UnsupportedCompression,
+    compress,
+    decompress,
+)
+
+payloads = st.binary(max_size=500) | st.builds(bytes.__mul__, st.binary(max_size=40), st.integers(0, 5000))
+kinds = st.sampled_from(range(len(NAMES)))
+
+
+def _zstd_stream(payload: bytes) -> bytes:
+    """As a stream, which does not say how long it is."""
+    stream = zstandard.ZstdCompressor().compressobj()
+    return stream.compress(payload) + stream.flush()
+
+
+THEIRS = {
+    "gzip": (GZIP, gzip.compress, gzip.decompress),
+    "bare snappy": (SNAPPY, snappy.compress, None),
+    "framed snappy": (SNAPPY, codec.snappy_encode, codec.snappy_decode),
+    "lz4": (LZ4, lz4.frame.compress, lz4.frame.decompress),
+    "zstd": (ZSTD, zstandard.compress, zstandard.ZstdDecompressor().decompress),
+    "zstd stream": (ZSTD, _zstd_stream, None),
+}
+
+
+@given(payloads, kinds)
+def test_there_and_back(payload: bytes, kind: int) -> None:
+    assert decompress(compress(payload, kind), kind) == payload
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@given(payload=payloads)
+def test_both_ways_with_other_libraries(name: str, payload: bytes) -> None:
+    kind, write, read = THEIRS[name]
+    assert decompress(write(payload), kind) == payload
+    if read is not None and payload:
+        assert read(compress(payload, kind)) == payload
+
+
+def test_lz4_blocks_do_not_refer_to_each_other() -> None:
+    assert lz4.frame.get_frame_info(compress(b"ab" * 100_000, LZ4))["block_linked"] is False
+
+
+@given(st.binary(max_size=200), kinds)
+def test_random_bytes_are_read_or_refused(payload: bytes, kind: int) -> None:
+    with contextlib.suppress(CannotDecompress):
+        decompress(payload, kind)
+
+
+@given(payloads.filter(len), kinds.filter(bool), st.data())
+def test_what_is_cut_off_is_not_taken_for_the_whole(payload: bytes, kind: int, draws: st.DataObject) -> None:
+    whole = compress(payload, kind)
+    cut = whole[: draws.draw(st.integers(0, len(whole) - 1))]
+    with contextlib.suppress(CannotDecompress):
+        assert decompress(cut, kind) != payload
+
+
+@pytest.mark.parametrize("kind", [GZIP, SNAPPY, LZ4, ZSTD], ids=NAMES[1:])
+def test_what_would_grow_too_large_is_refused(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST_PAYLOAD_BYTES", 1_000_000)
+    assert decompress(compress(bytes(1_000_000), kind), kind) == bytes(1_000_000)
+    with pytest.raises(CannotDecompress, match="grow past 1000000 bytes"):
+        decompress(compress(bytes(1_000_001), kind), kind)
+    with pytest.raises(CannotDecompress, match="grow past"):
+        decompress(snappy.compress(bytes(1_000_001)), SNAPPY)
+
+
+def test_there_are_no_others() -> None:
+    assert compress(b"as it is", NONE) == decompress(b"as it is", NONE) == b"as it is"
+    for work in (compress, decompress):
+        with pytest.raises(UnsupportedCompression, match="no compression 5"):
+            work(b"", 5)
