@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.reassignment import Reassignment
     from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
@@ -63,13 +64,19 @@ class Brokers:
     """Deals with each change of who is there."""
 
     def __init__(
-        self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates, deletion: Deletion
+        self,
+        tools: Tools,
+        partitions: PartitionStates,
+        replicas: ReplicaStates,
+        deletion: Deletion,
+        reassignment: Reassignment,
     ) -> None:
         self._tools = tools
         self._context = tools.context
         self._partitions = partitions
         self._replicas = replicas
         self._deletion = deletion
+        self._reassignment = reassignment
 
     def start(self, brokers: Mapping[int, LiveBroker]) -> None:
         """The brokers a new controller finds."""
@@ -107,11 +114,13 @@ class Brokers:
         returned = self._context.replicas_on(brokers)
         await self._replicas.move([each for each in returned if self._may_serve(each)], ReplicaState.ONLINE)
         await self._partitions.elect_missing()
+        await self._reassignment.resume_for(brokers)
         await self._deletion.resume_for(each.partition.topic for each in returned)
 
     def _may_serve(self, replica: Replica) -> bool:
-        """A replica of a topic that is to go is brought back only by its deletion."""
-        return not self._context.is_deleting(replica.partition)
+        """A replica of a topic that is to go is brought back only by its deletion, or by a move before it."""
+        partition = replica.partition
+        return not self._context.is_deleting(partition) or self._context.is_moving(partition)
 
     async def _lost(self, replicas: Iterable[Replica]) -> None:
         """Leaders for those that lost theirs, then the replicas out of the ISRs."""

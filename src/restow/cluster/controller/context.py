@@ -88,6 +88,8 @@ class Context:
         """Say where a partition's replicas are."""
         for broker_id in self.assignments.get(partition, ReplicaAssignment(())).replicas:
             self._on_broker[broker_id].discard(partition)
+            if broker_id not in replicas.replicas:
+                self.failed[broker_id].discard(partition)
         self.assignments[partition] = replicas
         for broker_id in replicas.replicas:
             self._on_broker[broker_id].add(partition)
@@ -150,8 +152,7 @@ class Context:
 
     def is_moving(self, partition: TopicPartition) -> bool:
         """Whether its replicas are being reassigned."""
-        assignment = self.assignments[partition]
-        return bool(assignment.adding or assignment.removing)
+        return self.assignments[partition].is_moving
 
     def is_deleting(self, partition: TopicPartition) -> bool:
         """Whether its topic is queued for deletion."""

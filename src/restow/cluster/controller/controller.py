@@ -34,14 +34,15 @@ from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch
 from restow.cluster.store.znodes import Controller as ControllerNode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from restow.cluster.controller.elections import Election
     from restow.cluster.controller.events import Work
     from restow.cluster.controller.outbox import BrokerChannel
+    from restow.cluster.controller.reassignment_rules import Refusal, Wish
     from restow.cluster.controller.steps import Hook
     from restow.cluster.store import Node, Store, WatchEvent
-    from restow.model import TopicPartition
+    from restow.model import ReplicaAssignment, TopicPartition
     from restow.runtime.clock import Clock
     from restow.wire.error_codes import ErrorCode
 
@@ -120,6 +121,26 @@ class Controller:
             return await self._in_office().leaders.elect(election, partitions)
 
         return await self._ask(f"{election.value} election", elect)
+
+    async def alter_reassignments(
+        self, wishes: Mapping[TopicPartition, Wish]
+    ) -> dict[TopicPartition, Refusal | None]:
+        """Begin, replace or cancel moves; for each why not, or None if it is under way or done."""
+
+        async def alter() -> dict[TopicPartition, Refusal | None]:
+            return await self._in_office().reassignment.alter(wishes)
+
+        return await self._ask(f"moves of {len(wishes)} partitions", alter)
+
+    async def list_reassignments(
+        self, partitions: Iterable[TopicPartition] | None
+    ) -> Mapping[TopicPartition, ReplicaAssignment]:
+        """Those of the partitions, or of all for None, that are being moved."""
+
+        async def running() -> Mapping[TopicPartition, ReplicaAssignment]:
+            return self._in_office().reassignment.running(partitions)
+
+        return await self._ask("list of moves", running)
 
     async def elect_missing_leaders(self) -> None:
         """Try again wherever there is no leader: a topic's config may allow now what it did not before."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.listeners import Listeners
     from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.reassignment import Reassignment
     from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
@@ -33,13 +34,19 @@ class Topics:
     """Keeps the context's topics as the store has them."""
 
     def __init__(
-        self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates, deletion: Deletion
+        self,
+        tools: Tools,
+        partitions: PartitionStates,
+        replicas: ReplicaStates,
+        deletion: Deletion,
+        reassignment: Reassignment,
     ) -> None:
         self._tools = tools
         self._context = tools.context
         self._partitions = partitions
         self._replicas = replicas
         self._deletion = deletion
+        self._reassignment = reassignment
 
     async def start(self, listeners: Listeners) -> None:
         """Everything a new controller finds, leaders included; states are worked out afterwards."""
@@ -53,7 +60,7 @@ class Topics:
         """Topics came or went."""
         names = await self._tools.store.read.children(Topic.PARENT)
         for name in self._context.topic_ids.keys() - set(names):
-            self._removed(name)
+            await self._removed(name)
         new = [name for name in names if name not in self._context.topic_ids]
         if not new:
             return
@@ -67,13 +74,13 @@ class Topics:
     async def grown(self, name: str) -> None:
         """A topic's node changed. Partitions that a topic on its way out is given are taken back."""
         if await self._tools.store.read.exists(Topic.path(name)) is None:
-            self._removed(name)
+            await self._removed(name)
             return
         topic = (await self._read((name,))).get(name)
         if topic is None:
             return
         if topic.topic_id != self._context.topic_ids.get(name, topic.topic_id):
-            self._removed(name)
+            await self._removed(name)
         known = self._context.topic_node(name)
         if not topic.partitions.keys() - known.keys():
             return
@@ -85,10 +92,11 @@ class Topics:
         await self._create(self._context.know_topic(name, topic))
         await self._deletion.requested()
 
-    def _removed(self, name: str) -> None:
+    async def _removed(self, name: str) -> None:
         if name in self._context.topic_ids:
             _log.warning("the node of topic %s was removed by hand", name)
             self._context.forget_topic(name)
+            await self._reassignment.forget_gone()
 
     async def _create(self, partitions: Collection[TopicPartition]) -> None:
         if not partitions:

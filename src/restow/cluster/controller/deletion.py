@@ -129,7 +129,7 @@ class Deletion:
             each
             for each in replicas
             if self._context.is_deleting(each.partition)
-            and self._context.replica_states[each] is not _R.DELETION_SUCCESSFUL
+            and self._context.replica_states[each] not in (_R.DELETION_SUCCESSFUL, _R.NON_EXISTENT)
         ]
         if not able:
             return

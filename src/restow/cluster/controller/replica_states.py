@@ -105,12 +105,17 @@ class ReplicaStates:
         by_broker: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for partition, broker_id in replicas:
             batch.stop_replica((broker_id,), partition, delete=False)
-            if partition in self._context.leaderships and not self._context.is_deleting(partition):
+            if partition in self._context.leaderships and self._counts(partition, broker_id):
                 by_broker[broker_id].append(partition)
         for broker_id, partitions in by_broker.items():
             await self._leave_isr(broker_id, partitions, batch)
         if by_broker:
             await self._tools.at(Step.W1)
+
+    def _counts(self, partition: TopicPartition, broker_id: int) -> bool:
+        """Whether the ISR is to lose it: not where the topic goes, but where a move takes it away first."""
+        context = self._context
+        return not context.is_deleting(partition) or broker_id not in context.assignments[partition].replicas
 
     async def _leave_isr(self, broker_id: int, partitions: list[TopicPartition], batch: Batch) -> None:
         """Take the replica out of each ISR; again where the node was written by its leader meanwhile."""

@@ -6,13 +6,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.context import Leadership
+from restow.cluster.controller.elections import Choice
 from restow.cluster.controller.errors import Deposed
 from restow.cluster.store import BadVersion, Create, NodeExists, Set, StoreError, UnreadableNode, znodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from restow.cluster.controller.elections import Choice
     from restow.cluster.controller.guarded import GuardedStore
     from restow.cluster.store import Operation
     from restow.model import TopicPartition
@@ -107,6 +107,20 @@ class StateNodes:
             else:
                 written[partition] = after._replace(version=after.version + 1)
         return written, stale
+
+    async def raise_epochs(
+        self, known: Mapping[TopicPartition, Leadership]
+    ) -> dict[TopicPartition, Leadership]:
+        """The same leaders and ISRs, a leader epoch on; again for those that somebody wrote meanwhile."""
+        raised: dict[TopicPartition, Leadership] = {}
+        found = known
+        while found:
+            written, stale = await self.update(
+                {each: (before, Choice(before.leader, before.isr)) for each, before in found.items()}
+            )
+            raised |= written
+            found = await self.read(stale)
+        return raised
 
 
 def _encode(leadership: Leadership) -> bytes:

@@ -40,6 +40,20 @@ class Step(Enum):
 
     P1 = "preferred leaders elected, the request not removed"
 
+    U0 = "a move is accepted, and nothing written"
+    U1 = "where the replicas are to be is in the topics' nodes"
+    U2 = "the same in memory; replicas that an earlier move was adding in vain are gone"
+    A1 = "the leader epoch raised, old and new replicas told"
+    A2 = "replicas to be added New"
+    B1 = "added replicas Online"
+    B2 = "only the target in memory"
+    B3 = "a leader of the target, told to the target"
+    B4 = "removed replicas Offline, out of the ISR"
+    B5 = "removed replicas told to delete, and NonExistent"
+    B6 = "only the target in the topics' nodes"
+    B7 = "taken out of the request"
+    B8 = "all brokers told"
+
     N1 = "ISR changes read, the notes not removed"
 
 

@@ -21,6 +21,7 @@ from restow.cluster.controller.leaders import Leaders
 from restow.cluster.controller.listeners import Listeners, Subject
 from restow.cluster.controller.outbox import Outbox
 from restow.cluster.controller.partition_states import PartitionStates
+from restow.cluster.controller.reassignment import Reassignment
 from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.shutdown import ControlledShutdown
 from restow.cluster.controller.state_nodes import StateNodes
@@ -79,8 +80,9 @@ class Term:
         self.partitions = PartitionStates(tools)
         self.replicas = ReplicaStates(tools)
         self._deletion = Deletion(tools, self.partitions, self.replicas)
-        self._topics = Topics(tools, self.partitions, self.replicas, self._deletion)
-        self._brokers = Brokers(tools, self.partitions, self.replicas, self._deletion)
+        self.reassignment = Reassignment(tools, self.partitions, self.replicas, self._deletion, enqueue)
+        self._topics = Topics(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
+        self._brokers = Brokers(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
         self._isr = IsrChanges(tools)
         self.leaders = Leaders(tools, self.partitions)
         self.shutdown = ControlledShutdown(tools, self.partitions, self.replicas)
@@ -89,6 +91,7 @@ class Term:
             store,
             enqueue,
             {
+                Subject.REASSIGNMENTS: self.reassignment.requested,
                 Subject.BROKERS: self._brokers.changed,
                 Subject.TOPICS: self._topics_changed,
                 Subject.DELETIONS: self._deletion.requested,
@@ -117,6 +120,7 @@ class Term:
         await at(Step.E4)
         await self.partitions.start()
         await at(Step.E5)
+        await self.reassignment.start()
         await self._deletion.resume()
         await self.leaders.requested()
         self._plan_rebalance()

@@ -1,0 +1,118 @@
+"""Which moves may begin. Pure: what is known goes in, an assignment or a refusal comes out.
+
+A target must name brokers, each once. Asked through the API, every added one must be alive; asked through the
+node, one of them is enough, for the others may come later. Nothing is asked of replicas that stay.
+
+Whatever the way, the replicas that a new target takes out at once (those that an earlier move was adding)
+must not be the only ones that have the data, or the only ones that can lead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.model import ReplicaAssignment
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from restow.cluster.controller.context import Context
+    from restow.model import TopicPartition
+
+
+class Refusal(NamedTuple):
+    """Why a partition is not moved: the code for the client, a sentence for its user."""
+
+    code: ErrorCode
+    message: str
+
+
+NOT_MOVING = Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+NO_SUCH_PARTITION = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+BEING_DELETED = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic is queued for deletion.")
+FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The move failed; the controller's log says why.")
+
+
+class Wish(NamedTuple):
+    """What somebody wants for a partition, and how they asked."""
+
+    target: tuple[int, ...] | None
+    """None cancels."""
+    by_node: bool = False
+    may_change_factor: bool = True
+
+
+def decide(context: Context, partition: TopicPartition, wish: Wish) -> ReplicaAssignment | Refusal:
+    """The assignment to go on with, or why not. Checks come in Kafka's order."""
+    current = context.assignments.get(partition, ReplicaAssignment(()))
+    if wish.target is None:
+        if not current.is_moving:
+            return NOT_MOVING
+        wanted = current.cancel()
+    else:
+        if (flaw := _flaw(wish.target)) is not None:
+            return _invalid(flaw)
+        wanted = current.reassign_to(wish.target)
+        runs = wish.by_node and wanted == current
+        if not runs and (flaw := _absence(wanted, wish, context)) is not None:
+            return _invalid(flaw)
+    if partition.topic in context.deleting:
+        return BEING_DELETED
+    if partition not in context.assignments:
+        return NO_SUCH_PARTITION
+    if not wish.may_change_factor and len(wanted.target) != len(current.origin):
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor would change from {len(current.origin)} to {len(wanted.target)}.",
+        )
+    if _strands(context, partition, wanted):
+        return _invalid(
+            "No replica that would be left can lead with all of the data: wait until one of "
+            f"{list(wanted.origin)} is back in sync."
+        )
+    return wanted
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _flaw(target: tuple[int, ...]) -> str | None:
+    if not target:
+        return "The list of replicas is empty."
+    if len(set(target)) != len(target):
+        return f"The list of replicas {list(target)} names a broker twice."
+    if min(target) < 0:
+        return f"The list of replicas {list(target)} has a broker id below 0."
+    return None
+
+
+def _absence(wanted: ReplicaAssignment, wish: Wish, context: Context) -> str | None:
+    live: Container[int] = context.brokers.keys() - context.shutting_down
+    dead = [each for each in wanted.adding if each not in live]
+    if dead and (not wish.by_node or len(dead) == len(wanted.adding)):
+        return f"Replicas would be added on brokers that are not alive: {dead}."
+    return None
+
+
+def _strands(context: Context, partition: TopicPartition, wanted: ReplicaAssignment) -> bool:
+    """Whether the replicas dropped at once are all that have the data, or all of those that can lead."""
+    leadership = context.leaderships.get(partition)
+    if leadership is None or set(context.assignments[partition].replicas) <= set(wanted.replicas):
+        return False
+    left = set(leadership.isr).intersection(wanted.replicas)
+    online = context.online(partition)
+    return not left or (leadership.leader in online and online.isdisjoint(left))
+
+
+def is_complete(context: Context, partition: TopicPartition) -> bool:
+    """Whether everything that is to stay has all of the data, and one of that can lead."""
+    assignment = context.assignments[partition]
+    if not assignment.is_moving:
+        return True
+    leadership = context.leaderships.get(partition)
+    if leadership is None:
+        return False
+    target = assignment.target
+    return set(target) <= set(leadership.isr) and not context.online(partition).isdisjoint(target)

@@ -1,0 +1,63 @@
+"""AlterPartitionReassignments: other replicas for partitions; for null, the end of a move and the ones there
+were before it. Served by the controller.
+
+Answers when the moves have begun; that they are done is seen with ListPartitionReassignments. Each partition
+has an answer of its own, and those that cannot be moved do not hold up the others.
+
+Versions: 1 may forbid to change replication factors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller import ControllerError, Wish
+from restow.cluster.handlers.registry import handles
+from restow.model import TopicPartition
+from restow.wire.messages import AlterPartitionReassignmentsResponse, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.cluster.controller import Refusal
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+
+@handles(45, range(2))
+async def handle(request: Request, context: Context) -> Message:
+    body = request.body
+    may_change = body.allow_replication_factor_change
+    wishes = {
+        TopicPartition(topic.name, each.partition_index): Wish(
+            None if each.replicas is None else tuple(each.replicas), may_change_factor=may_change
+        )
+        for topic in body.topics
+        for each in topic.partitions
+    }
+    try:
+        outcomes = await context.broker.controller.alter_reassignments(wishes)
+    except ControllerError as error:
+        return AlterPartitionReassignmentsResponse(
+            error_code=error.code,
+            error_message=f"{error}.",
+            responses=[],
+            allow_replication_factor_change=may_change,
+        )
+    return AlterPartitionReassignmentsResponse(
+        responses=_responses(outcomes), allow_replication_factor_change=may_change
+    )
+
+
+def _responses(outcomes: Mapping[TopicPartition, Refusal | None]) -> list[Message]:
+    response = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
+    topics: dict[str, list[Message]] = {}
+    for (topic, number), refusal in outcomes.items():
+        topics.setdefault(topic, []).append(
+            response.ReassignablePartitionResponse(
+                partition_index=number,
+                error_code=0 if refusal is None else refusal.code,
+                error_message=None if refusal is None else refusal.message,
+            )
+        )
+    return [response(name=topic, partitions=partitions) for topic, partitions in topics.items()]
