@@ -22,8 +22,9 @@ from restow.cluster.offsets_journal import ReplicatedJournal
 from restow.cluster.orders import Orders
 from restow.cluster.peers import Peers
 from restow.cluster.producer_ids import ProducerIds
+from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.registration import prepare_store, register
-from restow.cluster.replication import ReplicaManager
+from restow.cluster.replication import ReplicaManager, Throttles
 from restow.cluster.server import serve
 from restow.cluster.services import Services
 from restow.cluster.settings import controller_config, creation_defaults, group_config, server_limits
@@ -85,6 +86,7 @@ class Life:
         self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
         self._has_services = True
         await services.config_store.start()
+        services.quotas.refresh()
         services.logs.start()
         services.replicas.start()
         services.groups.start()
@@ -153,6 +155,7 @@ class Life:
             now_ms=clock.now_ms,
             on_directory_failure=self._directory_failed,
         )
+        quotas = ReplicationQuotas(options.broker_id, configs, clock)
         replicas = ReplicaManager(
             options.broker_id,
             logs,
@@ -163,6 +166,7 @@ class Life:
             config=configs.replication(),
             on_leadership=self._leadership_changed,
             is_known=lambda partition: metadata.partition(partition) is not None,
+            throttles=Throttles(quotas.leader, quotas.follower),
         )
         offsets_partitions = configs.integer("offsets.topic.num.partitions")
         groups = GroupCoordinator(
@@ -183,6 +187,7 @@ class Life:
             config_store=ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed),
             logs=logs,
             replicas=replicas,
+            quotas=quotas,
             groups=groups,
             controller=Controller(
                 options.broker_id,
@@ -224,6 +229,7 @@ class Life:
     def _config_changed(self, topic: str | None) -> None:
         """Logs take their new settings; a topic may allow a leader now that it did not before."""
         services = self.services
+        services.quotas.refresh()
         topics = {each.topic for each in services.logs.partitions} if topic is None else {topic}
         for each in topics:
             services.logs.reconfigure(each)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from restow.cluster.metadata import MetadataCache
     from restow.cluster.orders import Orders
     from restow.cluster.producer_ids import ProducerIds
+    from restow.cluster.quotas import ReplicationQuotas
     from restow.cluster.replication import ReplicaManager
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
@@ -33,6 +34,7 @@ class Services:
     config_store: ConfigStore
     logs: LogManager
     replicas: ReplicaManager
+    quotas: ReplicationQuotas
     groups: GroupCoordinator
     controller: Controller
     creation: TopicCreation

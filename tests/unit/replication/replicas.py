@@ -15,6 +15,7 @@ from restow.cluster.replication import (
     FetchSpec,
     ReplicaManager,
     ReplicationConfig,
+    Throttles,
 )
 from restow.model import TopicPartition
 from restow.runtime.disk import SystemDisk
@@ -164,6 +165,8 @@ class Cluster:
         self.log_config = LogConfig()
         self.controller_epoch = 1
         self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self.throttles: dict[int, Throttles] = {}
+        """By broker, to be filled before it starts."""
         self._path = path
         self._disk = disk or SystemDisk()
         for broker in range(1, brokers + 1):
@@ -190,6 +193,7 @@ class Cluster:
             min_insync_replicas=lambda _: self.min_isr,
             config=ReplicationConfig(lag_time_max_ms=int(LAG_MAX_S * 1000), **config),
             on_leadership=lambda led, resigned: self.led.append((broker, led, resigned)),
+            throttles=self.throttles.get(broker),
         )
         logs.start()
         self.brokers[broker] = manager

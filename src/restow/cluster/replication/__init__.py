@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from restow.cluster.replication.manager import ReplicaManager
 from restow.cluster.replication.partition import Partition, PartitionOrder, Role
+from restow.cluster.replication.throttling import Throttle, Throttles
 from restow.cluster.replication.values import (
     CONSUMER,
     FINAL_EPOCH,
@@ -22,7 +23,6 @@ from restow.cluster.replication.values import (
     LowWatermark,
     OffsetQuestion,
     ReplicationConfig,
-    Throttle,
 )
 
 __all__ = [
@@ -44,4 +44,5 @@ __all__ = [
     "ReplicationConfig",
     "Role",
     "Throttle",
+    "Throttles",
 ]

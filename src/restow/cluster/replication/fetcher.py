@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.replication.following import accept, find_back, next_wish, truncate
+from restow.cluster.replication.throttling import Brake
 from restow.cluster.replication.values import INITIAL_EPOCH, NO_LEADER, NO_SESSION, FetchSpec
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
@@ -23,12 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.throttling import Throttle
     from restow.cluster.replication.values import (
         FetchAnswer,
         FetchPartition,
         LeaderClient,
         ReplicationConfig,
-        Throttle,
     )
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
@@ -43,7 +44,7 @@ _LARGEST_EPOCH = 0x7FFFFFFF
 class Follower:
     """A partition that is being fetched."""
 
-    __slots__ = ("failures", "partition", "pause", "sent")
+    __slots__ = ("caught_up", "failures", "partition", "pause", "sent")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
@@ -51,6 +52,8 @@ class Follower:
         """What the leader knows of our wishes, None if the partition is not in the session."""
         self.pause: Timer | None = None
         self.failures = 0
+        self.caught_up = False
+        """Whether it had all that was safe at the leader when that answered last."""
 
 
 class Fetcher:
@@ -69,6 +72,7 @@ class Fetcher:
         self._clock = clock
         self._config = config
         self._throttle = throttle
+        self._brake = Brake(throttle, clock, self._resume)
         self._followers: dict[TopicPartition, Follower] = {}
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
@@ -99,12 +103,14 @@ class Fetcher:
         if follower is not None:
             if follower.pause is not None:
                 follower.pause.cancel()
+            self._brake.forget(topic_partition)
             self._leave_session(topic_partition, follower)
 
     def end(self) -> asyncio.Future[Any]:
         """Stop at once. What is answered is done when nothing is under way any more."""
         for topic_partition in tuple(self._followers):
             self.remove(topic_partition)
+        self._brake.close()
         self._client.close()
         under_way = (self._task, *self._calls)
         for task in under_way:
@@ -178,16 +184,20 @@ class Fetcher:
         """All partitions, or within a session those whose wishes the leader does not know."""
         in_session = self._session_id != NO_SESSION
         wishes: dict[TopicPartition, FetchPartition] = {}
-        for topic_partition in tuple(self._changed if in_session else self._followers):
-            follower = self._followers.get(topic_partition)
-            if follower is None or follower.pause is not None:
+        asked_for = tuple(self._changed if in_session else self._followers)
+        most = self._config.fetch_max_bytes
+        slow = self._throttle.is_set
+        if slow:
+            for topic_partition, follower in self._brake.hold(asked_for, self._followers).items():
+                self._leave_session(topic_partition, follower)
+        for topic_partition in asked_for:
+            known = self._followers.get(topic_partition)
+            if known is None or known.pause is not None:
                 continue
-            if not self._throttle.admits(topic_partition):
-                self._pause(topic_partition, follower, self._config.fetch_backoff_ms / 1000)
-                continue
-            wish = next_wish(follower.partition, self._config.fetch_max_bytes)
-            if not in_session or wish != follower.sent:
-                wishes[topic_partition] = follower.sent = wish
+            share = self._brake.share(topic_partition, most) if slow else most
+            wish = next_wish(known.partition, share)
+            if not in_session or wish != known.sent:
+                wishes[topic_partition] = known.sent = wish
         self._changed.clear()
         forgotten = tuple(self._forgotten) if in_session else ()
         self._forgotten.clear()
@@ -226,6 +236,7 @@ class Fetcher:
             done = False
         if done:
             follower.failures = 0
+            follower.caught_up = partition.log.end_offset >= fetched.high_watermark
             self._changed[topic_partition] = None
         elif topic_partition in self._followers:
             self._pause(topic_partition, follower, self._pause_s(follower.failures))
@@ -240,8 +251,8 @@ class Fetcher:
         if fetched.diverging_epoch is not None:
             return truncate(partition, fetched.diverging_epoch)
         accept(partition, fetched)
-        if fetched.records:
-            self._throttle.note(partition.topic_partition, len(fetched.records))
+        if fetched.records and self._throttle.covers(partition.topic_partition):
+            self._throttle.note(len(fetched.records))
         return True
 
     def _pause(self, topic_partition: TopicPartition, follower: Follower, seconds: float) -> None:

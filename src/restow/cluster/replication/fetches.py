@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from restow.cluster.replication.throttling import Allowance
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import Fetched
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.throttling import Throttle
     from restow.cluster.replication.values import FetchPartition, FetchSpec
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
@@ -39,9 +41,11 @@ class Wanted:
 class Look:
     """What one look at the partitions has found."""
 
-    __slots__ = ("exhausted", "found", "seen", "size", "urgent")
+    __slots__ = ("allowance", "exhausted", "found", "seen", "size", "urgent")
 
-    def __init__(self) -> None:
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self.allowance = allowance
+        """What a follower may have under a quota, None where there is none."""
         self.exhausted: list[TopicPartition] = []
         """Partitions that have no more than what was found; once that is told they have no news."""
         self.found: dict[TopicPartition, Fetched] = {}
@@ -62,6 +66,8 @@ class Fetching:
         self._waiting: asyncio.Future[None] | None = None
         self._missing = 0
         """How many bytes more would end the wait."""
+        self._held_back: set[TopicPartition] = set()
+        """Partitions that have more, but not before there is room in a quota."""
 
     def update(self, spec: FetchSpec) -> None:
         """Take over what a request says is new, changed or no longer wanted."""
@@ -84,32 +90,46 @@ class Fetching:
         spec: FetchSpec,
         find: Callable[[TopicPartition], Partition | ErrorCode],
         clock: Clock,
+        throttle: Throttle,
         *,
         incremental: bool,
         is_session: bool,
     ) -> dict[TopicPartition, Fetched]:
         """Look, wait for more if that is not enough, and look again."""
         self.hurry()
-        look = self._look(spec, find, incremental=incremental)
+        look = self._look(spec, find, throttle, incremental=incremental)
         enough = look.urgent or look.size >= spec.min_bytes or spec.max_wait_ms <= 0
         if is_session or not enough:
             self._watch(look.seen)
         if not enough:
+            wait_s = spec.max_wait_ms / 1000
+            if look.allowance is not None and look.allowance.held_back:
+                self._held_back = look.allowance.held_back
+                wait_s = min(wait_s, throttle.wait_s())
             try:
-                await self._wait(spec.min_bytes - look.size, spec.max_wait_ms / 1000, clock)
+                await self._wait(spec.min_bytes - look.size, wait_s, clock)
             finally:
+                self._held_back = set()
                 if not is_session:
                     self.close()
-            look = self._look(spec, find, incremental=incremental)
+            look = self._look(spec, find, throttle, incremental=incremental)
             if is_session:
                 self._watch(look.seen)
+        if look.allowance is not None:
+            throttle.note(look.allowance.charged)
         return self._told(look, incremental=incremental)
 
     def _look(
-        self, spec: FetchSpec, find: Callable[[TopicPartition], Partition | ErrorCode], *, incremental: bool
+        self,
+        spec: FetchSpec,
+        find: Callable[[TopicPartition], Partition | ErrorCode],
+        throttle: Throttle,
+        *,
+        incremental: bool,
     ) -> Look:
-        look = Look()
         replica_id = self.replica_id
+        allowance = Allowance(throttle, replica_id) if throttle.is_set and replica_id >= 0 else None
+        look = Look(allowance)
         left = spec.max_bytes
         for topic_partition in tuple(self._news if incremental else self.wanted):
             wish = self.wanted[topic_partition].wish
@@ -118,7 +138,10 @@ class Fetching:
                 look.found[topic_partition] = Fetched(topic_partition.partition, partition)
                 look.urgent = True
                 continue
-            result = partition.fetch(wish, replica_id, max(left, 0), min_one=look.size == 0 and left > 0)
+            limit = left
+            if allowance is not None and (allowed := allowance.limit(partition, wish)) is not None:
+                limit = min(left, allowed)
+            result = partition.fetch(wish, replica_id, max(limit, 0), min_one=look.size == 0 and limit > 0)
             look.found[topic_partition] = result
             look.seen.append(partition)
             if result.error_code or result.diverging_epoch is not None:
@@ -127,6 +150,8 @@ class Fetching:
             size = len(result.records or b"")
             look.size += size
             left -= size
+            if allowance is not None:
+                allowance.take(topic_partition, size)
             if size:
                 self._news.pop(topic_partition, None)
                 self._news[topic_partition] = None
@@ -174,7 +199,7 @@ class Fetching:
 
     def changed(self, topic_partition: TopicPartition, size: int) -> None:
         self._news[topic_partition] = None
-        if self._waiting is not None:
+        if self._waiting is not None and topic_partition not in self._held_back:
             self._missing -= size
             if self._missing <= 0:
                 self.hurry()

@@ -26,6 +26,7 @@ from restow.cluster.replication.requests import (
     stopped_response,
 )
 from restow.cluster.replication.sessions import FetchSessions
+from restow.cluster.replication.throttling import Throttles
 from restow.cluster.replication.values import (
     CONSUMER,
     FINAL_EPOCH,
@@ -34,7 +35,6 @@ from restow.cluster.replication.values import (
     FetchAnswer,
     LowWatermark,
     ReplicationConfig,
-    Unthrottled,
 )
 from restow.cluster.replication.waiting import Pending
 from restow.wire.batches import CorruptBatch
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         IsrWriter,
         LeaderClient,
         OffsetQuestion,
-        Throttle,
     )
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
@@ -82,7 +81,7 @@ class ReplicaManager:
         config: ReplicationConfig | None = None,
         on_leadership: Callable[[tuple[TopicPartition, ...], tuple[TopicPartition, ...]], None] = _nobody,
         is_known: Callable[[TopicPartition], bool] = lambda _: False,
-        throttle: Throttle | None = None,
+        throttles: Throttles | None = None,
     ) -> None:
         """`min_insync_replicas` tells a topic's setting; `fetch_from` gives a client to a leader broker.
 
@@ -102,7 +101,8 @@ class ReplicaManager:
         self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._reviews = Reviews(clock)
         self._isr_changes = IsrChanges(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
-        self._fetchers = Fetchers(broker_id, fetch_from, clock, self.config, throttle or Unthrottled())
+        self._throttles = throttles or Throttles()
+        self._fetchers = Fetchers(broker_id, fetch_from, clock, self.config, self._throttles.follower)
         self._watermarks_moved = False
         self._checkpoints: asyncio.Task[None] | None = None
         self._surroundings = Surroundings(
@@ -339,6 +339,7 @@ class ReplicaManager:
             spec,
             self.find,
             self._clock,
+            self._throttles.leader,
             incremental=spec.session_epoch not in (INITIAL_EPOCH, FINAL_EPOCH),
             is_session=session is not None,
         )

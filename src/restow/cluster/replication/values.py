@@ -142,23 +142,3 @@ class LeaderClient(Protocol):
 
     def close(self) -> None:
         """No more calls; those under way end with ConnectionError."""
-
-
-class Throttle(Protocol):
-    """Where a replication quota goes: which partitions a follower may fetch now, and how much it did."""
-
-    def admits(self, topic_partition: TopicPartition) -> bool:
-        """Whether it may be fetched at this moment; if not, it is asked again later."""
-
-    def note(self, topic_partition: TopicPartition, size: int) -> None:
-        """So many bytes of it have come."""
-
-
-class Unthrottled:
-    """No quota."""
-
-    def admits(self, topic_partition: TopicPartition) -> bool:  # noqa: ARG002
-        return True
-
-    def note(self, topic_partition: TopicPartition, size: int) -> None:
-        """Nothing to remember."""

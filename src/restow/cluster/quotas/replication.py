@@ -1,0 +1,149 @@
+"""What replication may take of the network and the disks: three quotas of one broker (KIP-73, KIP-113).
+
+    leader     what it sends to replicas that are not in sync   leader.replication.throttled.rate
+    follower   what it fetches and lags behind with             follower.replication.throttled.rate
+    log dirs   what it copies from one log dir to another       replica.alter.log.dirs.io.max.bytes.per.second
+
+The first two hold for the partitions that a topic lists for this broker in its configs
+leader.replication.throttled.replicas and follower.replication.throttled.replicas. Lists are read whenever
+they matter and rates when they change, so that a change counts at once.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.config import FOREVER
+from restow.cluster.quotas.window import SlidingQuota
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.cluster.configs import BrokerConfigs, TopicSettings
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock
+
+_EVERYTHING = "*"
+
+
+class Side(Enum):
+    """Whose list of throttled replicas counts."""
+
+    LEADER = "leader"
+    FOLLOWER = "follower"
+
+
+class Quota:
+    """A limit that may not be there. While it is not, all that is asked of it is whether it is."""
+
+    def __init__(self, clock: Clock, window: Callable[[], SlidingQuota]) -> None:
+        self._clock = clock
+        self._make_window = window
+        self._window: SlidingQuota | None = None
+
+    @property
+    def is_set(self) -> bool:
+        return self._window is not None
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """The limit, None if there is none."""
+        return None if self._window is None else self._window.bytes_per_s
+
+    def limit(self, bytes_per_s: int) -> None:
+        """From now on this is the limit. Kafka's largest number stands for none."""
+        if bytes_per_s >= FOREVER:
+            self._window = None
+            return
+        if self._window is None:
+            self._window = self._make_window()
+        if self._window.bytes_per_s != bytes_per_s:
+            self._window.change(bytes_per_s, self._clock.monotonic_s())
+
+    def wait_s(self) -> float:
+        """How long nothing may go through, 0 if something may."""
+        return 0.0 if self._window is None else self._window.wait_s(self._clock.monotonic_s())
+
+    def room_bytes(self) -> int:
+        """How much may go through at once, 0 if nothing may."""
+        return FOREVER if self._window is None else self._window.room_bytes(self._clock.monotonic_s())
+
+    def note(self, size: int) -> None:
+        """So much has gone through."""
+        if self._window is not None:
+            self._window.note(size, self._clock.monotonic_s())
+
+    def rate(self) -> float:
+        """Bytes a second of late; 0 while there is no limit, as nobody counts then."""
+        return 0.0 if self._window is None else self._window.rate(self._clock.monotonic_s())
+
+
+class ReplicaQuota(Quota):
+    """A limit for the replicas that topics list."""
+
+    def __init__(
+        self, clock: Clock, window: Callable[[], SlidingQuota], lists: Callable[[TopicPartition], bool]
+    ) -> None:
+        super().__init__(clock, window)
+        self._lists = lists
+
+    def covers(self, topic_partition: TopicPartition) -> bool:
+        """Whether there is a limit and the partition is subject to it."""
+        return self._window is not None and self._lists(topic_partition)
+
+
+class ReplicationQuotas:
+    """All of one broker. `refresh` when the broker's own configs have changed."""
+
+    def __init__(self, broker_id: int, configs: BrokerConfigs, clock: Clock) -> None:
+        self._configs = configs
+        replicas = self._windows("replication.quota.window")
+        self.leader = ReplicaQuota(clock, replicas, ThrottledReplicas(broker_id, configs, Side.LEADER))
+        self.follower = ReplicaQuota(clock, replicas, ThrottledReplicas(broker_id, configs, Side.FOLLOWER))
+        self.log_dirs = Quota(clock, self._windows("alter.log.dirs.replication.quota.window"))
+
+    def refresh(self) -> None:
+        """Take the rates as they are set now."""
+        rate = self._configs.integer
+        self.leader.limit(rate("leader.replication.throttled.rate"))
+        self.follower.limit(rate("follower.replication.throttled.rate"))
+        self.log_dirs.limit(rate("replica.alter.log.dirs.io.max.bytes.per.second"))
+
+    def _windows(self, prefix: str) -> Callable[[], SlidingQuota]:
+        def window() -> SlidingQuota:
+            samples = self._configs.integer(f"{prefix}.num")
+            return SlidingQuota(0, samples, self._configs.integer(f"{prefix}.size.seconds"))
+
+        return window
+
+
+class ThrottledReplicas:
+    """Which replicas on this broker topics list. A list is read once, until its topic's configs change."""
+
+    def __init__(self, broker_id: int, configs: BrokerConfigs, side: Side) -> None:
+        self._broker_id = broker_id
+        self._configs = configs
+        self._side = side
+        self._read: dict[str, tuple[TopicSettings, frozenset[int] | None]] = {}
+        """By topic: what it was read from, and the partitions; None for all of them."""
+
+    def __call__(self, topic_partition: TopicPartition) -> bool:
+        topic, partition = topic_partition
+        settings = self._configs.settings(topic)
+        known = self._read.get(topic)
+        if known is None or known[0] is not settings:
+            known = self._read[topic] = settings, self._parse(settings)
+        return known[1] is None or partition in known[1]
+
+    def _parse(self, settings: TopicSettings) -> frozenset[int] | None:
+        leads = self._side is Side.LEADER
+        listed = settings.throttled_leaders if leads else settings.throttled_followers
+        if _EVERYTHING in listed:
+            return None
+        pairs = (each.partition(":") for each in listed)
+        return frozenset(int(partition) for partition, _, broker in pairs if self._is_here(partition, broker))
+
+    def _is_here(self, partition: str, broker: str) -> bool:
+        """Lists are checked when they are set, but somebody may have written one into the store by hand."""
+        return partition.isdecimal() and broker.isdecimal() and int(broker) == self._broker_id

@@ -1,0 +1,95 @@
+"""A rate over a sliding window of samples: whether it is exceeded, and when it will not be any more.
+
+    |  sample  |  sample  |  sample  |  sample …|        replication.quota.window.num of them,
+    ^ oldest                                    ^ now     each replication.quota.window.size.seconds long
+
+The rate is all bytes in the window over the time since its oldest sample began. What is noted may exceed the
+limit by as much as came at once; then nothing is admitted until time has caught up with it. A sample that
+leaves the window hands on what it had above its share, so that large amounts are paid for in full however
+short the window is. Under steady demand the bytes of any long time are those that the limit allows, to within
+one amount.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from math import inf
+
+SAMPLES = 11
+SAMPLE_S = 1.0
+_GRAINS_PER_SAMPLE = 10
+
+
+class SlidingQuota:
+    """So many bytes a second. It has no clock: whoever calls says what time it is, never going back."""
+
+    def __init__(self, bytes_per_s: float, samples: int = SAMPLES, sample_s: float = SAMPLE_S) -> None:
+        self.bytes_per_s = bytes_per_s
+        self._window_s = samples * sample_s
+        self._sample_s = sample_s
+        self._grain_s = sample_s / _GRAINS_PER_SAMPLE
+        self._samples: deque[list[float]] = deque()
+        """When each began and its bytes, the oldest first."""
+        self._sum = 0.0
+
+    def change(self, bytes_per_s: float, now_s: float) -> None:
+        """Another limit from now on. What is owed is paid for at the new one; what was left is lost."""
+        self._slide(now_s)
+        elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
+        owed = max(self._sum - self.bytes_per_s * elapsed_s, 0.0)
+        self.bytes_per_s = bytes_per_s
+        self._samples = deque([[now_s, owed]] if owed else [])
+        self._sum = owed
+
+    def note(self, size: int, now_s: float) -> None:
+        """So many bytes have gone through."""
+        self._slide(now_s)
+        samples = self._samples
+        if not samples:
+            samples.append([now_s, 0.0])
+        elif now_s >= samples[-1][0] + self._sample_s:
+            began = samples[-1][0]
+            samples.append([began + (now_s - began) // self._sample_s * self._sample_s, 0.0])
+        samples[-1][1] += size
+        self._sum += size
+
+    def wait_s(self, now_s: float) -> float:
+        """How long nothing may go through; 0 if something may now, infinite if nothing ever may."""
+        if self.bytes_per_s <= 0:
+            return inf
+        self._slide(now_s)
+        if not self._samples:
+            return 0.0
+        return max(self._samples[0][0] + self._sum / self.bytes_per_s - now_s, 0.0)
+
+    def room_bytes(self, now_s: float) -> int:
+        """How much may go through at once: what is left, and no less than a tenth of a sample has.
+
+        Who takes more at a time moves in jerks.
+        """
+        if self.wait_s(now_s):
+            return 0
+        elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
+        left = self.bytes_per_s * elapsed_s - self._sum
+        return max(int(left), int(self.bytes_per_s * self._grain_s), 1)
+
+    def rate(self, now_s: float) -> float:
+        """Bytes a second over the window, of which at least a sample is counted."""
+        self._slide(now_s)
+        if not self._samples:
+            return 0.0
+        return self._sum / max(now_s - self._samples[0][0], self._sample_s)
+
+    def _slide(self, now_s: float) -> None:
+        samples = self._samples
+        while samples and samples[0][0] + self._window_s <= now_s:
+            began, size = samples.popleft()
+            until = samples[0][0] if samples else now_s
+            owed = max(size - self.bytes_per_s * (until - began), 0.0)
+            if samples:
+                samples[0][1] += owed
+            elif owed:
+                samples.append([until, owed])
+            self._sum += owed - size
+        if not samples:
+            self._sum = 0.0

@@ -1,0 +1,130 @@
+"""The arithmetic of quotas: no more than the limit in the long run, and no less where more is wanted."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.cluster.quotas import SlidingQuota
+
+RATES = st.integers(1, 10**9)
+AMOUNTS = st.floats(0.001, 30.0)
+"""What comes at once, in seconds of the limit."""
+
+
+def under_demand(quota: SlidingQuota, amounts: list[int], latency_s: float) -> list[tuple[float, int]]:
+    """Somebody who always wants more and takes it as soon as there is room: when, and how much in all."""
+    now_s = 1000.0
+    taken = 0
+    history = []
+    for amount in amounts:
+        now_s += quota.wait_s(now_s)
+        while quota.wait_s(now_s):
+            now_s += 1e-6 * max(now_s, 1.0)
+        quota.note(amount, now_s)
+        taken += amount
+        history.append((now_s, taken))
+        now_s += latency_s
+    return history
+
+
+@given(RATES, st.lists(AMOUNTS, min_size=20, max_size=200), st.sampled_from([(11, 1.0), (2, 1.0), (4, 0.25)]))
+def test_over_any_time_the_rate_is_the_limit(
+    rate: int, amounts_s: list[float], window: tuple[int, float]
+) -> None:
+    sizes = [max(int(amount * rate), 1) for amount in amounts_s]
+    history = under_demand(SlidingQuota(rate, *window), sizes, latency_s=0.0)
+    began_s = history[0][0]
+    for (now_s, taken), size in zip(history, sizes, strict=True):
+        allowed = rate * (now_s - began_s)
+        slack = 1e-3 * rate * max(now_s - began_s, 1.0) + 1
+        assert taken - size <= allowed + slack, "admitted while the quota was used up"
+        assert taken >= allowed - slack, "kept waiting although there was room"
+
+
+@given(RATES, st.lists(st.floats(0.001, 0.05), min_size=300, max_size=600))
+def test_small_amounts_come_within_a_percent_of_the_limit(rate: int, amounts_s: list[float]) -> None:
+    """Also with some time between two of them, in which nobody asks."""
+    sizes = [max(int(amount * rate), 1) for amount in amounts_s]
+    history = under_demand(SlidingQuota(rate), [*sizes, *sizes, *sizes], latency_s=0.0005)
+    seconds = history[-1][0] - history[0][0]
+    taken = history[-1][1] - max(sizes)
+    if taken > 10 * rate:
+        assert taken / seconds == pytest.approx(rate, rel=0.01)
+
+
+@given(RATES, st.lists(st.tuples(st.floats(0.0, 5.0), AMOUNTS), min_size=1, max_size=100))
+def test_whatever_the_demand_no_window_has_more_than_its_share(
+    rate: int, steps: list[tuple[float, float]]
+) -> None:
+    """In any stretch of time: the limit's share, one window of credit, and the last amount."""
+    quota = SlidingQuota(rate)
+    now_s = 50.0
+    admitted: list[tuple[float, int]] = []
+    for pause_s, amount_s in steps:
+        now_s += pause_s
+        if not quota.wait_s(now_s):
+            size = max(int(amount_s * rate), 1)
+            quota.note(size, now_s)
+            admitted.append((now_s, size))
+    for first, (began_s, _) in enumerate(admitted):
+        for last in range(first, len(admitted)):
+            ended_s, largest = admitted[last]
+            total = sum(size for _, size in admitted[first : last + 1])
+            assert total - largest <= rate * (ended_s - began_s + 11.0) * (1 + 1e-6) + 1
+
+
+def test_a_debt_outlives_the_window() -> None:
+    quota = SlidingQuota(1000)
+    quota.note(1_000_000, 0.0)
+    assert quota.wait_s(0.0) == pytest.approx(1000)
+    assert quota.wait_s(500.0) == pytest.approx(500)
+    assert quota.wait_s(1000.5) == 0
+
+
+def test_what_is_not_used_is_not_saved_for_longer_than_a_window() -> None:
+    quota = SlidingQuota(1000)
+    quota.note(1, 0.0)
+    assert quota.room_bytes(5.0) == 4999
+    assert quota.room_bytes(60.0) == 100
+
+
+def test_room_is_little_at_a_time() -> None:
+    quota = SlidingQuota(20_000_000)
+    assert quota.room_bytes(7.0) == 2_000_000
+    quota.note(2_000_000, 7.0)
+    assert quota.room_bytes(7.0) == 0
+    assert quota.wait_s(7.0) == pytest.approx(0.1)
+    assert SlidingQuota(1).room_bytes(0.0) == 1
+
+
+def test_a_new_limit_counts_for_what_is_owed_and_not_for_what_was_left() -> None:
+    quota = SlidingQuota(1000)
+    quota.note(10_000, 0.0)
+    quota.change(10_000, 0.0)
+    assert quota.wait_s(0.0) == pytest.approx(1.0)
+    quota.change(100, 0.5)
+    assert quota.wait_s(0.5) == pytest.approx(50)
+    quota.change(10**6, 9.5)
+    assert quota.wait_s(9.5) == pytest.approx(0.0041)
+    assert quota.room_bytes(19.5) == pytest.approx(10**7, rel=0.01)
+    quota.change(1000, 19.5)
+    assert quota.room_bytes(19.5) == 100
+
+
+def test_of_a_limit_of_nothing_nothing_is_admitted() -> None:
+    quota = SlidingQuota(0)
+    assert quota.wait_s(0.0) == inf
+    assert quota.room_bytes(0.0) == 0
+
+
+def test_the_rate_that_is_shown() -> None:
+    quota = SlidingQuota(1000)
+    assert quota.rate(0.0) == 0
+    quota.note(500, 0.0)
+    assert quota.rate(0.2) == 500
+    assert quota.rate(5.0) == 100
+    assert quota.rate(20.0) == 0
