@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hypothesis import strategies as st
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hypothesis.strategies import DrawFn
 
     from restow.wire.messages import Message
@@ -22,21 +24,29 @@ def versions_of(message: Message) -> range:
     return _versions(message.json["validVersions"])
 
 
+Narrow: TypeAlias = "Mapping[str, st.SearchStrategy[Any]]"
+
+
 @st.composite
-def messages(draw: DrawFn, message: Message, version: int) -> Message:
-    """A message of that class with random content for that version."""
-    return message(version=version, **_fields(draw, message, message.json["fields"], version))
+def messages(draw: DrawFn, message: Message, version: int, narrow: Narrow | None = None) -> Message:
+    """A message of that class with random content for that version.
+
+    Fields whose name is in `narrow` have values from there, for parsers that do not take all.
+    """
+    return message(version=version, **_fields(draw, message, message.json["fields"], version, narrow or {}))
 
 
-def _fields(draw: DrawFn, kind: Any, fields: list[dict[str, Any]], version: int) -> dict[str, Any]:
+def _fields(
+    draw: DrawFn, kind: Any, fields: list[dict[str, Any]], version: int, narrow: Narrow
+) -> dict[str, Any]:
     return {
-        _snake(field["name"]): _value(draw, kind, field, version)
+        _snake(field["name"]): _value(draw, kind, field, version, narrow)
         for field in fields
         if version in _versions(field["versions"])
     }
 
 
-def _value(draw: DrawFn, kind: Any, field: dict[str, Any], version: int) -> Any:
+def _value(draw: DrawFn, kind: Any, field: dict[str, Any], version: int, narrow: Narrow) -> Any:
     type_name = field["type"]
     tagged_struct = "fields" in field and not type_name.startswith("[]") and "tag" in field
     nullable = version in _versions(field.get("nullableVersions", "none")) or tagged_struct
@@ -45,11 +55,11 @@ def _value(draw: DrawFn, kind: Any, field: dict[str, Any], version: int) -> Any:
     if type_name.startswith("[]"):
         element = {**field, "type": type_name[2:], "nullableVersions": "none", "tag": None}
         element.pop("tag")
-        return [_value(draw, kind, element, version) for _ in range(draw(st.integers(0, 3)))]
+        return [_value(draw, kind, element, version, narrow) for _ in range(draw(st.integers(0, 3)))]
     if "fields" in field:
         inner = getattr(kind, type_name)
-        return inner(version=version, **_fields(draw, inner, field["fields"], version))
-    return draw(_simple(type_name))
+        return inner(version=version, **_fields(draw, inner, field["fields"], version, narrow))
+    return draw(narrow[field["name"]] if field["name"] in narrow else _simple(type_name))
 
 
 def _simple(type_name: str) -> st.SearchStrategy[Any]:

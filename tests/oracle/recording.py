@@ -1,0 +1,132 @@
+"""A network that keeps every request that came to a broker, and what was answered, as bytes."""
+
+from __future__ import annotations
+
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+
+from restow.runtime.network import SystemNetwork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from restow.runtime.network import Buffer, Connection, FrameHandler, Listener
+
+_HEADER = struct.Struct(">hhi")
+
+
+class Exchange(NamedTuple):
+    """A request and its response as they came over the wire, without their lengths."""
+
+    api_key: int
+    version: int
+    request: bytes
+    response: bytes
+
+    def __repr__(self) -> str:
+        return f"request {self.api_key} v{self.version}"
+
+
+class Recording:
+    """What was said, once each: the same response to the same request counts once."""
+
+    def __init__(self) -> None:
+        self._exchanges: dict[tuple[int, int, bytes], Exchange] = {}
+        self.unanswered: list[bytes] = []
+        """Requests that got no response: an acks=0 Produce, or something that was under way at the end."""
+
+    def __iter__(self) -> Iterator[Exchange]:
+        return iter(tuple(self._exchanges.values()))
+
+    def __len__(self) -> int:
+        return len(self._exchanges)
+
+    def add(self, request: bytes, response: bytes) -> None:
+        api_key, version, _ = _HEADER.unpack_from(request)
+        exchange = Exchange(api_key, version, request, response)
+        self._exchanges.setdefault((api_key, version, response[4:]), exchange)
+
+    def versions(self) -> dict[int, set[int]]:
+        """Which versions of which keys were answered."""
+        seen: dict[int, set[int]] = {}
+        for exchange in self:
+            seen.setdefault(exchange.api_key, set()).add(exchange.version)
+        return seen
+
+
+class RecordingNetwork:
+    """The real one, listened in on where connections come in."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._network = SystemNetwork()
+
+    async def listen(
+        self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
+    ) -> Listener:
+        def make() -> FrameHandler:
+            return _Tapped(make_handler(), self._recording)
+
+        return await self._network.listen(host, port, make, max_frame_bytes)
+
+    async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
+        return await self._network.connect(host, port, handler, timeout_s)
+
+
+class _Tapped:
+    """A handler that hears what it would have heard; requests are remembered until they are answered."""
+
+    def __init__(self, handler: FrameHandler, recording: Recording) -> None:
+        self._handler = handler
+        self._recording = recording
+        self.asked: dict[int, bytes] = {}
+
+    def opened(self, connection: Connection) -> None:
+        self._handler.opened(_Tap(connection, self))
+
+    def frame(self, payload: bytes) -> None:
+        if len(payload) >= _HEADER.size:
+            self.asked[_HEADER.unpack_from(payload)[2]] = payload
+        self._handler.frame(payload)
+
+    def closed(self, reason: Exception | None) -> None:
+        self._recording.unanswered += self.asked.values()
+        self._handler.closed(reason)
+
+    def answered(self, response: bytes) -> None:
+        (number,) = struct.unpack_from(">i", response)
+        self._recording.add(self.asked.pop(number), response)
+
+
+class _Tap:
+    """A connection on which what is sent is kept."""
+
+    def __init__(self, connection: Connection, tapped: _Tapped) -> None:
+        self._connection = connection
+        self._tapped = tapped
+        self.peer = connection.peer
+        self.drain = connection.drain
+        self.pause_reading = connection.pause_reading
+        self.resume_reading = connection.resume_reading
+        self.close = connection.close
+        self.abort = connection.abort
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._connection.unsent_bytes
+
+    def send(self, *parts: Buffer) -> None:
+        self._tapped.answered(b"".join(parts))
+        self._connection.send(*parts)
+
+
+@contextmanager
+def recorded() -> Iterator[Recording]:
+    """Clusters that start within the block are listened in on for as long as they run."""
+    recording = Recording()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("restow.cluster.embedded.SystemNetwork", lambda: RecordingNetwork(recording))
+        yield recording
