@@ -17,6 +17,8 @@ from restow.cluster.store.znodes import (
     BrokerRegistration,
     Endpoint,
     EntityConfig,
+    IsrChangeNotification,
+    LogDirEvent,
     PartitionReplicas,
     PartitionState,
     Topic,
@@ -237,12 +239,13 @@ class FakeCluster:
                         return False
                     continue
                 state = await self.state(name, number)
-                states[TopicPartition(name, number)] = state
+                partition = TopicPartition(name, number)
+                states[partition] = state
                 assert state.isr
                 assert set(state.isr) <= set(replicas)
                 assert state.leader in (-1, *state.isr)
-                able = live.intersection(state.isr)
-                if (state.leader not in live) if able else (state.leader != -1):
+                able = {each for each in live & set(state.isr) if partition not in self.brokers[each].failed}
+                if (state.leader not in able) if able else (state.leader != -1):
                     return False
         return all(self._agrees(self.brokers[each], live, states, leaving) for each in live)
 
@@ -260,7 +263,9 @@ class FakeCluster:
         }
         wanted = {p: (s.leader, s.leader_epoch, s.isr) for p, s in states.items()}
         served = all(
-            broker.hosted[p].leader_epoch == s.leader_epoch for p, s in states.items() if broker.id in s.isr
+            broker.hosted[p].leader_epoch == s.leader_epoch
+            for p, s in states.items()
+            if broker.id in s.isr and p not in broker.failed
         )
         return broker.live_brokers == live and known == wanted and served
 
@@ -277,6 +282,27 @@ class FakeCluster:
                 except Exception as error:  # noqa: BLE001  not there yet
                     self.why = error
                 await asyncio.sleep(0.001)
+
+
+async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
+    """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
+    before = await cluster.state(*partition)
+    after = PartitionState(
+        leader=before.leader,
+        leader_epoch=before.leader_epoch,
+        isr=isr,
+        controller_epoch=before.controller_epoch,
+    )
+    await cluster.store.set(PartitionState.path(*partition), after.encode())
+    note = IsrChangeNotification((partition,)).encode()
+    await cluster.store.create(IsrChangeNotification.PREFIX, note, sequential=True)
+
+
+async def lose_directory(cluster: FakeCluster, broker_id: int, *lost: TopicPartition) -> None:
+    """A broker can no longer use these replicas, and says so."""
+    cluster.brokers[broker_id].failed.update(lost)
+    note = LogDirEvent(broker_id).encode()
+    await cluster.store.create(LogDirEvent.PREFIX, note, sequential=True)
 
 
 _VERSIONS: dict[Any, int] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, UpdateMetadataRequest: 8}

@@ -10,7 +10,7 @@ from restow.cluster.controller import Election, NotController, StaleBrokerEpoch,
 from restow.cluster.store.znodes import LogDirEvent
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
-from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, lose_directory
 
 T0 = TopicPartition("t", 0)
 
@@ -113,9 +113,7 @@ def test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker() -> N
             await cluster.start_controller(2)
             await cluster.create("t", {0: (0, 1), 1: (0, 1)})
             await cluster.settled()
-            cluster.brokers[0].failed = {T0}
-            event = LogDirEvent(0).encode()
-            await cluster.store.create(LogDirEvent.PREFIX, event, sequential=True)
+            await lose_directory(cluster, 0, T0)
             await cluster.until(lambda: cluster.brokers[2].metadata[T0].leader == 1)
             assert await leader_and_isr(cluster, 0) == (1, (1,))
             assert await leader_and_isr(cluster, 1) == (0, (0, 1))

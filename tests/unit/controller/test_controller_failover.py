@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cluster.controller import Step, delete_topic, expand_topic
-from restow.cluster.store.znodes import Controller, PreferredReplicaElection
+from restow.cluster.store.znodes import Controller as ControllerNode
+from restow.cluster.store.znodes import PreferredReplicaElection
 from restow.model import TopicPartition
-from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, lose_directory, write_isr
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from restow.cluster.controller import Controller
 
 
 class Pause:
@@ -42,7 +45,7 @@ async def tree(cluster: FakeCluster, path: str = "/") -> dict[str, tuple[bytes, 
 
 async def depose(cluster: FakeCluster) -> None:
     """As if the controller's session had been lost without its hearing of it: the office is free."""
-    await cluster.store.delete(Controller.PATH)
+    await cluster.store.delete(ControllerNode.PATH)
 
 
 def heard_of(controller_id: int, cluster: FakeCluster) -> int:
@@ -67,6 +70,14 @@ async def lose_a_broker(cluster: FakeCluster) -> None:
     await cluster.stop_broker(1)
 
 
+async def lose_a_directory(cluster: FakeCluster) -> None:
+    await lose_directory(cluster, 1, TopicPartition("old", 1))
+
+
+async def change_an_isr(cluster: FakeCluster) -> None:
+    await write_isr(cluster, TopicPartition("old", 0), (0,))
+
+
 async def ask_for_preferred_leaders(cluster: FakeCluster) -> None:
     request = PreferredReplicaElection((TopicPartition("old", 0), TopicPartition("old", 1)))
     await cluster.store.create(PreferredReplicaElection.PATH, request.encode())
@@ -77,6 +88,8 @@ WORK: list[tuple[Callable[[FakeCluster], Awaitable[None]], tuple[Step, ...]]] = 
     (expand, (Step.C1, Step.C2, Step.W1, Step.C3)),
     (delete, (Step.D1, Step.D2, Step.D3, Step.D4, Step.D5, Step.D6)),
     (lose_a_broker, (Step.F1, Step.W1, Step.F2, Step.F3)),
+    (lose_a_directory, (Step.F1, Step.W1, Step.F2, Step.F3)),
+    (change_an_isr, (Step.N1,)),
     (ask_for_preferred_leaders, (Step.P1,)),
 ]
 
@@ -104,13 +117,70 @@ def test_the_successor_finishes_and_the_deposed_changes_nothing(
             await cluster.until(lambda: second.is_active)
             await cluster.settled()
             assert second.epoch == first.epoch + 1
-            before = await tree(cluster)
-            told = heard_of(3, cluster)
-            pause.released.set()
-            await cluster.until(lambda: not first.is_active)
-            for _ in range(50):
-                await asyncio.sleep(0)
-            assert await tree(cluster) == before
-            assert heard_of(3, cluster) == told
+            await too_late(cluster, first, 3, pause)
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", [Step.E1, Step.E2, Step.E3, Step.E4, Step.E5], ids=lambda step: step.name)
+def test_a_successor_may_be_deposed_before_it_has_read_everything(step: Step) -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            first = await cluster.start_controller(3)
+            await cluster.create("old", {0: (0, 1), 1: (1, 2)})
+            await cluster.settled()
+            await first.stop()
+            await cluster.create("unseen", {0: (1, 0), 1: (2, 1)})
+            await delete_topic(cluster.store, "old")
+            await cluster.stop_broker(1)
+            await cluster.start_broker(1)
+            pause = Pause(step)
+            pause.armed = True
+            begun = asyncio.create_task(cluster.start_controller(2, at=pause))
+            async with asyncio.timeout(10):
+                await pause.reached.wait()
+            await depose(cluster)
+            third = await cluster.start_controller(0)
+            await cluster.until(lambda: third.is_active)
+            await cluster.settled()
+            assert await cluster.topics() == ("unseen",)
+            assert third.epoch == 3
+            await too_late(cluster, cluster.controllers[1], 2, pause)
+            await begun
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", [Step.S1, Step.S2], ids=lambda step: step.name)
+def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(step: Step) -> None:
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            pause = Pause(step)
+            pause.armed = True
+            first = await cluster.start_controller(3, at=pause)
+            await cluster.create("old", {0: (1, 0), 1: (2, 1)})
+            await cluster.settled()
+            asked = asyncio.create_task(first.handle_controlled_shutdown(1, -1))
+            async with asyncio.timeout(10):
+                await pause.reached.wait()
+            await depose(cluster)
+            second = await cluster.start_controller(0)
+            assert await second.handle_controlled_shutdown(1, -1) == ()
+            assert (await cluster.state("old", 0)).isr == (0,)
+            assert (await cluster.state("old", 1)).isr == (2,)
+            await too_late(cluster, first, 3, pause)
+            await asyncio.gather(asked, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+async def too_late(cluster: FakeCluster, controller: Controller, broker_id: int, pause: Pause) -> None:
+    """Let a controller go on that another has followed: it writes nothing, and nobody listens to it."""
+    before = await tree(cluster)
+    told = heard_of(broker_id, cluster)
+    pause.released.set()
+    await cluster.until(lambda: not controller.is_active and controller.epoch == -1)
+    for _ in range(50):
+        await cluster.store.exists(ControllerNode.PATH)
+    assert await tree(cluster) == before
+    assert heard_of(broker_id, cluster) == told

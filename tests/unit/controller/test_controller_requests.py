@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
 
 from restow.cluster.controller import ControllerConfig, delete_topic
-from restow.cluster.store import Set
+from restow.cluster.store import Create, Delete, Set
 from restow.cluster.store.znodes import (
     DeleteTopic,
     IsrChangeNotification,
@@ -18,27 +20,13 @@ from restow.cluster.store.znodes import (
     Topic,
 )
 from restow.model import TopicPartition
-from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, write_isr
 
 if TYPE_CHECKING:
-    import pytest
+    from restow.cluster.store import Stat, Store
 
 T0 = TopicPartition("t", 0)
 QUICK = 0.001
-
-
-async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
-    """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
-    before = await cluster.state(*partition)
-    after = PartitionState(
-        leader=before.leader,
-        leader_epoch=before.leader_epoch,
-        isr=isr,
-        controller_epoch=before.controller_epoch,
-    )
-    await cluster.store.set(PartitionState.path(*partition), after.encode())
-    note = IsrChangeNotification((partition,)).encode()
-    await cluster.store.create(IsrChangeNotification.PREFIX, note, sequential=True)
 
 
 def test_an_isr_that_a_leader_changed_becomes_known_everywhere() -> None:
@@ -110,8 +98,9 @@ async def is_gone(cluster: FakeCluster, path: str) -> bool:
     return await cluster.store.exists(path) is None
 
 
-def test_leaders_are_called_back_unasked_only_if_that_is_wanted() -> None:
-    async def run(*, wanted: bool) -> int:
+@pytest.mark.parametrize(("wanted", "leader"), [(True, 0), (False, 1)])
+def test_leaders_are_called_back_unasked_only_if_that_is_wanted(*, wanted: bool, leader: int) -> None:
+    async def run() -> None:
         async with fake_cluster(3) as cluster:
             config = ControllerConfig(
                 auto_leader_rebalance=wanted, rebalance_interval_s=QUICK, retry_backoff_s=QUICK
@@ -127,13 +116,14 @@ def test_leaders_are_called_back_unasked_only_if_that_is_wanted() -> None:
             if wanted:
                 await cluster.until(lambda: cluster.brokers[2].metadata[T0].leader == 0)
             await cluster.settled()
-            return (await cluster.state("t", 0)).leader
+            assert (await cluster.state("t", 0)).leader == leader
 
-    assert asyncio.run(run(wanted=True)) == 0
-    assert asyncio.run(run(wanted=False)) == 1
+    asyncio.run(run())
 
 
 def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    junk = ("early", "junk", "ids/8", "isr_change_", "log_dir_event_")
+
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.store.create(Topic.path("early"), b"\xff\xfe")
@@ -147,13 +137,12 @@ def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFix
             await cluster.until(lambda: T0 in cluster.brokers[1].metadata)
             await cluster.until(lambda: nothing_under(cluster, LogDirEvent.PARENT))
             await cluster.until(lambda: nothing_under(cluster, IsrChangeNotification.PARENT))
+            await cluster.until(lambda: all(any(each in m for m in caplog.messages) for each in junk))
             assert controller.is_active
             assert controller.epoch == 1
 
     with caplog.at_level(logging.ERROR):
         asyncio.run(run())
-    for node in ("early", "junk", "ids/8", "isr_change_", "log_dir_event_"):
-        assert any(node in message for message in caplog.messages)
 
 
 def test_a_junk_topic_that_is_put_right_is_served() -> None:
@@ -236,6 +225,10 @@ def test_a_topic_in_mid_move_is_deleted_later() -> None:
                 partitions={0: PartitionReplicas((0, 1), adding=(1,))},
             )
             await cluster.store.create(Topic.path("t"), moving.encode())
+            for path in PartitionState.parents("t", 0):
+                await cluster.store.create(path)
+            behind = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=0)
+            await cluster.store.create(PartitionState.path("t", 0), behind.encode())
             controller = await cluster.start_controller(2)
             await cluster.until(lambda: T0 in cluster.brokers[2].metadata)
             await delete_topic(cluster.store, "t")
@@ -268,3 +261,45 @@ async def remove_by_hand(cluster: FakeCluster, path: str) -> None:
     for name in await cluster.store.children(path):
         await remove_by_hand(cluster, f"{path}/{name}")
     await cluster.store.delete(path)
+
+
+class Meddled:
+    """A session on which somebody creates a topic right after it was looked for and not found."""
+
+    def __init__(self, store: Store, topic: Topic) -> None:
+        self._store = store
+        self._topic = topic
+        self.meddled = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def exists(self, path: str) -> Stat | None:
+        found = await self._store.exists(path)
+        if path == Topic.path("t") and found is None and not self.meddled.is_set():
+            await self._store.create(path, self._topic.encode())
+            self.meddled.set()
+        return found
+
+
+def test_a_topic_created_anew_while_its_removal_is_looked_at_is_watched_again() -> None:
+    first, second, third = (
+        Topic(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: PartitionReplicas((0, 1))})
+        for last in "Qgw"
+    )
+
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            store = Meddled(cluster.brokers[1].session, second)
+            await cluster.start_controller(1, store=cast("Store", store))
+            await cluster.store.create(Topic.path("t"), first.encode())
+            await cluster.settled()
+            await remove_by_hand(cluster, Topic.path("t"))
+            await store.meddled.wait()
+            await cluster.settled()
+            nodes = (Topic.path("t"), *PartitionState.parents("t", 0), PartitionState.path("t", 0))
+            anew = Create(Topic.path("t"), third.encode())
+            await cluster.store.multi([*map(Delete, reversed(nodes)), anew])
+            await cluster.settled()
+
+    asyncio.run(run())

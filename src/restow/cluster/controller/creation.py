@@ -60,7 +60,7 @@ class Topics:
         """Topics came or went."""
         names = await self._tools.store.read.children(Topic.PARENT)
         for name in self._context.topic_ids.keys() - set(names):
-            await self._removed(name)
+            await self.removed(name)
         new = [name for name in names if name not in self._context.topic_ids]
         if not new:
             return
@@ -73,14 +73,11 @@ class Topics:
 
     async def grown(self, name: str) -> None:
         """A topic's node changed. Partitions that a topic on its way out is given are taken back."""
-        if await self._tools.store.read.exists(Topic.path(name)) is None:
-            await self._removed(name)
-            return
         topic = (await self._read((name,))).get(name)
         if topic is None:
             return
         if topic.topic_id != self._context.topic_ids.get(name, topic.topic_id):
-            await self._removed(name)
+            await self.removed(name)
         known = self._context.topic_node(name)
         if not topic.partitions.keys() - known.keys():
             return
@@ -92,7 +89,8 @@ class Topics:
         await self._create(self._context.know_topic(name, topic))
         await self._deletion.requested()
 
-    async def _removed(self, name: str) -> None:
+    async def removed(self, name: str) -> None:
+        """Somebody took the node away. What brokers have of the topic stays where it is."""
         if name in self._context.topic_ids:
             _log.warning("the node of topic %s was removed by hand", name)
             self._context.forget_topic(name)

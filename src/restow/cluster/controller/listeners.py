@@ -64,11 +64,13 @@ class Listeners:
         enqueue: Callable[[str, Work], object],
         handlers: Mapping[Subject, Callable[[], Awaitable[None]]],
         topic_changed: Callable[[str], Awaitable[None]],
+        topic_removed: Callable[[str], Awaitable[None]],
     ) -> None:
         self._store = store
         self._enqueue = enqueue
         self._handlers = handlers
         self._topic_changed = topic_changed
+        self._topic_removed = topic_removed
         self._topics: set[str] = set()
 
     async def set_all(self) -> None:
@@ -104,6 +106,9 @@ class Listeners:
             self._topics.discard(topic)
             if await self._store.exists(Topic.path(topic)):
                 await self.watch_topics((topic,))
-            await self._topic_changed(topic)
+                await self._topic_changed(topic)
+            else:
+                # One that is created anew meanwhile is found among the topics, and watched again.
+                await self._topic_removed(topic)
 
         self._enqueue(f"topic {topic}", handle)

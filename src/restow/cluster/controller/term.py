@@ -100,6 +100,7 @@ class Term:
                 Subject.PREFERRED_ELECTION: self.leaders.requested,
             },
             self._topics.grown,
+            self._topics.removed,
         )
 
     async def begin(self) -> None:
