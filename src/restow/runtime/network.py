@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
+from restow.runtime.company import Company, Crowd, most_connections
 from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
 
 if TYPE_CHECKING:
@@ -112,19 +113,22 @@ class SystemNetwork:
         high_water_bytes: int = 1024 * 1024,
         max_unsent_bytes: int = 256 * 1024 * 1024,
         max_answer_bytes: int = 512 * 1024 * 1024,
+        max_connections: int | None = None,
     ) -> None:
         """`drain` waits above the first; who leaves more than the second unread and is to get still more is
-        hung up on; `connect`ed peers may send frames up to the third.
+        hung up on; `connect`ed peers may send frames up to the third. Who comes when `max_connections` are
+        there (by default as many as leave enough file descriptors) is hung up on before anybody hears of it.
         """
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
         self._max_answer_bytes = max_answer_bytes
         self._spares = SpareBuffers()
+        self._crowd = Crowd(most_connections() if max_connections is None else max_connections)
 
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
     ) -> Listener:
-        company = _Company()
+        company: Company[_FramedConnection] = Company(self._crowd)
 
         def accept() -> _FramedConnection:
             return self._connection(make_handler(), max_frame_bytes, company)
@@ -133,13 +137,13 @@ class SystemNetwork:
         return _SystemListener(server, company)
 
     async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
-        connection = self._connection(handler, self._max_answer_bytes, _Company())
+        connection = self._connection(handler, self._max_answer_bytes, Company(Crowd(1)))
         async with asyncio.timeout(timeout_s):
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         return connection
 
     def _connection(
-        self, handler: FrameHandler, max_frame_bytes: int, company: _Company
+        self, handler: FrameHandler, max_frame_bytes: int, company: Company[_FramedConnection]
     ) -> _FramedConnection:
         return _FramedConnection(
             handler,
@@ -150,16 +154,8 @@ class SystemNetwork:
         )
 
 
-class _Company:
-    """The connections that came through one door, and whether it is shut."""
-
-    def __init__(self) -> None:
-        self.members: set[_FramedConnection] = set()
-        self.is_over = False
-
-
 class _SystemListener:
-    def __init__(self, server: asyncio.Server, company: _Company) -> None:
+    def __init__(self, server: asyncio.Server, company: Company[_FramedConnection]) -> None:
         self._server = server
         self._company = company
         self.host, self.port = server.sockets[0].getsockname()[:2]
@@ -197,7 +193,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def __init__(
         self,
         handler: FrameHandler,
-        company: _Company,
+        company: Company[_FramedConnection],
         cutter: FrameCutter,
         *,
         high_water_bytes: int,
@@ -211,6 +207,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
         self._cutter = cutter
+        self._admitted = False
         self._reading = True
         self._hung_up = False
         self._reason: Exception | None = None
@@ -294,14 +291,20 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._high_water_bytes)
         self.peer = "{}:{}".format(*(transport.get_extra_info("peername") or ("?", "?"))[:2])
-        self._company.members.add(self)
+        self._admitted = self._company.admit(self)
+        if not self._admitted:
+            self.abort(None)
+            return
         self._handler.opened(self)
         if self._company.is_over:
             self.abort(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._hung_up = True
-        self._company.members.discard(self)
+        self._cutter.close()
+        if not self._admitted:
+            return
+        self._company.dismiss(self)
         self._write_outbox()
         self.resume_writing()
         if not self.gone.done():

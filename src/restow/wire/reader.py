@@ -3,7 +3,8 @@
 The library has a decoder, too, but one for the answers of trusted brokers: it takes text that is cut off for
 whole, copies the rest of the frame for every tagged field, and follows a varint to whatever end. This one
 checks every length against what is left before it allocates anything, takes null only where the protocol has
-it, and goes over each byte once. It yields the same objects.
+it, and goes over each byte once. It yields the same objects, and no more of them than anybody needs: what
+takes two bytes in a frame takes a hundred in memory, and work after that.
 
 As in the library, a function is written for every message and version, compiled when it is first needed, so
 that nothing is looked up while reading:
@@ -40,6 +41,11 @@ _LARGEST_VERSION = 2**15 - 1
 _NOT_ASKED_FOR = 1 << 31
 _NO_ID = bytes(16)
 _FEW = 16
+_MOST_NUMBERS = 400_000
+_MOST_NUMBERS_IN_ORDERS = 10 * _MOST_NUMBERS
+_ORDERS = range(4, 7)
+"""LeaderAndIsr, StopReplica and UpdateMetadata, which tell of all partitions at once."""
+_NUMBERS_PER_STRUCTURE = 4
 
 
 class Unreadable(ValueError):
@@ -50,7 +56,9 @@ class Unreadable(ValueError):
 def reader_of(message: Message, version: int) -> Read:
     """A function (bytes, position) → (message, position behind it), made once per message and version."""
     first, last = _range(message.json["flexibleVersions"])
-    return _ReaderSource(version, flexible=first <= version <= last).compile(message, message.json["fields"])
+    most = _MOST_NUMBERS_IN_ORDERS if message.API_KEY in _ORDERS else _MOST_NUMBERS
+    source = _ReaderSource(version, flexible=first <= version <= last, most=most)
+    return source.compile(message, message.json["fields"])
 
 
 def read_length(data: bytes, at: int) -> tuple[int, int]:
@@ -82,14 +90,16 @@ def skip_tags(data: bytes, at: int) -> int:
 class _ReaderSource:
     """The text of a reading function in the making, and what it refers to by name."""
 
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, most: int = _MOST_NUMBERS) -> None:
         self._version = version
+        self._most = most
         self._flexible = flexible
         self._lines = ["def read(data, at):"]
         self._depth = 1
         self._count = 0
         self._names: dict[str, Any] = {
             "cut_off": _cut_off,
+            "too_many": _too_many,
             "not_null": _not_null,
             "read_length": read_length,
             "read_tags": _read_tags,
@@ -101,13 +111,13 @@ class _ReaderSource:
 
     def compile(self, kind: Any, fields: Sequence[Definition]) -> Read:
         """A reader of one structure."""
-        self._write("left = len(data)")
+        self._write("left = len(data)", f"spare = {self._most}")
         self._struct("it", kind, fields)
         self._write("return it, at")
         return self._compiled()
 
     def _compile_value(self, kind: Any, field: Definition) -> Read:
-        self._write("left = len(data)")
+        self._write("left = len(data)", f"spare = {self._most}")
         self._value("it", kind, field)
         self._write("return it, at")
         return self._compiled()
@@ -225,6 +235,8 @@ class _ReaderSource:
         self._size(target, size, field, "i")
         self._depth += 1
         self._write(f"if {size} * {width} > left - at: cut_off({size} * {width}, left - at)")
+        weight = 1 if code else _NUMBERS_PER_STRUCTURE
+        self._write(f"spare -= {size} * {weight}", "if spare < 0: too_many()")
         if code:
             self._write(
                 f"if {size} < {_FEW}:", f"    {target} = [*{self._name('few', _few(code))}[{size}](data, at)]"
@@ -265,6 +277,10 @@ def _field_name(definition: Definition) -> str:
 
 def _cut_off(announced: int, left: int) -> None:
     raise Unreadable(f"{announced} bytes are announced where {left} are left")
+
+
+def _too_many() -> None:
+    raise Unreadable("more elements are in it than any request needs")
 
 
 def _not_null(name: str) -> None:

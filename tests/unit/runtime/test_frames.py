@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -91,3 +92,24 @@ def test_buffers_are_used_again() -> None:
     spares.give_back(first)
     assert spares.take() is first
     assert spares.take() is not first
+
+
+def test_a_frame_that_never_came_gives_its_buffer_back() -> None:
+    spares = SpareBuffers(100)
+    cutter = FrameCutter(1000, spares, receive_bytes=16)
+    assert feed(cutter, framed(b"x" * 90)[:30], 30) == []
+    cutter.close()
+    assert cutter.is_between_frames
+    assert len(spares._spares) == 1
+
+
+def test_announcing_much_takes_little() -> None:
+    """A hundred begun frames of two megabytes, and a hundred of a hundred."""
+    spares = SpareBuffers()
+    before = psutil.Process().memory_info().rss
+    cutters = [FrameCutter(2**30, spares) for _ in range(200)]
+    for number, cutter in enumerate(cutters):
+        feed(cutter, struct.pack(">i", 2 * 2**20 if number % 2 else 100 * 2**20) + b"x", 5)
+    grown = psutil.Process().memory_info().rss - before
+    assert grown < 50 * 2**20
+    assert not any(cutter.is_between_frames for cutter in cutters)

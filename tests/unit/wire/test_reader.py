@@ -14,7 +14,9 @@ from restow.wire.messages import (
     ApiVersionsResponse,
     DeleteTopicsRequest,
     FetchRequest,
+    LeaderAndIsrRequest,
     MetadataRequest,
+    OffsetFetchRequest,
 )
 from restow.wire.reader import Unreadable, read_length, reader_of, skip_tags
 from tests.unit.wire.generated import messages, versions_of
@@ -116,3 +118,47 @@ def test_many_tags_are_read_in_one_go() -> None:
     tags = b"\xc0\x9a\x0c" + b"\x09\x00" * count
     got, _ = reader_of(MetadataRequest, 12)(b"\x00\x00\x00" + tags, 0)
     assert got.unknown_tags == {"_9": b""}
+
+
+@pytest.mark.parametrize("count", [100_000, 100_001, 8_000_000])
+def test_more_elements_than_anybody_needs_are_refused_at_once(count: int) -> None:
+    """Two bytes each in the frame, a hundred each in memory."""
+    frame = struct.pack(">i", count) + b"\0\0" * count
+    if count <= 100_000:
+        assert len(reader_of(MetadataRequest, 1)(frame, 0)[0].topics) == count
+        return
+    with pytest.raises(Unreadable, match="more elements"):
+        reader_of(MetadataRequest, 1)(frame, 0)
+
+
+def test_numbers_count_less_and_what_is_nested_counts_together() -> None:
+    def topics(count: int, partitions: int) -> bytes:
+        one = struct.pack(">h", 0) + struct.pack(f">i{partitions}i", partitions, *range(partitions))
+        return struct.pack(">hi", 0, count) + one * count
+
+    read = reader_of(OffsetFetchRequest, 1)
+    assert len(read(topics(1, 300_000), 0)[0].topics[0].partition_indexes) == 300_000
+    assert len(read(topics(3_000, 100), 0)[0].topics) == 3_000
+    for count, partitions in ((1, 400_001), (4_000, 100)):
+        with pytest.raises(Unreadable, match="more elements"):
+            read(topics(count, partitions), 0)
+
+
+def test_orders_may_tell_of_a_whole_cluster() -> None:
+    state = LeaderAndIsrRequest.LeaderAndIsrTopicState
+    partition = state.LeaderAndIsrPartitionState
+    states = [
+        partition(
+            partition_index=number,
+            isr=[1, 2, 3],
+            replicas=[1, 2, 3],
+            adding_replicas=[],
+            removing_replicas=[],
+        )
+        for number in range(100_000)
+    ]
+    order = LeaderAndIsrRequest(
+        topic_states=[state(topic_name="t", partition_states=states)], live_leaders=[]
+    )
+    got, _ = reader_of(LeaderAndIsrRequest, 7)(bytes(order.encode(version=7)), 0)
+    assert len(got.topic_states[0].partition_states) == 100_000
