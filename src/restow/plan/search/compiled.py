@@ -1,0 +1,21 @@
+"""Compiled loops: the search takes one move after the other, each seeing what those before it did.
+
+numba's own cache keeps the compiled code beside the module or, where that cannot be written, in the user's
+cache folder; only the first plan on a machine waits for the compiler.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from numba import njit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+F = TypeVar("F", bound="Callable[..., object]")
+
+
+def compiled(function: F) -> F:
+    """The same function, compiled at its first call for the types it is called with."""
+    return cast("F", njit(cache=True, nogil=True)(function))

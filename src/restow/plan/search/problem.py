@@ -1,0 +1,62 @@
+"""What is asked of the search, and what it answers: arrays in, arrays out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from restow.plan.search.ground import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A cluster in numbers, the bands to bring it into, and what may be touched for that.
+
+    Loads are in whatever units the goals have. The first goal is bytes on disk: what moving costs.
+    """
+
+    rack: Ints
+    """Each broker's rack."""
+    offsets: Ints
+    """The replicas of partition p are those from offsets[p] to offsets[p + 1]."""
+    home: Ints
+    """The broker of each replica; -1 for one that does not exist yet."""
+    leader: Ints
+    """Which replica leads each partition."""
+    leading: Floats
+    """Partitions × goals: what the leader carries."""
+    following: Floats
+    """Partitions × goals: what each other replica carries."""
+    lower: Floats
+    """Brokers × goals: the bands."""
+    upper: Floats
+    room: Floats
+    """The most bytes each broker may have."""
+    racks_wanted: Ints
+    """Over how many racks each partition should be spread."""
+    receives: Bools
+    """Which brokers may be given replicas."""
+    may_lead: Bools
+    """Which brokers may lead."""
+    forced: Bools
+    """Replicas that must go somewhere else."""
+    movable: Bools
+    """Replicas that may, if that helps."""
+    may_change_leader: Bools
+    """Partitions whose leader may change."""
+    sheds: bool = True
+    """Whether brokers with too much give of it; else only what is forced moves."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Where every replica is to be and which one leads."""
+
+    holder: Ints
+    leader: Ints
+    homeless: Ints
+    """Replicas that had to move and fit nowhere."""
+    wrong: float
+    """How far out of the bands that still is; 0 if it is not."""
