@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
 _BELONGS_TO_REPLICAS = 0.5
 # Bands are aimed at a little inside: by this share of their width, so that rounding does not lead out again,
-_INSIDE = 1e-5
+_INSIDE = 1e-4
 # and for leaders, which cost nothing, by a larger one, so that the search need not end exactly at the edge.
 _INSIDE_FOR_LEADERS = 0.05
 _ROUNDS = 20_000
