@@ -25,11 +25,13 @@ from restow.cluster.producer_ids import ProducerIds
 from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.registration import prepare_store, register
 from restow.cluster.replication import ReplicaManager, Throttles
+from restow.cluster.replication.log_dir_moves import LogDirMoves
 from restow.cluster.server import serve
 from restow.cluster.services import Services
 from restow.cluster.settings import controller_config, creation_defaults, group_config, server_limits
 from restow.cluster.store import StoreError
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
+from restow.cluster.strays import remove_strays
 from restow.cluster.tasks import Tasks
 from restow.cluster.topic_rules import Refused
 from restow.wire.messages import ControlledShutdownRequest
@@ -88,9 +90,11 @@ class Life:
         await services.config_store.start()
         services.quotas.refresh()
         services.logs.start()
+        await remove_strays(self._store, services.logs, services.broker_id)
         services.replicas.start()
         services.groups.start()
         self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
+        self._tasks.start(services.moves.run(), "moves between log dirs")
         self._listener = await serve(
             self._world.network, self._options.host, self.port, services, server_limits(services.configs)
         )
@@ -188,6 +192,7 @@ class Life:
             logs=logs,
             replicas=replicas,
             quotas=quotas,
+            moves=LogDirMoves(replicas, clock, quotas.log_dirs),
             groups=groups,
             controller=Controller(
                 options.broker_id,

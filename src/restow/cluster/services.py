@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from restow.cluster.producer_ids import ProducerIds
     from restow.cluster.quotas import ReplicationQuotas
     from restow.cluster.replication import ReplicaManager
+    from restow.cluster.replication.log_dir_moves import LogDirMoves
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
     from restow.runtime.clock import Clock
@@ -35,6 +36,7 @@ class Services:
     logs: LogManager
     replicas: ReplicaManager
     quotas: ReplicationQuotas
+    moves: LogDirMoves
     groups: GroupCoordinator
     controller: Controller
     creation: TopicCreation

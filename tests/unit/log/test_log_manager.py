@@ -56,7 +56,8 @@ def test_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
     for number in range(7):
         broker.logs.get_or_create(TopicPartition("t", number), is_new=True)
     assert [len(directory.logs) for directory in broker.logs.directories] == [3, 2, 2]
-    chosen = broker.logs.get_or_create(TopicPartition("u", 0), preferred_path=broker.paths[0])
+    broker.logs.prefer(TopicPartition("u", 0), broker.paths[0])
+    chosen = broker.logs.get_or_create(TopicPartition("u", 0))
     assert chosen.directory == f"{broker.paths[0]}/u-0"
     broker.logs.release()
 
@@ -145,6 +146,7 @@ def test_deleted_logs_are_gone_at_once_and_their_files_soon(tmp_path: Path) -> N
         broker.logs.delete(T0)
     fresh = broker.logs.get_or_create(T0, topic_id="b")
     assert fresh.end_offset == 0
+    fresh.append_as_leader(batch_of(b"b"), 0, 0)
     broker.logs.delete(T0)
     assert len([name for name in (tmp_path / "d0").iterdir() if name.name.endswith("-delete")]) == 2
     assert broker.logs.next_due_ms == broker.now
@@ -296,6 +298,7 @@ def test_an_idle_broker_looks_at_no_log(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     for number in range(50):
         broker.logs.get_or_create(TopicPartition("t", number))
+    broker.tend()
     assert broker.logs.next_due_ms is None
     assert broker.tend() == 0
     broker.logs.release()
@@ -347,10 +350,10 @@ def test_a_future_log_takes_the_place_of_the_present_one(tmp_path: Path) -> None
     broker = Broker(tmp_path).started()
     log = broker.logs.get_or_create(T0, topic_id="i")
     log.append_as_leader(batch_of(b"a", b"b"), 0, 0)
-    target = broker.logs.directories[1]
     with pytest.raises(UnknownLog, match="future"):
         broker.logs.replace_with_future(T0)
-    future = target.create_future(T0, broker.config)
+    broker.logs.begin_move(T0, broker.logs.directories[1])
+    future = broker.logs.directories[1].futures[T0]
     future.append_as_follower(log.read(0, 1000))
     broker.logs.checkpoint()
     broker.logs.release()
@@ -375,7 +378,7 @@ def test_a_log_dir_is_one_brokers_at_a_time(tmp_path: Path, clean: bool) -> None
     with pytest.raises(LogDirInUse, match="d0 is in use by another broker"):
         second.logs.start()
     assert not second.failed
-    first.logs.get_or_create(T0)
+    first.logs.get_or_create(T0).append_as_leader(batch_of(b"a"), 0, 0)
     first.logs.close() if clean else first.logs.release()
     second.started()
     assert second.logs.partitions == (T0,)

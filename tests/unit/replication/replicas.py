@@ -154,7 +154,15 @@ class MemoryClient:
 class Cluster:
     """Brokers 1 to n, and a controller's part played by whoever calls `elect`."""
 
-    def __init__(self, path: Path, brokers: int = 3, *, min_isr: int = 1, disk: Disk | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        brokers: int = 3,
+        *,
+        min_isr: int = 1,
+        disk: Disk | None = None,
+        log_dirs: int = 1,
+    ) -> None:
         self.clock = HandClock()
         self.states = States()
         self.brokers: dict[int, ReplicaManager] = {}
@@ -168,6 +176,7 @@ class Cluster:
         self.throttles: dict[int, Throttles] = {}
         """By broker, to be filled before it starts."""
         self._path = path
+        self._log_dirs = log_dirs
         self._disk = disk or SystemDisk()
         for broker in range(1, brokers + 1):
             self.start(broker)
@@ -178,7 +187,7 @@ class Cluster:
 
         logs = LogManager(
             self._disk,
-            [str(self._path / str(broker))],
+            self.paths(broker),
             MetaProperties("c", broker),
             config_of=lambda _: self.log_config,
             now_ms=self.clock.now_ms,
@@ -198,6 +207,12 @@ class Cluster:
         logs.start()
         self.brokers[broker] = manager
         return manager
+
+    def paths(self, broker: int) -> list[str]:
+        """Its log dirs."""
+        if self._log_dirs == 1:
+            return [str(self._path / str(broker))]
+        return [str(self._path / f"{broker}-{number}") for number in range(self._log_dirs)]
 
     async def stop(self, broker: int, *, cleanly: bool = True) -> None:
         manager = self.brokers.pop(broker)

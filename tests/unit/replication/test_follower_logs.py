@@ -221,3 +221,21 @@ def test_high_watermarks_are_written_down_and_read_back(tmp_path: Path) -> None:
         await cluster.close()
 
     run(scenario())
+
+
+def test_a_new_follower_of_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True, replicas=(1,), isr=(1,))
+        await cluster.produce(1, "a", "b", "c", "d")
+        await cluster.produce(1, "e")
+        cluster.at(1).delete_records_before(2)
+        cluster.elect(1, replicas=(1, 2), isr=(1,))
+        await cluster.clock.advance(3)
+        follower = cluster.at(2).log
+        assert (follower.start_offset, follower.end_offset) == (2, 5)
+        assert cluster.bytes_at(2) == cluster.bytes_at(1)
+        assert cluster.at(1).isr == (1, 2)
+        await cluster.close()
+
+    run(scenario())

@@ -1,8 +1,9 @@
 """One log dir of a broker: a directory per partition, and the checkpoints that go with them.
 
 topic-0/                     a partition
-topic-0.<number>-delete/     one that is going to be removed
 topic-0.<number>-future/     a copy that is to replace the one in another log dir
+topic-0.<number>-delete/     one that is going to be removed
+topic-0.<number>-stray/      likewise, because the cluster does not know of it
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Disk, Lock
 
 _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
-_MARKED = re.compile(r"(?P<name>.+)\.(?P<number>[0-9a-f]+)-(?P<mark>delete|future)")
+_MARKED = re.compile(r"(?P<name>.+)\.(?P<number>[0-9a-f]+)-(?P<mark>delete|stray|future)")
 _LONGEST_NAME = 255
 _SYNC_EACH = 8
 """Up to so many logs are synced one by one; for more, the whole disk is."""
@@ -95,11 +96,14 @@ class LogDirectory:
         self.first_dirty = self._read_offsets(CLEANER_OFFSETS)
         for name in self.disk.list(self.path):
             marked = _MARKED.fullmatch(name)
-            if marked is not None and marked["mark"] == "delete":
+            partition = _partition_of(marked["name"] if marked else name)
+            if marked is not None and (marked["mark"] != "future" or partition in self.futures):
                 self.doomed.append(f"{self.path}/{name}")
                 continue
-            partition = _partition_of(marked["name"] if marked else name)
             if partition is None:
+                continue
+            if marked:
+                self.futures[partition] = self._open_future(name, partition, config_of, clean=clean)
                 continue
             log = self._open(
                 name,
@@ -109,7 +113,7 @@ class LogDirectory:
                 start_offset=starts.get(partition, 0),
                 high_watermark=watermarks.get(partition, 0),
             )
-            (self.futures if marked else self.logs)[partition] = log
+            self.logs[partition] = log
             self._read_topic_id(partition, log.directory)
 
     def create(self, partition: TopicPartition, config: LogConfig, topic_id: str | None) -> PartitionLog:
@@ -121,17 +125,21 @@ class LogDirectory:
             self.set_topic_id(partition, topic_id)
         return log
 
-    def create_future(self, partition: TopicPartition, config: LogConfig) -> PartitionLog:
+    def create_future(
+        self, partition: TopicPartition, config: LogConfig, topic_id: str | None = None
+    ) -> PartitionLog:
         """A new, empty log that is to replace the one in another directory."""
-        name = self._free_name(partition, "future")
+        name = future_name(partition)
         self.disk.make_directory(f"{self.path}/{name}")
         log = self.futures[partition] = self._open(name, partition, config, fresh=True)
+        if topic_id is not None:
+            self.set_topic_id(partition, topic_id)
         return log
 
     def promote(self, partition: TopicPartition) -> PartitionLog:
-        """Make the future log the present one: the other directory must have doomed its own before."""
+        """Make the future log the present one; that of the other directory is to be doomed at once."""
         future = self.futures[partition]
-        future.close()
+        future.close(durable=False)
         self.disk.rename(future.directory, f"{self.path}/{partition}")
         log = self._open(
             str(partition),
@@ -140,21 +148,22 @@ class LogDirectory:
             start_offset=future.start_offset,
             high_watermark=future.high_watermark,
         )
+        log.recovery_point = future.recovery_point
+        log.adopt(future)
         del self.futures[partition]
         self.logs[partition] = log
         return log
 
-    def doom(self, partition: TopicPartition, *, future: bool = False) -> None:
+    def doom(self, partition: TopicPartition, *, future: bool = False, mark: str = "delete") -> None:
         """Take a log out of use and give its directory a name that says it is to be removed."""
         log = (self.futures if future else self.logs)[partition]
         log.release()
-        path = f"{self.path}/{self._free_name(partition, 'delete')}"
+        path = f"{self.path}/{self._free_name(partition, mark)}"
         self.disk.rename(log.directory, path)
         del (self.futures if future else self.logs)[partition]
         self.doomed.append(path)
-        if not future:
-            self.topic_ids.pop(partition, None)
-            self.first_dirty.pop(partition, None)
+        self.topic_ids.pop(partition, None)
+        self.first_dirty.pop(partition, None)
 
     def remove_doomed(self) -> None:
         """Remove one directory that was doomed."""
@@ -163,7 +172,8 @@ class LogDirectory:
 
     def set_topic_id(self, partition: TopicPartition, topic_id: str) -> None:
         """Write down to which topic the partition belongs, should another one get its name."""
-        path = f"{self.logs[partition].directory}/{PARTITION_METADATA}"
+        log = self.logs.get(partition) or self.futures[partition]
+        path = f"{log.directory}/{PARTITION_METADATA}"
         self.disk.write_atomically(path, encode_topic_id(topic_id), durable=False)
         self.topic_ids[partition] = topic_id
 
@@ -200,8 +210,8 @@ class LogDirectory:
         self._unlock()
 
     def release(self) -> tuple[TopicPartition, ...]:
-        """The disk has failed: give back what can be, and say whose logs are gone."""
-        lost = tuple(dict.fromkeys((*self.logs, *self.futures)))
+        """The disk has failed: give back what can be, and say whose logs are gone. Copies are not missed."""
+        lost = tuple(self.logs)
         for log in (*self.logs.values(), *self.futures.values()):
             log.release()
         self.logs.clear()
@@ -213,6 +223,18 @@ class LogDirectory:
         if self._lock is not None:
             self._lock.release()
             self._lock = None
+
+    def _open_future(
+        self,
+        name: str,
+        partition: TopicPartition,
+        config_of: Callable[[str], LogConfig],
+        *,
+        clean: bool,
+    ) -> PartitionLog:
+        """A copy that was not finished. No checkpoint speaks of it, so after a crash all of it is checked."""
+        self._read_topic_id(partition, f"{self.path}/{name}")
+        return self._open(name, partition, config_of(partition.topic), recovery_point=None if clean else 0)
 
     def _open(
         self,
@@ -281,6 +303,11 @@ class LogDirectory:
             if not self.disk.exists(f"{self.path}/{name}"):
                 return name
             number += 1
+
+
+def future_name(partition: TopicPartition) -> str:
+    """The directory of a copy that is being made. There is one at most, so the number says nothing."""
+    return f"{partition}.{0:032x}-future"
 
 
 def _partition_of(name: str) -> TopicPartition | None:

@@ -341,6 +341,11 @@ class PartitionLog:
         self._segments[first : first + count] = [replaced]
         self._bases[first : first + count] = [replaced.base_offset]
 
+    def adopt(self, other: PartitionLog) -> None:
+        """Know of epochs and producers what a log knows that this one is a copy of, also of what is gone."""
+        self.epochs, self.producers = LeaderEpochs(other.epochs.entries), other.producers
+        self._write_epochs()
+
     def flush(self) -> None:
         """Return when everything up to now would survive a loss of power."""
         if self.recovery_point < self.end_offset:
@@ -352,12 +357,13 @@ class PartitionLog:
         """Somebody has synced all files of the disk."""
         self.recovery_point = self.end_offset
 
-    def close(self) -> None:
-        """Write down what makes the next start quick, make it durable, and give back the files."""
+    def close(self, *, durable: bool = True) -> None:
+        """Write down what makes the next start quick, with `durable` for good, and give back the files."""
         self._active.finish()
         if self.end_offset > self._bases[0] or len(self.producers):
             self._write_snapshot()
-        self.flush()
+        if durable:
+            self.flush()
         self.release()
 
     def release(self) -> None:

@@ -15,6 +15,7 @@ from restow.cluster.log.cleaner import clean, dirty_ratio
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.directory import LogDirectory
 from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError, TopicIdMismatch, UnknownLog
+from restow.cluster.log.futures import FutureLogs, newer
 from restow.cluster.log.retention import due_ms, expired_segments
 
 if TYPE_CHECKING:
@@ -55,6 +56,9 @@ class LogManager:
         self.directories = tuple(
             LogDirectory(disk, path, on_failure=self._failed, on_append=self._attend) for path in paths
         )
+        self.futures = FutureLogs(self.directories, self._home)
+        self._preferred: dict[TopicPartition, str] = {}
+        """Where logs are to be made that are not there yet."""
 
     def start(self) -> None:
         """Load every log dir. One that cannot be read is offline; if that is all of them, it raises."""
@@ -66,10 +70,23 @@ class LogManager:
             except LogError:
                 self.release()
                 raise
-            for partition, log in directory.logs.items():
-                self._home[partition] = directory
-                self._attend(log)
+            for partition, log in tuple(directory.logs.items()):
+                if self._settle_home(partition, directory):
+                    self._attend(log)
         self._require_online()
+        self.futures.drop_strangers()
+
+    def _settle_home(self, partition: TopicPartition, directory: LogDirectory) -> bool:
+        """Whether the log found there is the one to keep. A swap that was not finished leaves two."""
+        other = self._home.get(partition)
+        if other is not None:
+            kept = newer(directory.logs[partition], other.logs[partition])
+            if kept is other.logs[partition]:
+                directory.doom(partition)
+                return False
+            other.doom(partition)
+        self._home[partition] = directory
+        return True
 
     def close(self) -> None:
         """Write everything down. The next start trusts it."""
@@ -119,9 +136,8 @@ class LogManager:
         *,
         topic_id: str | None = None,
         is_new: bool = False,
-        preferred_path: str | None = None,
     ) -> PartitionLog:
-        """The log, made where the fewest are unless there is one.
+        """The log, made where it was said to be wanted, or else where the fewest are, unless there is one.
 
         A log that `is_new` does not say is new may lie in a log dir that is offline: it is not made
         again elsewhere, as its records would be missing there.
@@ -135,29 +151,39 @@ class LogManager:
             raise LogDirsOffline(
                 f"the log of {partition} may be in a log dir that is offline: {', '.join(self.offline)}"
             )
-        preferred = [directory for directory in online if directory.path == preferred_path]
+        wanted = self._preferred.pop(partition, None)
+        preferred = [directory for directory in online if directory.path == wanted]
         home = (preferred or sorted(online, key=lambda each: len(each.logs) + len(each.futures)))[0]
         log = home.create(partition, self._config_of(partition.topic), topic_id)
         self._home[partition] = home
         return log
 
     def delete(self, partition: TopicPartition) -> None:
-        """Take a log out of use at once; its files go when `tend` gets to it."""
+        """Take a log out of use at once, and a copy of it before; its files go when `tend` gets to it."""
+        self.futures.drop(partition)
         self.directory_of(partition).doom(partition)
         del self._home[partition]
 
+    def delete_stray(self, partition: TopicPartition) -> None:
+        """The cluster does not know that there should be a log: the same, under a name that says so."""
+        if (copied := self.futures.directory_of(partition)) is not None:
+            copied.doom(partition, future=True, mark="stray")
+        if (home := self._home.pop(partition, None)) is not None:
+            home.doom(partition, mark="stray")
+
+    def prefer(self, partition: TopicPartition, path: str) -> None:
+        """When the log is made, it is to be in that log dir."""
+        self._preferred[partition] = path
+
+    def begin_move(self, partition: TopicPartition, target: LogDirectory) -> None:
+        """Begin a copy of a log in another log dir."""
+        self.directory_of(partition)
+        self.futures.begin(partition, target)
+
     def replace_with_future(self, partition: TopicPartition) -> PartitionLog:
         """The copy in another log dir has caught up: it is the log from now on, and the old one goes."""
-        target = next((each for each in self.directories if partition in each.futures), None)
-        if target is None:
-            raise UnknownLog(f"there is no future log of {partition}")
-        old = self.directory_of(partition)
-        topic_id = old.topic_ids.get(partition)
-        old.doom(partition)
-        log = target.promote(partition)
-        self._home[partition] = target
-        if topic_id is not None:
-            target.set_topic_id(partition, topic_id)
+        log = self.futures.swap(partition)
+        self._attend(log)
         return log
 
     def reconfigure(self, topic: str) -> None:
@@ -165,6 +191,10 @@ class LogManager:
         for partition, home in self._home.items():
             if partition.topic == topic:
                 home.logs[partition].config = self._config_of(topic)
+        for directory in self.directories:
+            for partition, log in directory.futures.items():
+                if partition.topic == topic:
+                    log.config = self._config_of(topic)
 
     def checkpoint(self) -> None:
         """Write down where all logs stand."""
@@ -236,10 +266,10 @@ class LogManager:
             heappush(self._due, (at_ms, next(self._ticket), log))
 
     def _failed(self, directory: LogDirectory, _: DiskFailure) -> None:
-        lost = directory.release()
+        directory.release()
+        lost = tuple(partition for partition, home in self._home.items() if home is directory)
         for partition in lost:
-            if self._home.get(partition) is directory:
-                del self._home[partition]
+            del self._home[partition]
         self._on_directory_failure(directory.path, lost)
 
     def _require_online(self) -> list[LogDirectory]:

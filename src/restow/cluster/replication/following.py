@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.log.future_copy import append_copied
 from restow.cluster.replication.values import FetchPartition
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def accept(partition: Partition, fetched: Fetched) -> None:
     """Append the leader's records, and take over its high watermark and start as far as we can."""
     log = partition.log
     if fetched.records:
-        log.append_as_follower(bytes(fetched.records))
+        append_copied(log, bytes(fetched.records))
     partition.follow_watermark(fetched.high_watermark)
     if log.start_offset < fetched.log_start_offset <= log.high_watermark:
         log.delete_records_before(fetched.log_start_offset)

@@ -1,0 +1,52 @@
+"""AlterReplicaLogDirs: replicas of this broker are to be in other log dirs of it.
+
+The answer comes when the move is accepted; DescribeLogDirs shows how far it is. To name the log dir that the
+replica is in ends a move. A replica that is not here yet is answered with REPLICA_NOT_AVAILABLE, and when it
+comes it is made where it was said to be: so kafka-reassign-partitions chooses log dirs on other brokers.
+
+Versions: 2 only has another encoding.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers.registry import handles
+from restow.cluster.replication.refusals import Refused
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import AlterReplicaLogDirsResponse, Message
+
+if TYPE_CHECKING:
+    from restow.cluster.replication.log_dir_moves import LogDirMoves
+    from restow.cluster.services import Context
+    from restow.wire.codec import Request
+
+_Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+_Partition = _Topic.AlterReplicaLogDirPartitionResult
+
+
+@handles(34, range(1, 3))
+async def handle(request: Request, context: Context) -> Message:
+    broker = context.broker
+    answers: dict[TopicPartition, ErrorCode] = {}
+    async with broker.orders.turn:
+        for directory in request.body.dirs:
+            for topic in directory.topics:
+                for number in topic.partitions:
+                    partition = TopicPartition(topic.name, number)
+                    answers[partition] = _ask(broker.moves, partition, directory.path)
+    topics: dict[str, list[Message]] = {}
+    for (topic_name, number), code in answers.items():
+        topics.setdefault(topic_name, []).append(_Partition(partition_index=number, error_code=code))
+    return AlterReplicaLogDirsResponse(
+        results=[_Topic(topic_name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
+
+
+def _ask(moves: LogDirMoves, partition: TopicPartition, path: str) -> ErrorCode:
+    try:
+        moves.ask(partition, path)
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.NONE

@@ -1,0 +1,76 @@
+"""Making one log like another: a copy is kept a beginning of the log it copies, whatever happens to that.
+
+The log may meanwhile be appended to, cut off by a new leader, deleted from the front or compacted. An epoch
+and an offset name a record for good, so the copy sees by its last epoch whether it is still a beginning.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.epochs import EpochEnd
+from restow.cluster.log.errors import UnexpectedOffset
+from restow.wire.batches import header_at
+
+if TYPE_CHECKING:
+    from restow.cluster.log.log import PartitionLog
+
+
+def copy_some(present: PartitionLog, future: PartitionLog, most_bytes: int) -> int:
+    """Copy that many bytes, or one batch if that is more. Says how many; 0 if it has caught up."""
+    align(present, future)
+    batches = present.read(future.end_offset, most_bytes)
+    if batches:
+        append_copied(future, batches)
+        align(present, future)
+    future.high_watermark = present.high_watermark
+    return len(batches)
+
+
+def append_copied(log: PartitionLog, batches: bytes) -> None:
+    """Append batches of another log, of which the first may begin before this one does.
+
+    Records can be deleted up to the middle of a batch, and the whole batch is still what is read there. A log
+    that has nothing yet takes it whole and begins where it should.
+    """
+    try:
+        log.append_as_follower(batches)
+    except UnexpectedOffset:
+        begins_at = log.start_offset
+        if log.end_offset > begins_at:
+            raise
+        log.truncate_fully_and_start_at(header_at(batches).base_offset)
+        log.append_as_follower(batches)
+        _begin_at(log, begins_at)
+
+
+def _begin_at(log: PartitionLog, offset: int) -> None:
+    log.high_watermark = max(log.high_watermark, offset)
+    log.delete_records_before(offset)
+
+
+def align(present: PartitionLog, future: PartitionLog) -> None:
+    """Cut off what the present log has not, or no longer has, at either end."""
+    if future.end_offset < present.start_offset:
+        future.truncate_fully_and_start_at(present.start_offset)
+        return
+    while (end := _common_end(present, future)) < future.end_offset:
+        future.truncate_to(end)
+    if future.end_offset < present.start_offset:
+        future.truncate_fully_and_start_at(present.start_offset)
+    elif future.start_offset < present.start_offset:
+        _begin_at(future, present.start_offset)
+
+
+def _common_end(present: PartitionLog, future: PartitionLog) -> int:
+    """An offset that what they have in common does not go beyond; asked again there, it may be another."""
+    last = future.epochs.latest
+    if last < 0:
+        return min(future.end_offset, present.end_offset)
+    if last > present.epochs.latest:
+        found = EpochEnd(present.epochs.latest, present.end_offset)
+    else:
+        found = present.epochs.end_offset_for(last, present.end_offset)
+    own = future.epochs.end_offset_for(found.epoch, future.end_offset)
+    known = (own.end_offset,) if own.end_offset >= 0 else ()
+    return min(future.end_offset, found.end_offset, *known)

@@ -1,0 +1,61 @@
+"""Logs that nobody waits for any more: partitions that were moved away or deleted while this broker was down.
+
+The controller tells a broker to delete its replica, but not one that is away, and when it is back the move is
+long over. So before a broker registers, and anybody can give it orders, it compares its logs with what topics
+say in the store. A log goes if its topic is gone, was made anew under another id, or names other brokers.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.errors import LogError
+from restow.cluster.store import UnreadableNode
+from restow.cluster.store.znodes import Topic
+
+if TYPE_CHECKING:
+    from restow.cluster.log import LogManager
+    from restow.cluster.store import Node, Store
+    from restow.model import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+async def remove_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[TopicPartition, ...]:
+    """Those that were found. Their directories get a name that says so, and go when there is time."""
+    held = dict.fromkeys((*logs.partitions, *logs.futures.partitions))
+    names = sorted({partition.topic for partition in held})
+    nodes = await store.get_each([Topic.path(name) for name in names])
+    gone = {name for name, node in zip(names, nodes, strict=True) if node is None}
+    topics = {name: topic for name, node in zip(names, nodes, strict=True) if (topic := _read(name, node))}
+    strays = tuple(
+        partition
+        for partition in held
+        if partition.topic in gone
+        or (partition.topic in topics and _is_stray(partition, topics[partition.topic], logs, broker_id))
+    )
+    for partition in strays:
+        log.warning("%s is not on broker %d any more: its log is removed", partition, broker_id)
+        try:
+            logs.delete_stray(partition)
+        except LogError as error:
+            log.warning("the log of %s cannot be removed: %s", partition, error)
+    return strays
+
+
+def _read(name: str, node: Node | None) -> Topic | None:
+    """The topic, once for all of its partitions. What cannot be read is no proof."""
+    try:
+        return None if node is None else Topic.decode(node.data, Topic.path(name))
+    except UnreadableNode as error:
+        log.warning("which logs of %s belong here cannot be told: %s", name, error)
+        return None
+
+
+def _is_stray(partition: TopicPartition, topic: Topic, logs: LogManager, broker_id: int) -> bool:
+    known_id = logs.topic_id_of(partition)
+    if None not in (known_id, topic.topic_id) and known_id != topic.topic_id:
+        return True
+    assigned = topic.partitions.get(partition.partition)
+    return assigned is None or broker_id not in assigned.replicas
