@@ -25,6 +25,8 @@ class GuardedDisk:
     def __init__(self, disk: Disk, directory: str, on_failure: Callable[[DiskFailure], None]) -> None:
         self.failure: DiskFailure | None = None
         """Why the directory is offline, or None as long as it is not."""
+        self.late: dict[str, Callable[[], None]] = {}
+        """Directories that are made when there is a file for them or time to, and what is to be done then."""
         self._disk = disk
         self._directory = directory
         self._on_failure = on_failure
@@ -45,7 +47,15 @@ class GuardedDisk:
         except OSError as error:
             raise self.fail(str(error)) from error
 
+    def make_late(self, path: str) -> None:
+        """Make a directory now if it is among the late ones."""
+        if (then := self.late.pop(path, None)) is not None:
+            self.make_directory(path)
+            then()
+
     def open(self, path: str, *, create: bool = False) -> File:
+        if create and self.late:
+            self.make_late(path.rpartition("/")[0])
         return GuardedFile(self, self.call(self._disk.open, path, create=create))
 
     def exists(self, path: str) -> bool:
@@ -70,6 +80,8 @@ class GuardedDisk:
         return self.call(self._disk.read_bytes, path)
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        if self.late:
+            self.make_late(path.rpartition("/")[0])
         self.call(self._disk.write_atomically, path, data, durable=durable)
 
     def sync_all(self) -> None:

@@ -77,6 +77,8 @@ class Segment:
         self.size = self._file.size
         self._reset()
         self._loaded = not self.size
+        self._has_index_files = bool(self.size)
+        """Whether there may be files of the indexes, with something in them that is true no more."""
 
     def _reset(self) -> None:
         self._index = OffsetIndex(self.base_offset)
@@ -231,6 +233,7 @@ class Segment:
         self._loaded = True
         index = self._stored(INDEX_SUFFIX)
         times = self._stored(TIME_INDEX_SUFFIX)
+        self._has_index_files = index is not None or times is not None
         if index is None or times is None:
             return self._rebuild()
         if not (self._index.decode(index, self.size) and self._times.decode(times)):
@@ -301,9 +304,15 @@ class Segment:
             self.first_timestamp = -1
 
     def finish(self) -> None:
-        """No more will be appended: note the highest timestamp and write the indexes."""
+        """No more will be appended: note the highest timestamp and write the indexes.
+
+        Empty ones are not worth a file each: what they would save is one look into a short log.
+        """
         if not self._loaded or self._file is _NO_FILE_YET:
             return
+        if not (len(self._index) or self._has_index_files):
+            return
+        self._has_index_files = True
         if self._max_timestamp >= 0:
             self._times.add(self._max_timestamp, self._max_timestamp_offset)
         for suffix, data in ((INDEX_SUFFIX, self._index.encode()), (TIME_INDEX_SUFFIX, self._times.encode())):
