@@ -8,6 +8,7 @@ with an eighth of the data before it is measured. The whole takes about eight mi
     create P × R         P partitions of R replicas, until every broker by itself tells of all leaders
     produce, consume     records of 1 KiB, 6 partitions, acks=all
     P × R: idle CPU      in percent of one core, when nobody asks for anything
+    …, a process each    ours as Kafka runs, beside Kafka 3.9.1: three processes that meet in a ZooKeeper
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import cluster_work as work
-from benchmarks.contenders import KRAFT, OURS, ZOOKEEPER, Contender
+from benchmarks.contenders import KRAFT, OURS, OURS_APART, ZOOKEEPER, Contender
 from benchmarks.report import Row, command_line, print_rows
 
 if TYPE_CHECKING:
@@ -78,11 +79,18 @@ def main() -> None:
     scale = QUICK if arguments.quick else WHOLE
     ours = measure(OURS, scale)
     peers = {peer.name: measure(peer, scale) for peer in (KRAFT, ZOOKEEPER)}
+    apart = measure(OURS_APART, scale)
     rows = [
-        row(name, promise, ours, peer_name, figures)
+        row(name, promise, ours[name], peer_name, figures[name])
         for name, promise in promises().items()
         for peer_name, figures in peers.items()
     ]
+    on_zookeeper = peers[ZOOKEEPER.name]
+    for name, promise in promises().items():
+        unpromised = replace(promise, targets={}, limit=None)
+        rows.append(
+            row(f"{name}, a process each", unpromised, apart[name], ZOOKEEPER.name, on_zookeeper[name])
+        )
     rows += idle_rows(scale)
     print_rows(f"Cluster of 3 brokers, {scale.size_bytes >> 20} MiB", rows, as_json=arguments.json)
 
@@ -99,18 +107,12 @@ def promises() -> dict[str, Promise]:
     }
 
 
-def row(
-    name: str,
-    promise: Promise,
-    ours: Mapping[str, float],
-    peer_name: str,
-    peer: Mapping[str, float],
-) -> Row:
+def row(name: str, promise: Promise, ours: float, peer_name: str, peer: float) -> Row:
     """One figure beside the peer's."""
     return Row(
         name=name,
-        ours=ours[name],
-        peer=peer[name],
+        ours=ours,
+        peer=peer,
         peer_name=peer_name,
         unit=promise.unit,
         target=promise.targets.get(peer_name),
@@ -139,7 +141,7 @@ def measure(contender: Contender, scale: Scale) -> dict[str, float]:
 def flow(up: Up, topic: str, factor: int, records: int) -> tuple[float, float]:
     """MB/s into a new topic and out of it."""
     work.create(up.bootstrap, topic, work.PARTITIONS, factor)
-    in_s = work.produce(up.bootstrap, topic, records)
+    in_s = work.produce(up.bootstrap, topic, work.PARTITIONS, records)
     out_s = work.consume(up.bootstrap, topic, work.PARTITIONS, records)
     work.delete(up.bootstrap, topic)
     size_mb = records * work.RECORD_BYTES / work.MB

@@ -29,6 +29,7 @@ _PATIENCE_S = 300.0
 _LOOK_S = 0.01
 _SILENCE_S = 60.0
 _RECORDS_A_CALL = 1_000
+_RECORDS_IN_A_ROW = 256
 _METADATA = 3
 _METADATA_VERSION = 9
 _QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
@@ -86,11 +87,11 @@ def _until_all_led(address: str, topic: str, partitions: int) -> None:
 def first_record(bootstrap: str) -> None:
     """Make a topic with a replica on every broker and have one record acknowledged by all."""
     create(bootstrap, "first", 1, 3)
-    produce(bootstrap, "first", 1)
+    produce(bootstrap, "first", 1, 1)
 
 
-def produce(bootstrap: str, topic: str, records: int) -> float:
-    """Seconds until all are acknowledged by all in-sync replicas."""
+def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
+    """Seconds until all are acknowledged by all in-sync replicas. All partitions get the same."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -103,10 +104,10 @@ def produce(bootstrap: str, topic: str, records: int) -> float:
     value = os.urandom(RECORD_BYTES)
     send, poll = producer.produce, producer.poll
     began_s = time.monotonic()
-    for _ in range(records):
+    for number in range(records):
         while True:
             try:
-                send(topic, value)
+                send(topic, value, partition=number // _RECORDS_IN_A_ROW % partitions)
                 break
             except BufferError:
                 poll(0.05)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 BROKERS = 3
 _HEAP = "1G"
+_ZOOKEEPER_HEAP = "512M"
 _READY_TIMEOUT_S = 60
 _LOOK_S = 0.005
 _DEFAULTS = {
@@ -65,11 +66,28 @@ class Contender:
 def embedded(folder: Path) -> Iterator[Up]:
     """Ours, all brokers in one process."""
     log = folder / "child.log"
-    command = [sys.executable, str(Path(__file__).with_name("embedded_child.py")), str(folder / "data")]
+    command = _python("embedded_child.py", folder / "data")
     started_s = time.monotonic()
     with running(command, log) as process:
         bootstrap = _announced(process, log)
         yield Up(bootstrap, started_s, _servers((process,)))
+
+
+@contextmanager
+def apart(folder: Path) -> Iterator[Up]:
+    """Ours, a process for each broker, on a ZooKeeper whose start is counted."""
+    started_s = time.monotonic()
+    with ExitStack() as stack:
+        server = stack.enter_context(zookeeper(folder / "zookeeper", heap=_ZOOKEEPER_HEAP))
+        logs = [folder / f"broker-{number}.log" for number in range(BROKERS)]
+        processes = [
+            stack.enter_context(
+                running(_python("broker_child.py", number, server.address, folder / f"data-{number}"), log)
+            )
+            for number, log in enumerate(logs)
+        ]
+        addresses = [_announced(process, log) for process, log in zip(processes, logs, strict=True)]
+        yield Up(",".join(addresses), started_s, _servers(processes))
 
 
 @contextmanager
@@ -86,7 +104,7 @@ def apache_zookeeper(folder: Path) -> Iterator[Up]:
     """Apache Kafka 3.9.1 on a ZooKeeper, whose start is counted."""
     started_s = time.monotonic()
     with (
-        zookeeper(folder / "zookeeper", heap="512M") as server,
+        zookeeper(folder / "zookeeper", heap=_ZOOKEEPER_HEAP) as server,
         apache_kafka(
             folder / "kafka",
             nodes=BROKERS,
@@ -101,12 +119,18 @@ def apache_zookeeper(folder: Path) -> Iterator[Up]:
 
 
 OURS = Contender("Restow", embedded)
+OURS_APART = Contender("Restow, a process each", apart)
 KRAFT = Contender("Apache Kafka 4.3.1", apache_kraft)
 ZOOKEEPER = Contender("Apache Kafka 3.9.1", apache_zookeeper)
 
 
 def _as_kafka() -> tuple[str, ...]:
     return (*AS_KAFKA, f"-Xms{_HEAP}", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
+
+
+def _python(script: str, *arguments: object) -> list[str]:
+    """A script beside this one, run by the Python that runs this one."""
+    return [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
 
 
 def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
@@ -120,7 +144,7 @@ def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
         if process.poll() is not None:
             break
         time.sleep(_LOOK_S)
-    raise HarnessError(f"the embedded cluster did not start:\n{last_words(log)}")
+    raise HarnessError(f"our brokers did not start:\n{last_words(log)}")
 
 
 def _servers(shells: Iterable[subprocess.Popen[bytes]]) -> tuple[psutil.Process, ...]:
