@@ -1,0 +1,27 @@
+"""A process of its own with one broker in it: `python broker_child.py ID ZOOKEEPER FOLDER`.
+
+It says where the broker listens in one line of JSON, and runs until it is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from restow.cluster.broker import BrokerOptions
+from restow.cluster.standalone import StoreAddress, standalone
+from restow.runtime.loop import run
+
+
+async def serve(broker_id: int, zookeeper: str, folder: str) -> None:
+    """Serve until somebody ends the process."""
+    options = BrokerOptions(broker_id=broker_id, log_dirs=(folder,))
+    broker = standalone(options, StoreAddress.parse(f"zookeeper://{zookeeper}"))
+    await broker.start()
+    print(json.dumps({"bootstrap": broker.address}), flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    run(serve(int(sys.argv[1]), *sys.argv[2:4]))
