@@ -9,6 +9,7 @@ topic-0.<number>-stray/      likewise, because the cluster does not know of it
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.checkpoint import (
@@ -117,12 +118,11 @@ class LogDirectory:
             self._read_topic_id(partition, log.directory)
 
     def create(self, partition: TopicPartition, config: LogConfig, topic_id: str | None) -> PartitionLog:
-        """A new, empty log."""
-        path = f"{self.path}/{partition}"
-        self.disk.make_directory(path)
+        """A new, empty log. To make its directory takes longer than all the rest, and can wait a little."""
         log = self.logs[partition] = self._open(str(partition), partition, config, fresh=True)
         if topic_id is not None:
-            self.set_topic_id(partition, topic_id)
+            self.topic_ids[partition] = topic_id
+        self.disk.late[log.directory] = partial(self._write_topic_id, partition)
         return log
 
     def create_future(
@@ -158,24 +158,38 @@ class LogDirectory:
         """Take a log out of use and give its directory a name that says it is to be removed."""
         log = (self.futures if future else self.logs)[partition]
         log.release()
-        path = f"{self.path}/{self._free_name(partition, mark)}"
-        self.disk.rename(log.directory, path)
+        if self.disk.late.pop(log.directory, None) is None:
+            path = f"{self.path}/{self._free_name(partition, mark)}"
+            self.disk.rename(log.directory, path)
+            self.doomed.append(path)
         del (self.futures if future else self.logs)[partition]
-        self.doomed.append(path)
         self.topic_ids.pop(partition, None)
         self.first_dirty.pop(partition, None)
 
-    def remove_doomed(self) -> None:
-        """Remove one directory that was doomed."""
-        self.disk.remove_tree(self.doomed[0])
-        del self.doomed[0]
+    @property
+    def has_chores(self) -> bool:
+        """Whether there are directories to make or to remove, which nobody waits for."""
+        return bool(self.disk.late or self.doomed)
+
+    def do_a_chore(self) -> None:
+        """Make the directory of one new log, or remove one that was doomed."""
+        if self.disk.late:
+            self.disk.make_late(next(iter(self.disk.late)))
+        else:
+            self.disk.remove_tree(self.doomed[0])
+            del self.doomed[0]
 
     def set_topic_id(self, partition: TopicPartition, topic_id: str) -> None:
         """Write down to which topic the partition belongs, should another one get its name."""
-        log = self.logs.get(partition) or self.futures[partition]
-        path = f"{log.directory}/{PARTITION_METADATA}"
-        self.disk.write_atomically(path, encode_topic_id(topic_id), durable=False)
         self.topic_ids[partition] = topic_id
+        self._write_topic_id(partition)
+
+    def _write_topic_id(self, partition: TopicPartition) -> None:
+        topic_id = self.topic_ids.get(partition)
+        if topic_id is not None:
+            log = self.logs.get(partition) or self.futures[partition]
+            path = f"{log.directory}/{PARTITION_METADATA}"
+            self.disk.write_atomically(path, encode_topic_id(topic_id), durable=False)
 
     def checkpoint(self, *, durable: bool = False) -> None:
         """Write down where the logs stand, as far as that has changed since the last time."""
@@ -198,6 +212,8 @@ class LogDirectory:
 
     def close(self) -> None:
         """Close all logs and leave a sign that it was done in order."""
+        for path in tuple(self.disk.late):
+            self.disk.make_late(path)
         logs = (*self.logs.values(), *self.futures.values())
         if sum(log.recovery_point < log.end_offset for log in logs) > _SYNC_EACH:
             self.disk.sync_all()
@@ -214,6 +230,7 @@ class LogDirectory:
         lost = tuple(self.logs)
         for log in (*self.logs.values(), *self.futures.values()):
             log.release()
+        self.disk.late.clear()
         self.logs.clear()
         self.futures.clear()
         self._unlock()

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Disk, Part
 
 
+_READ_AT_ONCE_BYTES = 64 * 1024
+"""A log of this size is read through faster than a file is made that says it has no producers."""
+
+
 class AppendInfo(NamedTuple):
     """Where batches have come to stand. Of a repetition it is where they stood already."""
 
@@ -360,7 +364,7 @@ class PartitionLog:
     def close(self, *, durable: bool = True) -> None:
         """Write down what makes the next start quick, with `durable` for good, and give back the files."""
         self._active.finish()
-        if self.end_offset > self._bases[0] or len(self.producers):
+        if len(self.producers) or self._size > _READ_AT_ONCE_BYTES:
             self._write_snapshot()
         if durable:
             self.flush()

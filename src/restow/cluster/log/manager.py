@@ -208,16 +208,16 @@ class LogManager:
     @property
     def next_due_ms(self) -> int | None:
         """When `tend` has something to do, or None if not before the next append or deletion."""
-        if any(directory.doomed and directory.is_online for directory in self.directories):
+        if any(directory.has_chores and directory.is_online for directory in self.directories):
             return self._now_ms()
         return self._due[0][0] if self._due else None
 
     def tend(self) -> Iterator[None]:
         """Do what is due, with a pause after each small step in which others may have their turn."""
         for directory in self.directories:
-            while directory.doomed and directory.is_online:
+            while directory.has_chores and directory.is_online:
                 try:
-                    directory.remove_doomed()
+                    directory.do_a_chore()
                 except DiskFailure:
                     break
                 yield
