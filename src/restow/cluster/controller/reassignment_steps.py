@@ -179,6 +179,8 @@ class Steps:
         await self._lead_from_target(before)
         await self._tools.at(Step.B3)
         await self._fall_back([each for each in before if not self._is_safe(each, before[each])], before)
+        if not before:
+            return
         removed = [Replica(each, broker_id) for each in before for broker_id in before[each].removing]
         await self._replicas.move(removed, _R.OFFLINE)
         await self._tools.at(Step.B4)

@@ -1,0 +1,171 @@
+"""What tests of moves do to a fake cluster: ask for them, let followers catch up, and look."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller import Controller, Refusal, Step, Wish
+from restow.cluster.store import BadVersion, NoNode
+from restow.cluster.store.znodes import PartitionState, ReassignPartitions, Topic
+from restow.model import ReplicaAssignment, TopicPartition
+from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+T0 = TopicPartition("t", 0)
+LABELS = tuple(step for step in Step if step.name[0] in "UAB")
+"""Every step of a move, in its order."""
+
+
+class Watcher:
+    """Remembers the labels a controller passes, and does at them what it is told."""
+
+    def __init__(self) -> None:
+        self.passed: list[Step] = []
+        self.then: dict[Step, Callable[[], Awaitable[object]]] = {}
+
+    async def __call__(self, step: Step) -> None:
+        self.passed.append(step)
+        if step in self.then:
+            await self.then[step]()
+
+    def labels(self) -> list[str]:
+        """Those of moves."""
+        return [step.name for step in self.passed if step in LABELS]
+
+
+@asynccontextmanager
+async def moving_cluster(
+    replicas: tuple[int, ...] = (0, 1), brokers: int = 5
+) -> AsyncIterator[tuple[FakeCluster, Controller, Watcher]]:
+    """A topic t of one partition, and a controller on the last broker, which has no replica."""
+    async with fake_cluster(brokers) as cluster:
+        watcher = Watcher()
+        controller = await cluster.start_controller(brokers - 1, at=watcher)
+        await cluster.create("t", {0: replicas})
+        await cluster.settled()
+        watcher.passed.clear()
+        yield cluster, controller, watcher
+
+
+async def assignment(cluster: FakeCluster, partition: TopicPartition = T0) -> ReplicaAssignment:
+    """As the topic's node has it."""
+    path = Topic.path(partition.topic)
+    return Topic.decode((await cluster.store.get(path)).data, path).partitions[partition.partition]
+
+
+async def alter(
+    controller: Controller, target: tuple[int, ...] | None, partition: TopicPartition = T0
+) -> Refusal | None:
+    """Ask as a client does."""
+    return (await controller.alter_reassignments({partition: Wish(target)}))[partition]
+
+
+async def ask_by_node(cluster: FakeCluster, **targets: tuple[int, ...]) -> None:
+    """Ask by the node for partition 0 of each topic, as older tools do."""
+    wanted = {TopicPartition(topic, 0): target for topic, target in targets.items()}
+    await cluster.store.create(ReassignPartitions.PATH, ReassignPartitions(wanted).encode())
+
+
+async def request_is_gone(cluster: FakeCluster) -> bool:
+    return await cluster.store.exists(ReassignPartitions.PATH) is None
+
+
+async def change_isr(
+    cluster: FakeCluster,
+    partition: TopicPartition = T0,
+    *,
+    joins: tuple[int, ...] = (),
+    leaves: tuple[int, ...] = (),
+) -> None:
+    """What a leader does when followers catch up or fall behind: it writes the partition's state."""
+    path = PartitionState.path(*partition)
+    while True:
+        node = await cluster.store.get(path)
+        state = PartitionState.decode(node.data, path)
+        isr = tuple(each for each in dict.fromkeys(state.isr + joins) if each not in leaves)
+        if isr == state.isr:
+            return
+        after = PartitionState(
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            isr=isr,
+            controller_epoch=state.controller_epoch,
+        )
+        with suppress(BadVersion):
+            await cluster.store.set(path, after.encode(), node.stat.version)
+            return
+
+
+async def catch_up(cluster: FakeCluster) -> None:
+    """Every live leader takes in every follower it knows of that is alive and follows it."""
+    for leader in list(cluster.brokers.values()):
+        if leader.id in cluster.unreachable:
+            continue
+        for partition, state in list(leader.hosted.items()):
+            if state.leader != leader.id:
+                continue
+            with suppress(NoNode):
+                current = await cluster.state(*partition)
+                if (current.leader, current.leader_epoch) != (leader.id, state.leader_epoch):
+                    continue
+                follow = tuple(
+                    each
+                    for each in state.replicas
+                    if each not in cluster.unreachable
+                    and each in cluster.brokers
+                    and partition in cluster.brokers[each].hosted
+                    and cluster.brokers[each].hosted[partition].leader_epoch == state.leader_epoch
+                )
+                await change_isr(cluster, partition, joins=follow)
+
+
+async def at_rest(cluster: FakeCluster) -> bool:
+    """Whether nothing is moved or asked for any more."""
+    for name in await cluster.topics():
+        topic = Topic.decode((await cluster.store.get(Topic.path(name))).data, name)
+        if any(each.is_moving for each in topic.partitions.values()):
+            return False
+    return await request_is_gone(cluster)
+
+
+async def finish(cluster: FakeCluster) -> None:
+    """Let everybody catch up until nothing moves, then wait until all brokers know."""
+
+    async def is_over() -> bool:
+        await catch_up(cluster)
+        return await at_rest(cluster)
+
+    await cluster.until(is_over)
+    await cluster.settled()
+    await cluster.until(lambda: files_are_right(cluster))
+
+
+async def files_are_right(cluster: FakeCluster) -> bool:
+    """Whether every live broker has exactly the replicas that are assigned to it."""
+    assigned: dict[int, set[TopicPartition]] = {each: set() for each in cluster.brokers}
+    for name in await cluster.topics():
+        topic = Topic.decode((await cluster.store.get(Topic.path(name))).data, name)
+        for number, each in topic.partitions.items():
+            for broker_id in each.replicas:
+                assigned[broker_id].add(TopicPartition(name, number))
+    live = cluster.brokers.keys() - cluster.unreachable
+    return all(cluster.brokers[each].on_disk == assigned[each] for each in live)
+
+
+async def drop_strays(cluster: FakeCluster) -> None:
+    """What brokers do when they start, or hear of a new controller: drop what the store has elsewhere."""
+    for broker in cluster.brokers.values():
+        for partition in tuple(broker.on_disk):
+            if broker.id not in (await assignment(cluster, partition)).replicas:
+                broker.on_disk.discard(partition)
+                broker.hosted.pop(partition, None)
+
+
+async def turns(count: int = 50) -> None:
+    """Let whoever has something to do get on with it."""
+    for _ in range(count):
+        await asyncio.sleep(0)

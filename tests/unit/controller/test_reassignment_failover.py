@@ -1,0 +1,196 @@
+"""A controller that dies before or after any step of a move: its successor finishes it.
+
+Before a label is after the one before it; U0 is before U1. W1, between what is written and what is told, is
+tried as well.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cluster.controller import Step, delete_topic
+from restow.model import ReplicaAssignment
+from tests.unit.controller.fake_cluster import fake_cluster
+from tests.unit.controller.moves import (
+    LABELS,
+    alter,
+    ask_by_node,
+    assignment,
+    catch_up,
+    drop_strays,
+    files_are_right,
+    finish,
+)
+from tests.unit.controller.test_controller_failover import Pause, depose, heard_of, tree
+
+if TYPE_CHECKING:
+    from restow.cluster.controller import Controller
+    from tests.unit.controller.fake_cluster import FakeCluster
+
+WITHOUT_A = tuple(step for step in LABELS if not step.name.startswith("A"))
+"""The steps of a move for which nobody has to catch up."""
+Begin = "Callable[[FakeCluster, Controller], Awaitable[object]]"
+
+
+async def by_node(cluster: FakeCluster, _: Controller) -> None:
+    await ask_by_node(cluster, t=(2, 1))
+
+
+async def by_api(_: FakeCluster, controller: Controller) -> None:
+    await alter(controller, (2, 1))
+
+
+async def reorder(_: FakeCluster, controller: Controller) -> None:
+    await alter(controller, (1, 0))
+
+
+async def shrink(_: FakeCluster, controller: Controller) -> None:
+    await alter(controller, (1,))
+
+
+WORK: list[tuple[Begin, tuple[int, ...], tuple[Step, ...]]] = [
+    (by_node, (2, 1), (*LABELS, Step.W1)),
+    (by_api, (2, 1), (*LABELS, Step.W1)),
+    (reorder, (1, 0), WITHOUT_A),
+    (shrink, (1,), WITHOUT_A),
+]
+
+
+def is_undone(begin: Begin, step: Step) -> bool:
+    """What only the controller knew, and had not written, is gone with it."""
+    return step is Step.U0 and begin is not by_node
+
+
+@pytest.mark.parametrize(
+    ("begin", "target", "step"),
+    [(begin, target, step) for begin, target, steps in WORK for step in steps],
+    ids=lambda each: each.name if isinstance(each, Step) else getattr(each, "__name__", ""),
+)
+def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], step: Step) -> None:
+    async def run() -> None:
+        async with fake_cluster(5) as cluster:
+            pause = Pause(step)
+            first = await cluster.start_controller(4, at=pause)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            pause.armed = True
+            asked = asyncio.create_task(begin(cluster, first))
+            async with asyncio.timeout(10):
+                while not pause.reached.is_set():
+                    await catch_up(cluster)
+                    await asyncio.sleep(0.001)
+            await depose(cluster)
+            second = await cluster.start_controller(3)
+            await cluster.until(lambda: second.is_active)
+            await drop_strays(cluster)
+            await finish(cluster)
+            expected = (0, 1) if is_undone(begin, step) else target
+            assert await assignment(cluster) == ReplicaAssignment(expected)
+            state = await cluster.state("t", 0)
+            assert set(state.isr) == set(expected)
+            assert await second.list_reassignments(None) == {}
+            before, told = await tree(cluster), heard_of(4, cluster)
+            pause.released.set()
+            await asyncio.gather(asked, return_exceptions=True)
+            await cluster.until(lambda: not first.is_active)
+            for _ in range(50):
+                await asyncio.sleep(0)
+            assert await tree(cluster) == before
+            assert heard_of(4, cluster) == told
+            assert await files_are_right(cluster)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("step", WITHOUT_A, ids=lambda step: step.name)
+def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Step) -> None:
+    async def run() -> None:
+        async with fake_cluster(5) as cluster:
+            pause = Pause(step)
+            first = await cluster.start_controller(4, at=pause)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await alter(first, (2, 1))
+            pause.armed = True
+            asked = asyncio.create_task(alter(first, None))
+            async with asyncio.timeout(10):
+                await pause.reached.wait()
+            await depose(cluster)
+            second = await cluster.start_controller(3)
+            await cluster.until(lambda: second.is_active)
+            await drop_strays(cluster)
+            await finish(cluster)
+            expected = (2, 1) if step is Step.U0 else (1, 0)
+            assert await assignment(cluster) == ReplicaAssignment(expected)
+            pause.released.set()
+            await asyncio.gather(asked, return_exceptions=True)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2], ids=["leader", "follower", "target"])
+@pytest.mark.parametrize("step", LABELS, ids=lambda step: step.name)
+def test_a_broker_may_die_at_any_step(step: Step, victim: int) -> None:
+    async def run() -> None:
+        async with fake_cluster(5) as cluster:
+            killed = False
+
+            async def kill(at: Step) -> None:
+                nonlocal killed
+                if at is step and not killed:
+                    killed = True
+                    await cluster.stop_broker(victim)
+
+            controller = await cluster.start_controller(4, at=kill)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await alter(controller, (1, 2))
+
+            async def wait() -> bool:
+                await catch_up(cluster)
+                return killed
+
+            await cluster.until(wait)
+            for _ in range(20):
+                await catch_up(cluster)
+                await asyncio.sleep(0.001)
+            await drop_strays(cluster)
+            await cluster.start_broker(victim)
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((1, 2))
+
+            async def all_in_sync() -> bool:
+                await catch_up(cluster)
+                return set((await cluster.state("t", 0)).isr) == {1, 2}
+
+            await cluster.until(all_in_sync)
+            assert (await cluster.state("t", 0)).leader in (1, 2)
+
+    asyncio.run(run())
+
+
+def test_a_new_controller_goes_on_with_move_and_deletion() -> None:
+    async def run() -> None:
+        async with fake_cluster(5) as cluster:
+            first = await cluster.start_controller(4)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await alter(first, (2, 1))
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: first.is_deleting("t"))
+            await cluster.stop_broker(4)
+            second = await cluster.start_controller(3)
+            await cluster.until(lambda: second.is_active)
+            assert await cluster.topics() == ("t",)
+
+            async def is_gone() -> bool:
+                await catch_up(cluster)
+                return not await cluster.topics()
+
+            await cluster.until(is_gone)
+            await cluster.until(lambda: files_are_right(cluster))
+
+    asyncio.run(run())

@@ -1,0 +1,459 @@
+"""Asking for moves, by the API and by the node: what is refused, replaced, cancelled, and never stuck."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.cluster.controller import NotController, Step, Wish, delete_topic
+from restow.cluster.controller.replica_states import ReplicaStates
+from restow.cluster.controller.states import ReplicaState
+from restow.cluster.store.znodes import ReassignPartitions
+from restow.model import ReplicaAssignment, TopicPartition
+from restow.wire.error_codes import ErrorCode
+from tests.unit.controller.moves import (
+    T0,
+    alter,
+    ask_by_node,
+    assignment,
+    change_isr,
+    files_are_right,
+    finish,
+    moving_cluster,
+    request_is_gone,
+    turns,
+)
+
+if TYPE_CHECKING:
+    from tests.unit.controller.fake_cluster import FakeCluster
+
+U0 = TopicPartition("u", 0)
+MISSING = TopicPartition("t", 7)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [((), "empty"), ((1, 1), "twice"), ((0, -1), "below 0"), ((0, 9), "not alive: [9]")],
+    ids=["empty", "duplicate", "negative", "unknown"],
+)
+def test_a_bad_target_is_refused_and_the_rest_goes_on(target: tuple[int, ...], says: str) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.create("u", {0: (0, 1)})
+            await cluster.settled()
+            outcomes = await controller.alter_reassignments({T0: Wish(target), U0: Wish((2, 1))})
+            refusal = outcomes[T0]
+            assert refusal is not None
+            assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert says in refusal.message
+            assert outcomes[U0] is None
+            assert await assignment(cluster) == ReplicaAssignment((0, 1))
+            assert set(await controller.list_reassignments(None)) == {U0}
+            await finish(cluster)
+
+    asyncio.run(run())
+
+
+def test_kafka_16455_a_partition_that_does_not_exist_is_refused_and_the_rest_goes_on() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            nowhere = TopicPartition("nowhere", 0)
+            outcomes = await controller.alter_reassignments(
+                {MISSING: Wish((0, 1)), nowhere: Wish((0,)), T0: Wish((0, 2))}
+            )
+            codes = {each: None if found is None else found.code for each, found in outcomes.items()}
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert codes == {MISSING: unknown, nowhere: unknown, T0: None}
+            await finish(cluster)
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_is_down_cannot_be_added_but_may_stay() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            for gone in (1, 2):
+                await cluster.stop_broker(gone)
+            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 3, 4})
+            refusal = await alter(controller, (0, 1, 2))
+            assert refusal is not None
+            assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert await alter(controller, (0, 1, 3)) is None
+
+    asyncio.run(run())
+
+
+def test_a_broker_that_is_shutting_down_cannot_be_added() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (_, controller, _):
+            await controller.handle_controlled_shutdown(2, -1)
+            refusal = await alter(controller, (0, 2))
+            assert refusal is not None
+            assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+    asyncio.run(run())
+
+
+def test_there_is_nothing_to_cancel() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (_, controller, _):
+            for partition in (T0, MISSING):
+                refusal = await alter(controller, None, partition)
+                assert refusal is not None
+                assert refusal.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_is_to_go_is_not_moved() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.stop_broker(1)
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: controller.is_deleting("t"))
+            refusal = await alter(controller, (0, 2))
+            assert refusal is not None
+            assert refusal.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    asyncio.run(run())
+
+
+def test_a_change_of_the_replication_factor_can_be_forbidden() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            wish = Wish((0, 1, 2), may_change_factor=False)
+            refusal = (await controller.alter_reassignments({T0: wish}))[T0]
+            assert refusal is not None
+            assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
+            assert await alter(controller, (0, 1, 2)) is None
+            back = Wish((3, 2), may_change_factor=False)
+            assert (await controller.alter_reassignments({T0: back}))[T0] is None
+            await finish(cluster)
+
+    asyncio.run(run())
+
+
+def test_only_the_controller_answers() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, _, _):
+            other = await cluster.start_controller(0)
+            with pytest.raises(NotController):
+                await alter(other, (0, 2))
+            with pytest.raises(NotController):
+                await other.list_reassignments(None)
+
+    asyncio.run(run())
+
+
+def test_moves_are_listed_until_they_are_done() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await alter(controller, (2, 1))
+            moving = {T0: ReplicaAssignment((2, 1, 0), adding=(2,), removing=(0,))}
+            assert await controller.list_reassignments(None) == moving
+            assert await controller.list_reassignments([T0, MISSING]) == moving
+            assert await controller.list_reassignments([MISSING]) == {}
+            await finish(cluster)
+            assert await controller.list_reassignments(None) == {}
+            assert await controller.list_reassignments([T0]) == {}
+
+    asyncio.run(run())
+
+
+# Changes of mind
+
+
+@pytest.mark.parametrize("first_way", ["api", "node"])
+@pytest.mark.parametrize("joined", [False, True], ids=["not in sync yet", "in sync"])
+def test_a_new_target_replaces_a_running_one(first_way: str, *, joined: bool) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            if first_way == "api":
+                await alter(controller, (2, 3))
+            else:
+                await ask_by_node(cluster, t=(2, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            if joined:
+                await change_isr(cluster, joins=(2,))
+            assert await alter(controller, (3, 1)) is None
+            assert await request_is_gone(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((3, 1, 0), adding=(3,), removing=(0,))
+            await cluster.until(lambda: T0 not in cluster.brokers[2].on_disk)
+            assert 2 not in (await cluster.state("t", 0)).isr
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((3, 1))
+
+    asyncio.run(run())
+
+
+def test_the_leader_of_a_replaced_move_hands_over_before_it_is_deleted() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            await alter(controller, (2, 3))
+            await change_isr(cluster, joins=(2,))
+            await cluster.stop_broker(0)
+            await cluster.stop_broker(1)
+            await cluster.until(lambda: is_led_by(cluster, 2))
+            for back in (0, 1):
+                await cluster.start_broker(back)
+            await cluster.until(lambda: cluster.brokers[3].live_brokers == set(range(5)))
+            await change_isr(cluster, joins=(0,))
+            watcher.passed.clear()
+            assert await alter(controller, (3, 1)) is None
+            assert "A1" in watcher.labels()
+            state = await cluster.state("t", 0)
+            assert (state.leader, state.isr) == (0, (0,))
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((3, 1))
+
+    asyncio.run(run())
+
+
+async def is_led_by(cluster: FakeCluster, leader: int) -> bool:
+    return (await cluster.state("t", 0)).leader == leader
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["not in sync yet", "in sync"])
+def test_kafka_13972_a_cancelled_move_leaves_nothing_behind(*, joined: bool) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await alter(controller, (2, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[3].hosted)
+            if joined:
+                await change_isr(cluster, joins=(3,))
+            assert await alter(controller, None) is None
+            assert set((await assignment(cluster)).replicas) == {0, 1}
+            assert await controller.list_reassignments(None) == {}
+            await finish(cluster)
+            assert await files_are_right(cluster)
+            assert (await cluster.state("t", 0)).leader == 0
+
+    asyncio.run(run())
+
+
+def test_a_cancel_gives_the_replicas_back_in_the_order_of_the_move() -> None:
+    async def run() -> None:
+        async with moving_cluster((1, 2, 3)) as (cluster, controller, _):
+            await alter(controller, (3, 0))
+            await alter(controller, None)
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((3, 1, 2))
+
+    asyncio.run(run())
+
+
+def test_kafka_14424_no_cancel_that_would_leave_no_leader() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await alter(controller, (2, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            await change_isr(cluster, joins=(2,))
+            for gone in (0, 1):
+                await cluster.stop_broker(gone)
+            await cluster.until(lambda: is_led_by(cluster, 2))
+            for target in (None, (3, 1)):
+                refusal = await alter(controller, target)
+                assert refusal is not None
+                assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            assert await is_led_by(cluster, 2)
+            assert T0 in cluster.brokers[2].on_disk
+            await cluster.start_broker(0)
+            await cluster.until(lambda: T0 in cluster.brokers[0].hosted)
+            await change_isr(cluster, joins=(0,))
+            assert await alter(controller, None) is None
+            assert (await cluster.state("t", 0)).leader == 0
+            await cluster.start_broker(1)
+            await finish(cluster)
+
+    asyncio.run(run())
+
+
+# By the node
+
+
+def test_the_node_is_read_and_removed_when_all_is_done() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, _, watcher):
+            await cluster.create("u", {0: (0, 1)})
+            await cluster.settled()
+            await ask_by_node(cluster, t=(1, 2), u=(1, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            await change_isr(cluster, joins=(2,))
+            await cluster.until(lambda: "B8" in watcher.labels())
+            left = ReassignPartitions.decode((await cluster.store.get(ReassignPartitions.PATH)).data)
+            assert left.targets == {U0: (1, 3)}
+            assert watcher.labels().count("A1") == 1
+            await finish(cluster)
+            assert watcher.labels().count("A1") == 1
+            assert await assignment(cluster, U0) == ReplicaAssignment((1, 3))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "junk", [b"", b"{", b"\xff", b'{"version":9,"partitions":[]}', b'{"version":1}'], ids=repr
+)
+def test_a_node_that_cannot_be_understood_is_removed(junk: bytes) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, _, _):
+            await cluster.store.create(ReassignPartitions.PATH, junk)
+            await cluster.until(lambda: request_is_gone(cluster))
+            await ask_by_node(cluster, t=(2, 1))
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((2, 1))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("partition", "target"),
+    [(T0, ()), (T0, (1, 1)), (T0, (-1,)), (T0, (8, 9)), (MISSING, (0, 1)), (TopicPartition("x", 0), (0,))],
+    ids=["empty", "duplicate", "negative", "all added dead", "no such partition", "no such topic"],
+)
+def test_what_cannot_be_moved_is_passed_over_and_taken_out(
+    partition: TopicPartition, target: tuple[int, ...]
+) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, _, _):
+            await cluster.create("u", {0: (0, 1)})
+            await cluster.settled()
+            wanted = {partition: target, U0: (2, 1)}
+            await cluster.store.create(ReassignPartitions.PATH, ReassignPartitions(wanted).encode())
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((0, 1))
+            assert await assignment(cluster, U0) == ReplicaAssignment((2, 1))
+
+    asyncio.run(run())
+
+
+def test_by_the_node_one_live_broker_is_enough_and_the_others_may_come_later() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, _, watcher):
+            await cluster.stop_broker(3)
+            await cluster.until(lambda: 3 not in cluster.brokers[0].live_brokers)
+            await ask_by_node(cluster, t=(2, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            await change_isr(cluster, joins=(2,))
+            await turns()
+            assert "B1" not in watcher.labels()
+            await cluster.start_broker(3)
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((2, 3))
+
+    asyncio.run(run())
+
+
+def test_a_topic_that_is_to_go_is_taken_out_of_the_node() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.stop_broker(1)
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: controller.is_deleting("t"))
+            await ask_by_node(cluster, t=(0, 2))
+            await cluster.until(lambda: request_is_gone(cluster))
+
+    asyncio.run(run())
+
+
+# Brokers that come and go
+
+
+def test_a_target_that_dies_and_comes_back_goes_on() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            await alter(controller, (0, 2))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            await cluster.stop_broker(2)
+            await cluster.until(lambda: 2 not in cluster.brokers[0].live_brokers)
+            assert await controller.list_reassignments(None)
+            await cluster.start_broker(2, keep=False)
+            await cluster.until(lambda: watcher.labels().count("A2") == 2)
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((0, 2))
+
+    asyncio.run(run())
+
+
+def test_the_source_may_be_dead() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.stop_broker(1)
+            await cluster.until(lambda: 1 not in cluster.brokers[0].live_brokers)
+            await alter(controller, (0, 2))
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((0, 2))
+            assert (await cluster.state("t", 0)).isr == (0, 2)
+
+    asyncio.run(run())
+
+
+def test_kafka_10314_a_target_that_cannot_use_its_directory_is_waited_for() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            cluster.brokers[2].failed.add(T0)
+            await alter(controller, (0, 2))
+            await cluster.until(lambda: 2 in cluster.brokers[0].metadata[T0].offline_replicas)
+            assert watcher.labels()[-1] == "A2"
+            assert T0 in cluster.brokers[1].hosted
+            assert await alter(controller, (0, 3)) is None
+            await finish(cluster)
+            assert await assignment(cluster) == ReplicaAssignment((0, 3))
+
+    asyncio.run(run())
+
+
+# One that fails
+
+
+def test_an_exception_on_one_partition_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.create("u", {0: (0, 1)})
+            await cluster.settled()
+            real = ReplicaStates.move
+
+            async def fail(self: ReplicaStates, replicas: Any, target: ReplicaState) -> Any:
+                found = list(replicas)
+                if target is ReplicaState.NEW and any(each.partition == T0 for each in found):
+                    raise ValueError("this one never works")
+                return await real(self, found, target)
+
+            monkeypatch.setattr(ReplicaStates, "move", fail)
+            outcomes = await controller.alter_reassignments({T0: Wish((0, 2)), U0: Wish((0, 2))})
+            assert outcomes[U0] is None
+            refusal = outcomes[T0]
+            assert refusal is not None
+            assert refusal.code is ErrorCode.UNKNOWN_SERVER_ERROR
+            await cluster.until(lambda: U0 in cluster.brokers[2].hosted)
+            await change_isr(cluster, U0, joins=(2,))
+            await cluster.until(lambda: moved(cluster, U0))
+            assert controller.is_active
+            monkeypatch.undo()
+            assert await alter(controller, (0, 2)) is None
+            await finish(cluster)
+
+    async def moved(cluster: FakeCluster, partition: TopicPartition) -> bool:
+        return not (await assignment(cluster, partition)).is_moving
+
+    asyncio.run(run())
+
+
+def test_steps_of_many_partitions_are_taken_together() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            await cluster.create("many", dict.fromkeys(range(50), (0, 1)))
+            await cluster.settled()
+            watcher.passed.clear()
+            many = [TopicPartition("many", number) for number in range(50)]
+            outcomes = await controller.alter_reassignments({each: Wish((1, 2)) for each in many})
+            assert set(outcomes.values()) == {None}
+            assert watcher.labels() == ["U0", "U1", "U2", "A1", "A2"]
+            stat = await cluster.store.exists("/brokers/topics/many")
+            assert stat is not None
+            assert stat.version == 1
+            await finish(cluster)
+            assert watcher.passed.count(Step.B6) < 50
+
+    asyncio.run(run())
