@@ -74,6 +74,8 @@ class Fetcher:
         self._throttle = throttle
         self._brake = Brake(throttle, clock, self._resume)
         self._followers: dict[TopicPartition, Follower] = {}
+        self._paused = 0
+        """How many of them wait before they are fetched again."""
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
         self._session_id = NO_SESSION
@@ -103,6 +105,7 @@ class Fetcher:
         if follower is not None:
             if follower.pause is not None:
                 follower.pause.cancel()
+                self._paused -= 1
             self._brake.forget(topic_partition)
             self._leave_session(topic_partition, follower)
 
@@ -134,7 +137,7 @@ class Fetcher:
     async def _run(self) -> None:
         while True:
             if not self._calls:
-                if all(follower.pause is not None for follower in self._followers.values()):
+                if self._paused == len(self._followers):
                     self._awake.clear()
                     await self._awake.wait()
                 self._send()
@@ -258,9 +261,11 @@ class Fetcher:
     def _pause(self, topic_partition: TopicPartition, follower: Follower, seconds: float) -> None:
         self._leave_session(topic_partition, follower)
         follower.pause = self._clock.call_later(seconds, lambda: self._resume(topic_partition, follower))
+        self._paused += 1
 
     def _resume(self, topic_partition: TopicPartition, follower: Follower) -> None:
         follower.pause = None
+        self._paused -= 1
         if self._followers.get(topic_partition) is follower:
             self._to_tell(topic_partition)
 
