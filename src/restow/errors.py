@@ -9,7 +9,9 @@
     │   ├── RackInformationMissing    some brokers have a rack and some have none
     │   ├── InvalidGroup              members or topics of a consumer group that cannot be
     │   ├── UnknownAssignor           no assignor of that name
+    │   ├── InvalidAddress            the address of a store that cannot be
     │   └── InvalidDocument           a file that does not say what it should
+    ├── BrokerFailed                  a broker could not begin, or could not go on
     └── AssignorFailed                a plugged-in assignor could not be loaded or broke its promise
 
 A message is a sentence for the person who has to act on it: what is wrong, where, and what to do.
@@ -54,8 +56,16 @@ class UnknownAssignor(InvalidInput):
     """No assignor is registered under that name."""
 
 
+class InvalidAddress(InvalidInput):
+    """An address that names no place."""
+
+
 class InvalidDocument(InvalidInput):
     """A file that cannot be read as what it should be."""
+
+
+class BrokerFailed(RestowError):
+    """A broker could not begin, or ended without having been told to."""
 
 
 class AssignorFailed(RestowError):

@@ -2,6 +2,7 @@
 
     restow
     ├── place                 where a topic's replicas go
+    ├── broker                one broker as a process of its own
     └── groups
         ├── assign            who in a group reads what
         └── assignors         which assignors there are
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow import __version__
-from restow.cli import groups_assign, groups_assignors, place
+from restow.cli import broker, groups_assign, groups_assignors, place
 from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ groups = typer.Typer(cls=Group, help=_GROUPS_HELP, invoke_without_command=True, 
 
 for _typer, _name, _module in (
     (app, "place", place),
+    (app, "broker", broker),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
 ):

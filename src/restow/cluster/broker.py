@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.life import Life
 from restow.cluster.store import StoreError
+from restow.errors import RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from restow.cluster.services import Services
     from restow.cluster.store import Store
@@ -45,6 +46,8 @@ class BrokerOptions:
     rack: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     """Kafka's broker configs by their names, as in a server.properties."""
+    registration_patience_s: float = 30.0
+    """For how long an entry of the broker's former life is waited for to go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ class World:
     chance: Chance
     network: Network
     disk: Disk
-    open_session: Callable[[], Store]
+    open_session: Callable[[], Awaitable[Store]]
     """A new session with the store."""
 
 
@@ -69,6 +72,8 @@ class Broker:
         self._life: Life | None = None
         self._reviving: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+        self._failure = ""
+        self._failed = asyncio.Event()
 
     @property
     def is_running(self) -> bool:
@@ -90,11 +95,12 @@ class Broker:
         """Returns when it is registered and knows who is controller."""
         if self._life is not None:
             raise RuntimeError(f"broker {self.options.broker_id} is running already")
-        store = self._world.open_session()
-        store.on_expired(self._session_expired)
+        store = await self._world.open_session()
         life = Life(self.options, self._world, store, self._port, self._ruined)
+        store.on_expired(lambda: self._session_expired(life))
         try:
             await life.begin()
+            life.require_session()
         except BaseException:
             await life.drop()
             raise
@@ -116,15 +122,26 @@ class Broker:
         if life is not None:
             await life.drop()
 
+    async def until_failed(self) -> str:
+        """Returns when the broker has ended for good without having been told to: why."""
+        await self._failed.wait()
+        return self._failure
+
+    def _fail(self, reason: str) -> None:
+        log.critical("broker %d ends: %s", self.options.broker_id, reason)
+        self._failure = reason
+        self._failed.set()
+
     def _ruined(self) -> None:
         """No disk is left. As a process would, the broker ends, and others lead what it led."""
-        log.critical("broker %d has no log dir left and ends", self.options.broker_id)
         life, self._life = self._life, None
         if life is not None:
             self._ending = asyncio.get_running_loop().create_task(life.drop())
+        self._fail("no log dir is left that can be used")
 
-    def _session_expired(self) -> None:
-        if self._life is not None and self._reviving is None:
+    def _session_expired(self, life: Life) -> None:
+        life.is_over = True
+        if self._life is life and self._reviving is None:
             log.error("broker %d has lost its session and begins anew", self.options.broker_id)
             self._reviving = asyncio.get_running_loop().create_task(self._revive())
 
@@ -139,6 +156,9 @@ class Broker:
             except (StoreError, OSError) as error:
                 log.warning("broker %d cannot begin anew yet: %s", self.options.broker_id, error)
                 await self._world.clock.sleep(_TRY_AGAIN_S)
+            except RestowError as error:
+                self._fail(f"it cannot begin anew: {error}")
+                break
         self._reviving = None
 
     async def _end_what_is_under_way(self) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from restow.cluster.metadata import MetadataCache
+    from restow.cluster.store.session import EmbeddedSession
 
 _OFFSETS_FACTOR = 3
 
@@ -91,7 +92,7 @@ class EmbeddedCluster:
             chance=SystemChance(),
             network=SystemNetwork(),
             disk=SystemDisk(),
-            open_session=store.session,
+            open_session=partial(_session_of, store),
         )
         self.brokers = {number: Broker(self._options(number, folder), world) for number in range(self._count)}
         try:
@@ -165,6 +166,10 @@ class EmbeddedCluster:
             rack=self._racks[number % len(self._racks)] if self._racks else None,
             properties=self._properties,
         )
+
+
+async def _session_of(store: EmbeddedStore) -> EmbeddedSession:
+    return store.session()
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,7 +30,7 @@ from restow.cluster.replication.log_dir_moves import LogDirMoves
 from restow.cluster.server import serve
 from restow.cluster.services import Services
 from restow.cluster.settings import controller_config, creation_defaults, group_config, server_limits
-from restow.cluster.store import StoreError
+from restow.cluster.store import SessionExpired, StoreError
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
 from restow.cluster.strays import remove_strays
 from restow.cluster.tasks import Tasks
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_REGISTRATION_PATIENCE_S = 30.0
 _FIRST_METADATA_S = 30.0
 _FAREWELL_TRIES = 3
 _FAREWELL_PAUSE_S = 1.0
@@ -72,6 +72,8 @@ class Life:
         self._world = world
         self._store = store
         self.port = port
+        self.is_over = False
+        """Whether its session with the store was lost."""
         self._on_ruined = on_ruined
         self._tasks = Tasks()
         self._orders = Orders()
@@ -105,13 +107,18 @@ class Life:
             self._options.broker_id,
             self._registration(),
             services.clock,
-            patience_s=_REGISTRATION_PATIENCE_S,
+            patience_s=self._options.registration_patience_s,
         )
         await services.controller.start()
         metadata = services.metadata
         known = await metadata.until(lambda: services.broker_id in metadata.brokers, _FIRST_METADATA_S)
         if not known:
             log.warning("broker %d has not heard of a controller yet", services.broker_id)
+
+    def require_session(self) -> None:
+        """Raises SessionExpired if it was lost meanwhile."""
+        if self.is_over:
+            raise SessionExpired("the session with the store was lost as the broker began")
 
     async def end(self, *, hand_over: bool = True) -> None:
         """In order; with `hand_over` the controller moves leaders away first."""
@@ -127,8 +134,12 @@ class Life:
         await self._store.close()
 
     async def drop(self) -> None:
-        """At once. What is in the store goes with the session, what is on disk stays as it is."""
-        await self._store.close()
+        """At once. What is in the store goes with the session, what is on disk stays as it is.
+
+        A store that cannot be reached lets go of a session only after a while: nobody waits for it before
+        everything else is dropped.
+        """
+        leaving = asyncio.create_task(self._store.close())
         if self._listens:
             await self._listener.close()
         if self._has_services:
@@ -139,6 +150,7 @@ class Life:
         await self._close_links()
         if self._has_services:
             self.services.logs.release()
+        await leaving
 
     async def _close_links(self) -> None:
         self._control.close()

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+from restow.cluster.store import SessionExpired
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
@@ -38,5 +40,9 @@ class Tasks:
 
     def _ended(self, task: asyncio.Task[object]) -> None:
         self._running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        if isinstance(error, SessionExpired):
+            log.info("%s ended with the session", task.get_name())
+        else:
             log.error("%s failed", task.get_name(), exc_info=error)

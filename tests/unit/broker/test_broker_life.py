@@ -11,6 +11,7 @@ from restow.cluster.broker import Broker, BrokerOptions, World
 from restow.cluster.creation import NewTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.registration import BrokerIdTaken, prepare_store, register
+from restow.cluster.store import SessionExpired
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint
 from restow.errors import InvalidBrokers
@@ -25,6 +26,8 @@ from tests.unit.broker.conversations import run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from restow.cluster.store.session import EmbeddedSession
 
 PARTITION = TopicPartition("t", 0)
 
@@ -202,12 +205,16 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> Non
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
             store = EmbeddedStore()
+
+            async def open_session() -> EmbeddedSession:
+                return store.session()
+
             world = World(
                 clock=SystemClock(),
                 chance=SystemChance(),
                 network=SystemNetwork(),
                 disk=SystemDisk(),
-                open_session=store.session,
+                open_session=open_session,
             )
             host, _, port = cluster.brokers[0].address.rpartition(":")
             options = BrokerOptions(
@@ -240,5 +247,51 @@ def test_a_temporary_folder_goes_with_the_cluster() -> None:
             with pytest.raises(InvalidBrokers, match="There is no broker 7"):
                 await cluster.stop_broker(7)
         assert not folder.exists()
+
+    run(scenario())
+
+
+def test_a_session_lost_as_the_broker_begins_is_noticed(tmp_path: Path) -> None:
+    """Else it would serve on, and nobody would know that it is there."""
+
+    async def scenario() -> None:
+        store = EmbeddedStore()
+        sessions: list[EmbeddedSession] = []
+
+        async def open_session() -> EmbeddedSession:
+            sessions.append(store.session())
+            return sessions[-1]
+
+        world = World(
+            clock=SystemClock(),
+            chance=SystemChance(),
+            network=SystemNetwork(),
+            disk=SystemDisk(),
+            open_session=open_session,
+        )
+        broker = Broker(BrokerOptions(broker_id=1, log_dirs=(str(tmp_path / "log"),)), world)
+        starting = asyncio.create_task(broker.start())
+        look = store.session()
+        while not await look.exists(BrokerRegistration.path(1)):
+            await asyncio.sleep(0)
+        sessions[0].expire()
+        with pytest.raises(SessionExpired):
+            await starting
+        assert not broker.is_running
+        await broker.start()
+        await broker.stop(hand_over=False)
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_broker_that_cannot_begin_anew_says_why(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
+            broker = cluster.brokers[0]
+            (tmp_path / "broker-0" / "log-0" / "meta.properties").write_text("cluster.id=x\nbroker.id=9\n")
+            cluster._store.expire(broker.services.store.session_id)
+            assert "belongs to broker 9" in await broker.until_failed()
+            assert not broker.is_running
 
     run(scenario())

@@ -18,7 +18,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.exceptions import WriterNotClosedException
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState
 
 from restow.cluster.store.errors import SessionExpired, StoreUnavailable
@@ -82,6 +83,7 @@ class ZooKeeperLink:
         self._wake_up_is_due = False
         self._gate = threading.Lock()
         self._lost = False
+        self._opened: asyncio.Future[None] = self._loop.create_future()
         self.client = KazooClient(
             hosts, timeout=timeout_s, handler=_Handler(), connection_retry=dict(_RECONNECT), logger=_LOG
         )
@@ -90,12 +92,18 @@ class ZooKeeperLink:
     async def open(self, timeout_s: float) -> int:
         """Connect, and tell the session's id."""
         try:
-            await asyncio.to_thread(self.client.start, timeout_s)
-        except KazooTimeoutError as error:
+            self.client.start_async()
+            async with asyncio.timeout(timeout_s):
+                await self._opened
+        except TimeoutError as error:
+            await self.close()
             raise StoreUnavailable(
                 f"no ZooKeeper answered at {self._hosts} within {timeout_s:g} s: "
                 "check the address and that it is running"
             ) from error
+        except BaseException:
+            await self.close()
+            raise
         session_id: int = self.client.client_id[0]
         return session_id
 
@@ -111,7 +119,10 @@ class ZooKeeperLink:
         await asyncio.to_thread(self._close)
 
     def _close(self) -> None:
-        self.client.stop()
+        try:
+            self.client.stop()
+        except WriterNotClosedException:
+            _LOG.warning("the connection to ZooKeeper at %s does not end by itself", self._hosts)
         self.client.close()
 
     def ask(self, send: Callable[[], IAsyncResult]) -> asyncio.Future[Any]:
@@ -159,7 +170,12 @@ class ZooKeeperLink:
         if state == KazooState.LOST:
             with self._gate:
                 self._lost = True
-        self.hand_over(partial(self._when_state, state))
+        self.hand_over(partial(self._state_is, state))
+
+    def _state_is(self, state: str) -> None:
+        if state == KazooState.CONNECTED and not self._opened.done():
+            self._opened.set_result(None)
+        self._when_state(state)
 
 
 def _settle(future: asyncio.Future[Any], answer: IAsyncResult) -> None:

@@ -1,0 +1,209 @@
+"""Brokers of ours as processes, on one real ZooKeeper: to be killed, paused and started again.
+
+    with broker_processes(tmp_path, count=3) as brokers:
+        Producer({"bootstrap.servers": brokers.bootstrap})
+        brokers[1].kill()
+        brokers[1].start()
+
+Everything ends with the block, however that ends, or with this process if that is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from harness.java import HarnessError
+from harness.process import HOST, free_ports, last_words
+from harness.zookeeper import zookeeper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from harness.zookeeper import ZooKeeper
+
+_READY_TIMEOUT_S = 60
+_STOP_TIMEOUT_S = 60
+SESSION_TIMEOUT_MS = 3_000
+
+# A broker reads nothing; when the pipe to its shell ends, this process is gone, and so must it be.
+_UNTIL_WE_ARE_GONE = """\
+exec 3<&0
+(read _ <&3; kill -9 $$) >/dev/null 2>&1 &
+exec "$@" </dev/null 3<&-
+"""
+
+
+class BrokerProcess:
+    """One `restow broker`, always at the same port and with the same files."""
+
+    def __init__(
+        self, broker_id: int, store: str, folder: Path, port: int, options: tuple[str, ...] = ()
+    ) -> None:
+        self.id = broker_id
+        self.data = folder / f"broker-{broker_id}"
+        self.log = folder / f"broker-{broker_id}.log"
+        self.address = f"{HOST}:{port}"
+        self._command = (
+            *(sys.executable, "-m", "restow", "broker", "--json", "--log-level", "info"),
+            *("--id", str(broker_id), "--store", store, "--data", str(self.data), "--port", str(port)),
+            *options,
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.is_paused = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process, paused or not."""
+        return self._process is not None and self._process.poll() is None
+
+    def begin(self) -> None:
+        """Start the process, and do not wait for it to be ready."""
+        if self.is_running:
+            raise HarnessError(f"broker {self.id} is running already")
+        self._let_go()
+        with self.log.open("ab") as file:
+            self._process = subprocess.Popen(
+                ["sh", "-c", _UNTIL_WE_ARE_GONE, "sh", *self._command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                start_new_session=True,
+            )
+        self.is_paused = False
+
+    def until_ready(self) -> None:
+        """Wait for the line that says so; HarnessError, with what it said, if it ends instead."""
+        process = self._running()
+        assert process.stdout is not None
+        said = process.stdout.readline()
+        try:
+            ready = json.loads(said)
+        except ValueError:
+            process.wait(_READY_TIMEOUT_S)
+            raise HarnessError(f"broker {self.id} ended as it started:\n{last_words(self.log)}") from None
+        if ready["id"] != self.id:
+            raise HarnessError(f"broker {self.id} says that it is another: {said!r}")
+
+    def start(self) -> None:
+        """Start, and wait until it is ready."""
+        self.begin()
+        self.until_ready()
+
+    def stop(self) -> int:
+        """In order, by SIGTERM; its exit code."""
+        process = self._running()
+        process.terminate()
+        code = process.wait(_STOP_TIMEOUT_S)
+        self._let_go()
+        return code
+
+    def kill(self) -> None:
+        """kill -9, also of a paused one."""
+        process = self._running()
+        process.kill()
+        process.wait()
+        self._let_go()
+        self.is_paused = False
+
+    def pause(self) -> None:
+        """SIGSTOP: it is there, and does nothing."""
+        os.kill(self._running().pid, signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        os.kill(self._running().pid, signal.SIGCONT)
+        self.is_paused = False
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            raise HarnessError(f"broker {self.id} is not running:\n{last_words(self.log)}")
+        return self._process
+
+    def _let_go(self) -> None:
+        """Of the pipes. The shell's watchman ends with them."""
+        if self._process is not None:
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    pipe.close()
+            self._process = None
+
+    def end(self) -> None:
+        """Whatever state it is in."""
+        if self.is_running:
+            self.kill()
+        self._let_go()
+
+
+class BrokerProcesses(dict[int, BrokerProcess]):
+    """The brokers of one cluster by their ids, which count from 1."""
+
+    def __init__(self, server: ZooKeeper, brokers: Mapping[int, BrokerProcess]) -> None:
+        super().__init__(brokers)
+        self.zookeeper = server
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, separated by commas."""
+        return ",".join(broker.address for broker in self.values())
+
+    def start_all(self) -> None:
+        """Those that are not running, at the same time."""
+        begun = [broker for broker in self.values() if not broker.is_running]
+        for broker in begun:
+            broker.begin()
+        for broker in begun:
+            broker.until_ready()
+
+
+@contextmanager
+def broker_processes(
+    folder: Path,
+    *,
+    count: int = 3,
+    log_dirs: int = 1,
+    configs: Mapping[str, str] | None = None,
+) -> Iterator[BrokerProcesses]:
+    """A ZooKeeper and so many brokers, all ready. Their files and logs are in `folder`."""
+    settings = {
+        "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.replication.factor": str(min(count, 3)),
+        "group.initial.rebalance.delay.ms": "0",
+        "group.min.session.timeout.ms": "1000",
+        "auto.create.topics.enable": "false",
+        **(configs or {}),
+    }
+    options = ["--log-dirs", str(log_dirs)]
+    for name, value in settings.items():
+        options += ["--config", f"{name}={value}"]
+    with ExitStack() as stack:
+        server = stack.enter_context(zookeeper(folder / "zookeeper"))
+        store = f"zookeeper://{server.address}/restow"
+        made = {
+            number: BrokerProcess(number, store, folder, port, tuple(options))
+            for number, port in enumerate(free_ports(count), start=1)
+        }
+        for broker in made.values():
+            stack.callback(broker.end)
+        brokers = BrokerProcesses(server, made)
+        brokers.start_all()
+        yield brokers
+
+
+def wait_for(what: str, is_so: object, timeout_s: float = 60.0) -> None:
+    """Ask until it is so; HarnessError if that takes too long."""
+    assert callable(is_so)
+    deadline = time.monotonic() + timeout_s
+    while not is_so():
+        if time.monotonic() > deadline:
+            raise HarnessError(f"{what}: not within {timeout_s:g} s")
+        time.sleep(0.05)
