@@ -1,0 +1,43 @@
+"""What partitions carry: a pair of numbers per resource, for the leader and for each follower.
+
+In columns, because there may be millions: the n-th number of every column belongs to the n-th partition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from restow.model.ids import BrokerId, TopicPartition
+
+BYTES_IN = "bytes_in"
+BYTES_OUT = "bytes_out"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One thing that there is only so much of on a broker.
+
+    `capacity` says how much each broker has; brokers that are not named, or all if it is empty, count as
+    equally strong.
+    """
+
+    leading: NDArray[np.float64]
+    following: NDArray[np.float64]
+    capacity: Mapping[BrokerId, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadModel:
+    """Loads of a cluster's partitions by resource: `bytes_in` and `bytes_out` per second, and any others."""
+
+    cluster_id: str
+    made_ms: int
+    partitions: tuple[TopicPartition, ...]
+    resources: Mapping[str, Resource]
