@@ -1,0 +1,124 @@
+"""Logs left behind by moves and deletions that a broker was away for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.reassignment_rules import Wish
+from restow.cluster.creation import NewTopic
+from restow.cluster.embedded import EmbeddedCluster
+from restow.cluster.log import LogManager, MetaProperties
+from restow.cluster.log.config import DEFAULT_CONFIG
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.znodes import PartitionReplicas, Topic
+from restow.cluster.strays import remove_strays
+from restow.model import TopicPartition
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.wire.records import Record, build
+from tests.unit.broker.conversations import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID, OTHER_ID = "A" * 22, "B" * 22
+PARTITION = TopicPartition("t", 0)
+BATCH = build([Record(0, 1, None, b"v")])
+
+
+def logs_in(path: Path) -> LogManager:
+    logs = LogManager(
+        SystemDisk(),
+        [str(path / "d0"), str(path / "d1")],
+        MetaProperties("c", 1),
+        config_of=lambda _: DEFAULT_CONFIG,
+        now_ms=lambda: 0,
+        on_directory_failure=lambda path, lost: None,
+    )
+    logs.start()
+    return logs
+
+
+def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore(tmp_path / "store.sqlite", fsync=False, clock=SystemClock())
+        session = store.session()
+        kept = {0: PartitionReplicas((2, 1), (1,)), 1: PartitionReplicas((1,)), 2: PartitionReplicas((2,))}
+        logs = logs_in(tmp_path)
+        for path, data in (
+            ("/brokers", b""),
+            ("/brokers/topics", b""),
+            (Topic.path("kept"), Topic(topic_id=ID, partitions=kept).encode()),
+            (Topic.path("again"), Topic(topic_id=OTHER_ID, partitions=kept).encode()),
+            (Topic.path("unreadable"), b"{"),
+        ):
+            await session.create(path, data)
+        held = [TopicPartition("kept", number) for number in range(4)]
+        held += [TopicPartition(name, 0) for name in ("again", "gone", "unreadable")]
+        for partition in held:
+            logs.get_or_create(partition, topic_id=ID).append_as_leader(BATCH, 0, 0)
+        logs.begin_move(TopicPartition("gone", 0), logs.directories[0])
+        strays = await remove_strays(session, logs, 1)
+        assert sorted(map(str, strays)) == ["again-0", "gone-0", "kept-2", "kept-3"]
+        assert sorted(map(str, logs.partitions)) == ["kept-0", "kept-1", "unreadable-0"]
+        assert logs.futures.partitions == ()
+        renamed = [each.name for each in tmp_path.glob("d*/*-stray")]
+        assert len(renamed) == 5
+        logs.release()
+        logs = logs_in(tmp_path)
+        for _ in logs.tend():
+            pass
+        left = sorted(each.name for each in tmp_path.glob("d*/*") if each.is_dir())
+        assert left == ["kept-0", "kept-1", "unreadable-0"]
+        logs.release()
+        await session.close()
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_partition_moved_away_while_its_broker_was_down(tmp_path: Path) -> None:
+    """Nobody could tell it to delete its replica (KAFKA-13972)."""
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
+            await create(cluster)
+            replicas = cluster.brokers[await controller_of(cluster)].services.metadata.partition(PARTITION)
+            assert replicas is not None
+            leader, follower = replicas.replicas
+            (spare,) = {0, 1, 2} - {leader, follower}
+            written = await cluster.brokers[leader].services.replicas.append({PARTITION: BATCH}, -1, 5000)
+            assert written[PARTITION].error_code == 0
+            folder = tmp_path / f"broker-{follower}" / "log-0" / str(PARTITION)
+            assert folder.is_dir()
+            await cluster.kill_broker(follower)
+            controller = cluster.brokers[await controller_of(cluster)].services.controller
+            assert await controller.alter_reassignments({PARTITION: Wish((leader, spare))}) == {
+                PARTITION: None
+            }
+            while await controller.list_reassignments(None):
+                await asyncio.sleep(0.02)
+            assert folder.is_dir()
+            await cluster.start_broker(follower)
+            assert not folder.exists()
+            assert cluster.brokers[follower].services.logs.get(PARTITION) is None
+            assert cluster.brokers[spare].services.logs.get(PARTITION) is not None
+
+    run(scenario())
+
+
+async def create(cluster: EmbeddedCluster) -> None:
+    creation = cluster.brokers[0].services.creation
+    await creation.create(creation.plan(NewTopic(name="t", partitions=1, factor=2)))
+    for broker in cluster.brokers.values():
+        metadata = broker.services.metadata
+        assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
+
+
+async def controller_of(cluster: EmbeddedCluster) -> int:
+    while True:
+        for number, broker in cluster.brokers.items():
+            if broker.is_running and broker.services.controller.is_active:
+                return number
+        await asyncio.sleep(0.02)
