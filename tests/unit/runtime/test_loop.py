@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 
 import pytest
@@ -30,3 +31,14 @@ def test_what_it_raises_comes_back() -> None:
 
     with pytest.raises(LookupError, match="as it was"):
         run(fail())
+
+
+def test_the_collector_is_left_as_it_was() -> None:
+    async def settings() -> tuple[bool, tuple[int, int, int]]:
+        return gc.get_freeze_count() > 0, gc.get_threshold()
+
+    before = gc.get_freeze_count(), gc.get_threshold()
+    frozen, threshold = run(settings())
+    assert frozen
+    assert threshold > before[1]
+    assert (gc.get_freeze_count(), gc.get_threshold()) == before
