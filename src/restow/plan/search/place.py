@@ -32,8 +32,8 @@ def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
 def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: Floats) -> Ints:
     """Place each mover on the receiver that it brings nearest to what is wanted there.
 
-    A receiver is not filled past its band as long as another can take the replica. Returns what fits nowhere:
-    that stays with its holder, and its load is counted there again.
+    A receiver is not filled past its band as long as another can take the replica. Returns what fits nowhere;
+    if somebody holds that, it stays there, and its load is counted there again.
     """
     left = np.empty(len(movers), np.int64)
     count = 0
@@ -44,6 +44,8 @@ def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: F
             left[count] = replica
             count += 1
             there = state.holder[replica]
+            if there < 0:
+                continue
         state.holder[replica] = there
         for goal in range(state.load.shape[1]):
             state.load[there, goal] += ground.weight[partition, goal]

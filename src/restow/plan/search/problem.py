@@ -57,6 +57,6 @@ class Solution:
     holder: Ints
     leader: Ints
     homeless: Ints
-    """Replicas that had to move and fit nowhere."""
+    """Replicas that had to move and fit nowhere; if there are any, the rest is not looked for."""
     wrong: float
     """How far out of the bands that still is; 0 if it is not."""

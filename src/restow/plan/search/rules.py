@@ -14,24 +14,28 @@ if TYPE_CHECKING:
 def may_go(ground: Ground, state: State, replica: int, there: int) -> bool:
     """Whether a replica may go to a broker: no second one of its partition there, and no rack fewer.
 
-    A partition that is spread over fewer racks than it could be may stay so, but never gets worse.
+    A partition that is spread over fewer racks than it could be may stay so, but never gets worse. A replica
+    that nobody holds has to make it as good as it can be.
     """
     rack, holder = ground.rack, state.holder
     partition = ground.part_of[replica]
-    new_rack, old_rack = rack[there], rack[holder[replica]]
-    comes_new, goes_last = True, True
+    here, new_rack = holder[replica], rack[there]
+    comes_new, goes_last = True, here >= 0
     for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
-        if other == replica:
+        if other == replica or holder[other] < 0:
             continue
         if holder[other] == there:
             return False
         if rack[holder[other]] == new_rack:
             comes_new = False
-        if rack[holder[other]] == old_rack:
+        if here >= 0 and rack[holder[other]] == rack[here]:
             goes_last = False
-    if comes_new or not goes_last or new_rack == old_rack:
+    if comes_new:
         return True
-    return bool(racks_of(ground, state, partition) > ground.racks_wanted[partition])
+    if here >= 0 and (not goes_last or new_rack == rack[here]):
+        return True
+    without = racks_of(ground, state, partition) - (1 if goes_last else 0)
+    return bool(without >= ground.racks_wanted[partition])
 
 
 @compiled
@@ -39,9 +43,11 @@ def racks_of(ground: Ground, state: State, partition: int) -> int:
     """Over how many racks a partition is spread."""
     distinct = 0
     for replica in range(ground.offsets[partition], ground.offsets[partition + 1]):
-        first = True
+        here = state.holder[replica]
+        first = here >= 0
         for earlier in range(ground.offsets[partition], replica):
-            if ground.rack[state.holder[earlier]] == ground.rack[state.holder[replica]]:
+            there = state.holder[earlier]
+            if here >= 0 and there >= 0 and ground.rack[there] == ground.rack[here]:
                 first = False
         if first:
             distinct += 1

@@ -57,17 +57,20 @@ def solve(problem: Problem) -> Solution:
     ground = scaled.replicas
     part_of = ground.part_of
     brokers = len(problem.rack)
-    holder = np.where(problem.home < 0, 0, problem.home)
     resting = ~problem.forced
+    holder = np.where(resting, problem.home, -1)
     load = _sums(holder[resting], ground.weight[part_of[resting]], brokers)
     state = State(load, holder)
     forced = np.flatnonzero(problem.forced)
     movers, wanted = _what_moves(problem, ground, state, forced)
     receivers = np.flatnonzero(problem.receives)
     rng = np.random.default_rng(problem.seed)
-    homeless = place(ground, state, in_order(movers, ground.weight[part_of[movers]], rng), receivers, wanted)
-    homeless = homeless[problem.forced[homeless]]
-    off = _mend(problem, ground, state, np.setdiff1d(movers, homeless))
+    left = place(ground, state, in_order(movers, ground.weight[part_of[movers]], rng), receivers, wanted)
+    anywhere = ground._replace(racks_wanted=np.zeros_like(ground.racks_wanted))
+    homeless = place(anywhere, state, left[state.holder[left] < 0], receivers, wanted)
+    if homeless.size:
+        return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
+    off = _mend(problem, ground, state, movers)
     leader, leaders_off = _lead(problem, scaled, state.holder)
     return Solution(holder=state.holder, leader=leader, homeless=homeless, wrong=max(off, leaders_off))
 

@@ -1,0 +1,52 @@
+"""What a plan is asked to do. Several wishes may be in one request; together they make one plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.model import BrokerId, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Wishes, and what must not be touched.
+
+    `balance` brings every goal into its band; `leaders` does so as far as that goes without copying;
+    `relieve` only takes from brokers that are above a limit. `drain` empties brokers, `replace` puts others
+    in their place, `factors` changes replication factors, `fix_racks` spreads replicas over racks, `disks`
+    evens out the directories within each broker.
+    """
+
+    balance: bool = False
+    leaders: bool = False
+    disks: bool = False
+    fix_racks: bool = False
+    drain: frozenset[BrokerId] = frozenset()
+    replace: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
+    factors: Mapping[str, int] = field(default_factory=dict)
+    relieve: Mapping[str, float] = field(default_factory=dict)
+    """Goal by goal the most a broker may have, in multiples of its share."""
+    bands: Mapping[str, float] = field(default_factory=dict)
+    """Goal by goal how far from its share a broker may be; a goal's own where not given, none if None."""
+    only_topics: tuple[str, ...] = ()
+    """Patterns as of file names; all topics if empty."""
+    except_topics: tuple[str, ...] = ()
+    except_partitions: frozenset[TopicPartition] = frozenset()
+    except_brokers: frozenset[BrokerId] = frozenset()
+    """Brokers that get nothing and give nothing."""
+    most_bytes: int | None = None
+    most_moves: int | None = None
+    fill: float = 0.9
+    """The share of a directory's file system that may be used."""
+    seed: int = 0
+
+    def covers(self, topic: str) -> bool:
+        """Whether this topic may be touched."""
+        if any(fnmatchcase(topic, pattern) for pattern in self.except_topics):
+            return False
+        return not self.only_topics or any(fnmatchcase(topic, pattern) for pattern in self.only_topics)
