@@ -69,7 +69,8 @@ class Controller:
         self._clock = clock
         self._channel = channel
         self._config = config or ControllerConfig()
-        self._at = at
+        self.at = at
+        """Called at every step; tests stop a controller there, or a broker."""
         self._new_topic_id = new_topic_id
         self._events = EventQueue(self._failed)
         self._term: Term | None = None
@@ -221,15 +222,18 @@ class Controller:
             clock=self._clock,
             channel=self._channel,
             config=self._config,
-            at=self._at,
+            at=self._pass,
             new_topic_id=self._new_topic_id,
             enqueue=enqueue,
         )
         self._term = term
         self._epoch_version = epoch_version
-        await self._at(Step.E1)
+        await self.at(Step.E1)
         await term.begin()
         self._ready = True
+
+    async def _pass(self, step: Step) -> None:
+        await self.at(step)
 
     # Leaving office
 
