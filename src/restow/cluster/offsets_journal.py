@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from restow.model import TopicPartition
-from restow.wire.batches import LENGTH_ENDS, scan
+from restow.wire.batches import LENGTH_ENDS, CorruptBatch, scan
+from restow.wire.compression import UnsupportedCompression
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build, parse
 
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
 
     from restow.cluster.replication import ReplicaManager
     from restow.runtime.clock import Clock
+    from restow.wire.batches import BatchHeader
+
+log = logging.getLogger(__name__)
 
 _ALL_IN_SYNC = -1
 _CHUNK_BYTES = 1024 * 1024
@@ -49,8 +54,18 @@ class ReplicatedJournal:
             if not chunk:
                 return
             for position, header in scan(chunk):
-                for record in parse(chunk[position : position + LENGTH_ENDS + header.length]):
+                batch = chunk[position : position + LENGTH_ENDS + header.length]
+                for record in _opened(partition, header, batch):
                     if record.offset >= offset:
                         yield record.offset, record.key, record.value
                 offset = header.next_offset
             await self._clock.sleep(0)
+
+
+def _opened(partition: int, header: BatchHeader, batch: bytes) -> tuple[Record, ...]:
+    """Admin clients may write here, and whatever they write must not keep groups from being loaded."""
+    try:
+        return parse(batch)
+    except (CorruptBatch, UnsupportedCompression) as error:
+        log.warning("batch %d of groups' partition %d: %s", header.base_offset, partition, error)
+        return ()

@@ -19,6 +19,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow.cluster.backlog import Backlog
 from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.idleness import IdleWatch
@@ -43,7 +44,7 @@ log = logging.getLogger(__name__)
 
 _MOST_WAITING = 64
 _MOST_WAITING_BYTES = 128 * 1024 * 1024
-_MOST_UNSENT_BYTES = 8 * 1024 * 1024
+_MOST_UNSENT_BYTES = 1024 * 1024
 
 _Parts: TypeAlias = "tuple[Buffer, ...] | None"
 
@@ -72,17 +73,20 @@ async def serve(
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
+    backlog = Backlog()
     return await network.listen(
-        host, port, lambda: ClientConnection(codec, services, idle_ms), limits.max_frame_bytes
+        host, port, lambda: ClientConnection(codec, services, backlog, idle_ms), limits.max_frame_bytes
     )
 
 
 class ClientConnection:
     """One client: its requests that are being answered, oldest first."""
 
-    def __init__(self, codec: Codec, services: Services, max_idle_ms: int) -> None:
+    def __init__(self, codec: Codec, services: Services, backlog: Backlog, max_idle_ms: int) -> None:
         self._codec = codec
         self._services = services
+        self._backlog = backlog
+        self._counted_bytes = 0
         self._max_idle_ms = max_idle_ms
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Waiting] = deque()
@@ -94,7 +98,7 @@ class ClientConnection:
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
-        self._context = Context(self._services, connection.peer)
+        self._context = Context(self._services, connection.peer, self._backlog)
         if self._max_idle_ms >= 0:
             limit_s = max(self._max_idle_ms, 1) / 1000
             self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)
@@ -124,6 +128,7 @@ class ClientConnection:
         self._waiting.clear()
         if self._draining is not None:
             self._draining.cancel()
+        self._count(0)
 
     def _refuse(self, error: UnsupportedVersion) -> None:
         if error.api_key != API_VERSIONS:
@@ -139,7 +144,12 @@ class ClientConnection:
         if turn is not None:
             await turn
         body = await HANDLERS[request.api_key].handle(request, self._context)
-        return None if body is None else encode_response(request, body)
+        if body is None:
+            return None
+        parts = encode_response(request, body)
+        if request.api_key == FETCH:
+            self._count(self._connection.unsent_bytes + sum(map(len, parts)))
+        return parts
 
     def _await(self, answer: asyncio.Future[_Parts], size: int, turn: asyncio.Future[None] | None) -> None:
         self._requests += 1
@@ -167,12 +177,19 @@ class ClientConnection:
                 return
             if (parts := answer.result()) is not None:
                 self._connection.send(*parts)
-        if self._connection.unsent_bytes > _MOST_UNSENT_BYTES:
+        unsent_bytes = self._connection.unsent_bytes
+        if unsent_bytes != self._counted_bytes:
+            self._count(unsent_bytes)
+        if unsent_bytes > _MOST_UNSENT_BYTES:
             self._wait_for_reader()
         else:
             self._begin_next()
             if self._paused and self._draining is None and len(waiting) < _MOST_WAITING // 2:
                 self._resume()
+
+    def _count(self, unread_bytes: int) -> None:
+        self._backlog.unread_bytes += unread_bytes - self._counted_bytes
+        self._counted_bytes = unread_bytes
 
     def _is_all_read(self) -> bool:
         return not self._waiting and self._connection.unsent_bytes <= _MOST_UNSENT_BYTES
@@ -199,6 +216,7 @@ class ClientConnection:
     async def _drain(self) -> None:
         await self._connection.drain()
         self._draining = None
+        self._count(self._connection.unsent_bytes)
         self._begin_next()
         self._resume()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from restow.cluster.backlog import Backlog
 
 if TYPE_CHECKING:
     from restow.cluster.config_store import ConfigStore
@@ -51,6 +53,8 @@ class Context:
 
     broker: Services
     peer: str
+    backlog: Backlog = field(default_factory=Backlog)
+    """The broker's, for answers that may be large."""
 
     @property
     def client_host(self) -> str:

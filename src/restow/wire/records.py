@@ -26,9 +26,13 @@ from restow.wire.batches import (
 from restow.wire.compression import NONE, CannotDecompress, compress, decompress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from restow.wire.batches import BatchHeader, Buffer
+
+MOST_RECORDS = 1_000_000
+"""A megabyte of zstd can hold ten times as many of nothing, which would take gigabytes as objects."""
+SMALLEST_RECORD_BYTES = 7
 
 _CRC_AT = 17
 _CRC = struct.Struct(">I")
@@ -101,23 +105,28 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: i
 
 def parse(batch: Buffer) -> tuple[Record, ...]:
     """The records of one batch. Raises CorruptBatch or UnsupportedCompression."""
+    return tuple(each_record(batch))
+
+
+def each_record(batch: Buffer) -> Iterator[Record]:
+    """The same one after the other, for those who may not want all. Raises when it gets there."""
     header = header_at(batch)
+    if header.count > MOST_RECORDS:
+        raise CorruptBatch(f"a batch says it has {header.count} records; {MOST_RECORDS} are opened at most")
     try:
         payload = decompress(bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length]), header.compression)
     except CannotDecompress as error:
         raise CorruptBatch(f"a batch cannot be opened: {error}") from error
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
-    found = []
     position = 0
-    try:
-        for _ in range(header.count):
+    for number in range(header.count):
+        try:
             record, position = _parse_record(payload, position, header, append_time)
-            found.append(record)
-    except (IndexError, UnicodeDecodeError) as error:
-        raise CorruptBatch(f"record {len(found)} of a batch cannot be read: {error}") from error
+        except (IndexError, UnicodeDecodeError) as error:
+            raise CorruptBatch(f"record {number} of a batch cannot be read: {error}") from error
+        yield record
     if position != len(payload):
         raise CorruptBatch(f"{len(payload) - position} bytes are left behind the last record of a batch")
-    return tuple(found)
 
 
 def _assemble(

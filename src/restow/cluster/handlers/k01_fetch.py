@@ -47,7 +47,7 @@ async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
         replica_id=_replica_id(body, version),
         max_wait_ms=0 if unknown else body.max_wait_ms,
         min_bytes=body.min_bytes,
-        max_bytes=min(body.max_bytes, _MOST_BYTES),
+        max_bytes=min(body.max_bytes, _MOST_BYTES, context.backlog.answer_bytes),
         committed_only=body.isolation_level == _READ_COMMITTED,
         session_id=body.session_id,
         session_epoch=FINAL_EPOCH if unknown else body.session_epoch,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.wire.batches import CorruptBatch
 from restow.wire.compression import UnsupportedCompression
-from restow.wire.records import parse
+from restow.wire.records import each_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,10 +48,9 @@ def latest(segments: Iterable[Segment], start_offset: int) -> TimedOffset | None
 def _first_in_batch(header: BatchHeader, batch: bytes, timestamp: int, start: int) -> TimedOffset | None:
     """A batch that cannot be opened answers with its first offset: no record of the time comes before."""
     try:
-        records = parse(batch)
+        for record in each_record(batch):
+            if record.timestamp >= timestamp and record.offset >= start:
+                return TimedOffset(record.offset, record.timestamp, header.leader_epoch)
     except (CorruptBatch, UnsupportedCompression):
         return TimedOffset(max(header.base_offset, start), header.max_timestamp, header.leader_epoch)
-    for record in records:
-        if record.timestamp >= timestamp and record.offset >= start:
-            return TimedOffset(record.offset, record.timestamp, header.leader_epoch)
     return None

@@ -8,12 +8,14 @@ from restow.cluster.log.config import FOREVER
 from restow.cluster.log.errors import BatchTooLarge, InvalidRecord, InvalidTimestamp
 from restow.wire.batches import (
     CONTROL_BIT,
+    HEADER_BYTES,
     LOG_APPEND_TIME,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     check,
 )
+from restow.wire.records import SMALLEST_RECORD_BYTES
 
 if TYPE_CHECKING:
     from restow.cluster.log.config import LogConfig
@@ -44,6 +46,9 @@ def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise InvalidRecord(
             f"a batch says it has {header.count} records and {header.last_offset_delta + 1} offsets"
         )
+    room = header.size - HEADER_BYTES
+    if not header.compression and header.count * SMALLEST_RECORD_BYTES > room:
+        raise InvalidRecord(f"a batch says it has {header.count} records, in {room} bytes")
     if header.attributes & _NOT_FROM_CLIENTS:
         raise InvalidRecord("clients may send neither control batches nor times of appending")
     if header.compression > _HIGHEST_COMPRESSION:
