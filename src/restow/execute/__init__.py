@@ -1,0 +1,1 @@
+"""Carrying out plans: safely, visibly, undoably."""

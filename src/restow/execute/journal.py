@@ -1,0 +1,121 @@
+"""The journal of a run: what was there before every change, written down before the change is made.
+
+One line of JSON per entry, numbered, with a checksum; each is on the disk before the run goes on. A line that
+a kill cut short is the last one and stands for nothing: what it announced was not done yet. Any other damage
+is an error, for then the journal cannot be trusted.
+
+    {"n": 3, "at_ms": 1700000000000, "kind": "submitted", …, "crc": 1234567}
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+
+FILE_NAME = "journal.jsonl"
+_ENVELOPE = ("n", "at_ms", "kind", "crc")
+
+
+class DamagedJournal(RestowError):
+    """The journal does not say what it once said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing that was about to happen, or had happened."""
+
+    number: int
+    at_ms: int
+    kind: str
+    facts: Mapping[str, object]
+
+
+class Journal:
+    """An open journal; `write` returns when the entry is on the disk."""
+
+    def __init__(self, disk: Disk, clock: Clock, folder: str) -> None:
+        """Goes on where it ended if the folder has one already; cuts off a torn last line."""
+        self.folder = folder
+        self._clock = clock
+        disk.make_directory(folder)
+        self._file = disk.open(f"{folder}/{FILE_NAME}", create=True)
+        data = self._file.read(0, self._file.size)
+        self._entries, sound = _parse(data, f"{folder}/{FILE_NAME}")
+        if sound < len(data):
+            self._file.truncate(sound)
+            self._file.sync()
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    def write(self, kind: str, **facts: object) -> Entry:
+        """Add an entry."""
+        entry = Entry(len(self._entries), self._clock.now_ms(), kind, facts)
+        self._file.append(_line(entry))
+        self._file.sync()
+        self._entries.append(entry)
+        return entry
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def read_journal(disk: Disk, folder: str) -> tuple[Entry, ...]:
+    """The entries of a journal, without touching it."""
+    path = f"{folder}/{FILE_NAME}"
+    return tuple(_parse(disk.read_bytes(path), path)[0])
+
+
+def _line(entry: Entry) -> bytes:
+    body = {"n": entry.number, "at_ms": entry.at_ms, "kind": entry.kind, **entry.facts}
+    crc = zlib.crc32(_canonical(body))
+    return json.dumps({**body, "crc": crc}, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
+
+
+def _canonical(body: Mapping[str, object]) -> bytes:
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _parse(data: bytes, path: str) -> tuple[list[Entry], int]:
+    """The entries, and up to where the file is sound."""
+    entries: list[Entry] = []
+    sound = 0
+    for number, line in _lines(data):
+        entry = _entry(line)
+        if entry is None or entry.number != len(entries):
+            if sound + len(line) >= len(data) and not line.endswith(b"\n"):
+                break
+            raise DamagedJournal(
+                f"{path}, line {number + 1}: this is not what was written. Without a sound journal nothing can "
+                "be undone by itself; keep the file and set things right by hand, or with `restow doctor`."
+            )
+        entries.append(entry)
+        sound += len(line)
+    return entries, sound
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    return enumerate(data.splitlines(keepends=True))
+
+
+def _entry(line: bytes) -> Entry | None:
+    try:
+        body = json.loads(line)
+        crc = body.pop("crc")
+    except (ValueError, KeyError, AttributeError, TypeError):
+        return None
+    if crc != zlib.crc32(_canonical(body)):
+        return None
+    facts = {key: value for key, value in body.items() if key not in _ENVELOPE}
+    return Entry(body["n"], body["at_ms"], body["kind"], facts)
