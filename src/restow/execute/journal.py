@@ -97,8 +97,8 @@ def _parse(data: bytes, path: str) -> tuple[list[Entry], int]:
             if sound + len(line) >= len(data) and not line.endswith(b"\n"):
                 break
             raise DamagedJournal(
-                f"{path}, line {number + 1}: this is not what was written. Without a sound journal nothing can "
-                "be undone by itself; keep the file and set things right by hand, or with `restow doctor`."
+                f"{path}, line {number + 1}: this is not what was written. Without a sound journal nothing "
+                "can be undone by itself; keep the file and set things right by hand, or with restow doctor."
             )
         entries.append(entry)
         sound += len(line)
