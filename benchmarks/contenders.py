@@ -7,7 +7,10 @@ move by themselves on any side. Everything ends with the block, and its files wi
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,7 +26,6 @@ from harness.process import last_words, running
 from harness.zookeeper import zookeeper
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
@@ -52,6 +54,8 @@ class Up:
     """When its start began, as `time.monotonic` tells it."""
     brokers: tuple[psutil.Process, ...]
     """The processes that the brokers are in; a ZooKeeper's is not among them."""
+    zookeeper: str = ""
+    """Where theirs listens, if they have one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +67,10 @@ class Contender:
 
 
 @contextmanager
-def embedded(folder: Path) -> Iterator[Up]:
+def embedded(folder: Path, brokers: int = BROKERS) -> Iterator[Up]:
     """Ours, all brokers in one process."""
     log = folder / "child.log"
-    command = _python("embedded_child.py", folder / "data")
+    command = _python("embedded_child.py", folder / "data", brokers)
     started_s = time.monotonic()
     with running(command, log) as process:
         bootstrap = _announced(process, log)
@@ -87,7 +91,7 @@ def apart(folder: Path) -> Iterator[Up]:
             for number, log in enumerate(logs)
         ]
         addresses = [_announced(process, log) for process, log in zip(processes, logs, strict=True)]
-        yield Up(",".join(addresses), started_s, _servers(processes))
+        yield Up(",".join(addresses), started_s, _servers(processes), server.address)
 
 
 @contextmanager
@@ -115,7 +119,7 @@ def apache_zookeeper(folder: Path) -> Iterator[Up]:
             zookeeper=server.address,
         ) as cluster,
     ):
-        yield Up(cluster.bootstrap, started_s, _servers(cluster.processes))
+        yield Up(cluster.bootstrap, started_s, _servers(cluster.processes), server.address)
 
 
 OURS = Contender("Restow", embedded)
@@ -126,6 +130,22 @@ ZOOKEEPER = Contender("Apache Kafka 3.9.1", apache_zookeeper)
 
 def _as_kafka() -> tuple[str, ...]:
     return (*AS_KAFKA, f"-Xms{_HEAP}", "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
+
+
+@contextmanager
+def bytecode() -> Iterator[None]:
+    """Let our processes find everything compiled, as where we are installed, even if nothing is kept here."""
+    names = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    with tempfile.TemporaryDirectory(prefix="restow-bench-") as folder:
+        os.environ["PYTHONPYCACHEPREFIX"] = folder
+        try:
+            for module in ("restow.cluster.embedded", "restow.cluster.standalone", "restow.runtime.loop"):
+                subprocess.run([sys.executable, "-c", f"import {module}"], check=True)
+            yield
+        finally:
+            del os.environ["PYTHONPYCACHEPREFIX"]
+            os.environ.update(before)
 
 
 def _python(script: str, *arguments: object) -> list[str]:
