@@ -29,6 +29,7 @@ bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.assignors $(BENCH)
 	@$(PY) -m benchmarks.wire $(BENCH)
 	@$(PY) -m benchmarks.log $(BENCH)
+	@$(PY) -m benchmarks.cluster $(BENCH)
 
 lint: $(SETUP) ## ruff, mypy, import contracts
 	@.venv/bin/ruff check .
