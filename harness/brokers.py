@@ -24,7 +24,7 @@ from harness.process import HOST, free_ports, last_words
 from harness.zookeeper import zookeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from harness.zookeeper import ZooKeeper
@@ -63,6 +63,11 @@ class BrokerProcess:
     def is_running(self) -> bool:
         """Whether there is a process, paused or not."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, if there is one."""
+        return self._process.pid if self._process is not None else None
 
     def begin(self) -> None:
         """Start the process, and do not wait for it to be ready."""
@@ -146,9 +151,26 @@ class BrokerProcess:
 class BrokerProcesses(dict[int, BrokerProcess]):
     """The brokers of one cluster by their ids, which count from 1."""
 
-    def __init__(self, server: ZooKeeper, brokers: Mapping[int, BrokerProcess]) -> None:
+    def __init__(self, folder: Path, port: int, brokers: Mapping[int, BrokerProcess]) -> None:
         super().__init__(brokers)
-        self.zookeeper = server
+        self._folder = folder
+        self._port = port
+        self._running = ExitStack()
+        self.zookeeper = self._start_zookeeper()
+
+    def restart_zookeeper(self) -> None:
+        """kill -9, and a new one with the same files."""
+        self._running.close()
+        self.zookeeper = self._start_zookeeper()
+
+    def _start_zookeeper(self) -> ZooKeeper:
+        return self._running.enter_context(zookeeper(self._folder, port=self._port))
+
+    def end(self) -> None:
+        """All of it, whatever state it is in."""
+        for broker in self.values():
+            broker.end()
+        self._running.close()
 
     @property
     def bootstrap(self) -> str:
@@ -185,23 +207,25 @@ def broker_processes(
     options = ["--log-dirs", str(log_dirs)]
     for name, value in settings.items():
         options += ["--config", f"{name}={value}"]
-    with ExitStack() as stack:
-        server = stack.enter_context(zookeeper(folder / "zookeeper"))
-        store = f"zookeeper://{server.address}/restow"
-        made = {
+    (zookeeper_port, *ports) = free_ports(count + 1)
+    store = f"zookeeper://{HOST}:{zookeeper_port}/restow"
+    brokers = BrokerProcesses(
+        folder / "zookeeper",
+        zookeeper_port,
+        {
             number: BrokerProcess(number, store, folder, port, tuple(options))
-            for number, port in enumerate(free_ports(count), start=1)
-        }
-        for broker in made.values():
-            stack.callback(broker.end)
-        brokers = BrokerProcesses(server, made)
+            for number, port in enumerate(ports, start=1)
+        },
+    )
+    try:
         brokers.start_all()
         yield brokers
+    finally:
+        brokers.end()
 
 
-def wait_for(what: str, is_so: object, timeout_s: float = 60.0) -> None:
+def wait_for(what: str, is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Ask until it is so; HarnessError if that takes too long."""
-    assert callable(is_so)
     deadline = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > deadline:

@@ -48,9 +48,9 @@ class ZooKeeper:
 
 
 @contextmanager
-def zookeeper(folder: Path, *, heap: str = "256m") -> Iterator[ZooKeeper]:
-    """A single server that keeps its data and log in `folder`."""
-    (port,) = free_ports(1)
+def zookeeper(folder: Path, *, heap: str = "256m", port: int | None = None) -> Iterator[ZooKeeper]:
+    """A single server that keeps its data and log in `folder`; the same again goes on where it was."""
+    port = port or free_ports(1)[0]
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "zoo.cfg"
     settings = {

@@ -1,0 +1,200 @@
+"""One broker as a process: how it begins, what it refuses, how it ends, and what it survives."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from harness.brokers import wait_for
+from harness.process import free_ports
+from tests.faults.after import until_in_sync
+from tests.faults.recording import quiet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.brokers import BrokerProcess, BrokerProcesses
+
+    Start = Callable[..., BrokerProcesses]
+
+pytestmark = pytest.mark.jvm
+
+TOPIC = "t"
+SECOND = {"zookeeper.session.timeout.ms": "1000"}
+_CLIENT_S = 30.0
+
+
+def attempt(**options: object) -> str:
+    """Try to run a broker that must refuse; the one line it says why."""
+    flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
+    command = [sys.executable, "-m", "restow", "broker", *flags]
+    command += ["--config", "zookeeper.session.timeout.ms=1000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1, done
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    return line
+
+
+def create(brokers: BrokerProcesses, partitions: int = 4, factor: int = 3, **configs: str) -> None:
+    admin = AdminClient(quiet(brokers.bootstrap))
+    admin.create_topics([NewTopic(TOPIC, partitions, factor, config=configs)])[TOPIC].result(_CLIENT_S)
+    until_in_sync(brokers)
+
+
+def state(brokers: BrokerProcesses) -> dict[int, Any]:
+    """The topic's partitions, as the first broker knows them that answers."""
+    found: dict[int, Any] = (
+        AdminClient(quiet(brokers.bootstrap)).list_topics(TOPIC, _CLIENT_S).topics[TOPIC].partitions
+    )
+    return found
+
+
+def produce(brokers: BrokerProcesses, values: list[str], partitions: int = 4, size: int = 0) -> None:
+    """All acknowledged by all in-sync replicas."""
+    producer = Producer(quiet(brokers.bootstrap, **{"enable.idempotence": True}))
+    errors: list[object] = []
+    for number, value in enumerate(values):
+        producer.produce(
+            TOPIC,
+            value.ljust(size),
+            partition=number % partitions,
+            on_delivery=lambda error, _: errors.append(error) if error else None,
+        )
+    assert producer.flush(60) == 0
+    assert not errors
+
+
+def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Path) -> None:
+    brokers = start_brokers(count=1, configs=SECOND)
+    taken = brokers[1].address.rpartition(":")[2]
+    store = f"zookeeper://{brokers.zookeeper.address}/restow"
+    new = tmp_path / "new"
+    said = attempt(id=2, store=store, data=new, port=taken)
+    assert said == f"Error: port {taken} of 127.0.0.1 is taken: give another --port, or 0 for a free one"
+    assert "a broker of id 1 is registered already" in attempt(id=1, store=store, data=tmp_path / "x", port=0)
+    assert "log-0 is in use by another broker" in attempt(id=1, store=store, data=brokers[1].data, port=0)
+    assert brokers[1].stop() == 0
+    assert "says the log dir belongs to broker 1" in attempt(id=7, store=store, data=brokers[1].data, port=0)
+    elsewhere = f"zookeeper://{brokers.zookeeper.address}/other"
+    assert "of cluster" in attempt(id=1, store=elsewhere, data=brokers[1].data, port=0)
+    (nobody,) = free_ports(1)
+    said = attempt(id=2, store=f"zookeeper://127.0.0.1:{nobody}", data=new, port=0)
+    assert said.startswith(f"Error: no ZooKeeper answered at 127.0.0.1:{nobody} within 1 s")
+    brokers[1].start()
+
+
+def test_a_broker_that_is_told_to_stop_hands_over(start_brokers: Start) -> None:
+    brokers = start_brokers()
+    create(brokers)
+    produce(brokers, [str(number) for number in range(100)])
+    leader = state(brokers)[0].leader
+    assert brokers[leader].stop() == 0
+    assert (brokers[leader].data / "log-0" / ".kafka_cleanshutdown").exists()
+    assert all(each.leader not in (-1, leader) for each in state(brokers).values())
+    brokers[leader].start()
+    until_in_sync(brokers)
+
+
+def test_a_group_goes_on_where_it_was_after_everything_was_killed(start_brokers: Start) -> None:
+    brokers = start_brokers()
+    create(brokers, partitions=1, **{"min.insync.replicas": "2"})
+    produce(brokers, [str(number) for number in range(50)], partitions=1)
+    assert consumed(brokers, 20) == [str(number) for number in range(20)]
+    for broker in brokers.values():
+        broker.kill()
+    brokers.start_all()
+    produce(brokers, ["50"], partitions=1)
+    assert consumed(brokers, 31) == [str(number) for number in range(20, 51)]
+
+
+def consumed(brokers: BrokerProcesses, count: int) -> list[str]:
+    """So many values, from where the group is; they are committed."""
+    consumer = Consumer(
+        quiet(
+            brokers.bootstrap,
+            **{"group.id": "g", "auto.offset.reset": "earliest", "enable.auto.commit": False},
+        )
+    )
+    values: list[str] = []
+    try:
+        consumer.subscribe([TOPIC])
+        while len(values) < count:
+            message = consumer.poll(_CLIENT_S)
+            assert message is not None
+            assert not message.error()
+            values.append(message.value().decode())
+            position = TopicPartition(TOPIC, message.partition(), message.offset() + 1)
+        (done,) = consumer.commit(offsets=[position], asynchronous=False)
+        assert not done.error
+    finally:
+        consumer.close()
+    return values
+
+
+@pytest.mark.parametrize("pause", [True, False], ids=["cut off", "killed"])
+def test_brokers_outlive_their_zookeeper(start_brokers: Start, pause: bool) -> None:
+    """Whether they keep their sessions or have to begin anew: what was written is there, and more can be."""
+    brokers = start_brokers(configs=SECOND)
+    create(brokers, **{"min.insync.replicas": "2"})
+    produce(brokers, ["before"] * 8)
+    if pause:
+        with brokers.zookeeper.paused():
+            for broker in brokers.values():
+                wait_for(
+                    f"broker {broker.id} misses it",
+                    lambda it=broker: "lost its session" in it.log.read_text(),
+                )
+    else:
+        brokers.restart_zookeeper()
+    until_in_sync(brokers)
+    produce(brokers, ["after"] * 8)
+    admin = AdminClient(quiet(brokers.bootstrap))
+    admin.create_topics([NewTopic("another", 1, 3)])["another"].result(_CLIENT_S)
+    assert all(broker.is_running for broker in brokers.values())
+
+
+def home_of(broker: BrokerProcess, partition: int) -> str:
+    (found,) = broker.data.glob(f"log-*/{TOPIC}-{partition}")
+    return found.parent.name
+
+
+def offline(broker: BrokerProcess, directory: str) -> bool:
+    return f"the log dir {broker.data / directory} is offline" in broker.log.read_text()
+
+
+def without(brokers: BrokerProcesses, partitions: set[int], broker_id: int) -> bool:
+    """Whether exactly these have lost their replica on the broker."""
+    return partitions == {number for number, each in state(brokers).items() if broker_id not in each.isrs}
+
+
+@pytest.mark.parametrize("fault", ["full", "unreadable"])
+def test_a_log_dir_fails_and_the_rest_serves(start_brokers: Start, fault: str) -> None:
+    brokers = start_brokers(log_dirs=2, configs={"replica.high.watermark.checkpoint.interval.ms": "200"})
+    create(brokers, **{"min.insync.replicas": "2"})
+    produce(brokers, ["before"] * 8)
+    victim = brokers[state(brokers)[0].leader]
+    failing = home_of(victim, 0)
+    lost = {number for number in range(4) if home_of(victim, number) == failing}
+    assert 0 < len(lost) < 4
+    if fault == "full":
+        assert victim.pid is not None
+        hard = resource.prlimit(victim.pid, resource.RLIMIT_FSIZE)[1]
+        resource.prlimit(victim.pid, resource.RLIMIT_FSIZE, (64 * 1024, hard))
+        produce(brokers, ["large"] * 20, partitions=1, size=10_000)
+    else:
+        (victim.data / failing).rename(victim.data / "away")
+        (victim.data / failing).write_text("not a directory")
+        produce(brokers, ["more"] * 8)
+    wait_for("the directory is offline", lambda: offline(victim, failing))
+    wait_for("its replicas are out of sync, and no others", lambda: without(brokers, lost, victim.id))
+    produce(brokers, ["after"] * 8)
+    assert victim.is_running
+    assert not any(offline(victim, each) for each in ("log-0", "log-1") if each != failing)

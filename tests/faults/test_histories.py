@@ -1,0 +1,115 @@
+"""No write that was acknowledged by all in-sync replicas is lost, whatever is killed or paused, and whenever.
+
+Three broker processes on a real ZooKeeper; idempotent producers, a group that commits, a reader that watches;
+and a sequence of faults that a seed decides. `history.py` says what must hold.
+"""
+
+from __future__ import annotations
+
+import gc
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from harness.brokers import wait_for
+from tests.faults.after import different_replicas, read_everything, until_in_sync
+from tests.faults.history import Kind, Op, check
+from tests.faults.nemesis import Nemesis
+from tests.faults.recording import (
+    GROUP,
+    PARTITIONS,
+    TOPIC,
+    Recorder,
+    consume,
+    produce,
+    produce_in_python,
+    quiet,
+    read_along,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from harness.brokers import BrokerProcesses
+    from tests.faults.history import FinalLog
+
+FAULTS_S = 25.0
+FEW = range(1, 6)
+MANY = range(6, 51)
+CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
+
+
+@pytest.mark.jvm
+@pytest.mark.timeout(400)
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.parametrize(
+    "seed",
+    [*FEW, *(pytest.param(seed, marks=pytest.mark.full) for seed in MANY)],
+    ids=lambda it: f"seed-{it}",
+)
+def test_nothing_acknowledged_is_lost(
+    seed: int, tmp_path: Path, start_brokers: Callable[..., BrokerProcesses]
+) -> None:
+    brokers = start_brokers(configs=CONFIGS)
+    admin = AdminClient(quiet(brokers.bootstrap))
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(30)
+    recorder = Recorder()
+    try:
+        final = suffer(brokers, recorder, seed)
+        problems = check(recorder.events, final, GROUP)
+        codes = [broker.stop() for broker in brokers.values()]
+        problems += different_replicas(brokers)
+    finally:
+        recorder.save(tmp_path / "history.jsonl")
+        gc.collect()  # kafka-python leaves sockets that could not connect to the collector
+    again = f"again: pytest 'tests/faults/test_histories.py::test_nothing_acknowledged_is_lost[seed-{seed}]'"
+    assert not problems, f"{problems[:20]}\n{again}\nthe history and the brokers' logs are in {tmp_path}"
+    assert codes == [0, 0, 0]
+    acknowledged = sum(event.op is Op.WRITE and event.kind is Kind.OK for event in recorder.events)
+    assert acknowledged > 100, f"only {acknowledged} writes went through: nothing was tested\n{again}"
+
+
+def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> FinalLog:
+    """Let clients work while the seed's faults happen; the log, when all is well and everything read."""
+    second = produce_in_python if seed % 2 == 0 else produce
+    bootstrap = brokers.bootstrap
+    with ThreadPoolExecutor() as threads:
+        writers = [
+            threads.submit(produce, recorder, "a", bootstrap, seed),
+            threads.submit(second, recorder, "b", bootstrap, seed),
+        ]
+        readers = [
+            threads.submit(consume, recorder, f"{GROUP}/1", bootstrap),
+            threads.submit(consume, recorder, f"{GROUP}/2", bootstrap),
+            threads.submit(read_along, recorder, "alone", bootstrap),
+        ]
+        try:
+            Nemesis(brokers, recorder, seed).run(FAULTS_S)
+            until_in_sync(brokers)
+            recorder.over.set()
+            for writer in writers:
+                writer.result()
+            final = read_everything(bootstrap)
+            wait_for("everybody has read everything", lambda: _all_read(recorder, final))
+        finally:
+            recorder.over.set()
+            recorder.enough.set()
+        for reader in readers:
+            reader.result()
+    return final
+
+
+def _all_read(recorder: Recorder, final: FinalLog) -> bool:
+    """The group has committed the end of every partition, and the lone reader has come there."""
+    ends = {partition: entries[-1][0] + 1 for partition, entries in final.items() if entries}
+    committed = dict.fromkeys(ends, 0)
+    read = dict.fromkeys(ends, 0)
+    for event in tuple(recorder.events):
+        if event.kind is Kind.OK and event.op is Op.COMMIT:
+            committed[event.partition] = event.offset
+        elif event.kind is Kind.OK and event.op is Op.READ and event.client == "alone":
+            read[event.partition] = event.offset + 1
+    return committed == ends == read
