@@ -118,7 +118,8 @@ class Partition:
     # What the controller says
 
     def lead(self, order: PartitionOrder) -> None:
-        """Be the leader, in an epoch that begins where the log ends."""
+        """Be the leader, in an epoch that begins where the log ends. Replicas that a move takes away count
+        until the ISR has lost them: till then they may be elected."""
         now_s = self._around.clock.monotonic_s()
         began = order.leader_epoch > self.leader_epoch or not self.is_leader
         if began:
@@ -128,7 +129,7 @@ class Partition:
         self._take_order(order, Role.LEADER)
         self.followers = {
             replica: self.followers.get(replica) or Progress(now_s)
-            for replica in order.replicas
+            for replica in dict.fromkeys(order.replicas + order.isr)
             if replica != self._around.broker_id
         }
         self._advance()
@@ -321,7 +322,9 @@ class Partition:
         joining = tuple(
             follower
             for follower, progress in self.followers.items()
-            if follower not in self.isr and may_join(progress, watermark, self.epoch_start_offset)
+            if follower not in self.isr
+            and follower in self.order.replicas
+            and may_join(progress, watermark, self.epoch_start_offset)
         )
         if joining:
             self._propose(self.isr + joining)
