@@ -1,0 +1,36 @@
+"""The way to a cluster, over Kafka's protocol alone: real and embedded ones are the same from here."""
+
+from restow.client.admin import Admin
+from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.client.kafka_admin import KafkaAdmin, connected
+from restow.client.link import Settings
+from restow.client.values import (
+    ClusterView,
+    Config,
+    ConfigOf,
+    Disks,
+    MoveUnderWay,
+    NewTopic,
+    Node,
+    ReplicaOf,
+    ReplicaOnDisk,
+)
+
+__all__ = [
+    "Admin",
+    "BrokerError",
+    "ClientError",
+    "ClusterView",
+    "Config",
+    "ConfigOf",
+    "Disks",
+    "KafkaAdmin",
+    "MoveUnderWay",
+    "NewTopic",
+    "Node",
+    "ReplicaOf",
+    "ReplicaOnDisk",
+    "Settings",
+    "Unreachable",
+    "connected",
+]

@@ -1,0 +1,81 @@
+"""All that the tool asks of a cluster, as one protocol: whoever fulfils it can be worked on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client.errors import BrokerError
+    from restow.client.values import (
+        ClusterView,
+        Config,
+        ConfigOf,
+        Disks,
+        MoveUnderWay,
+        NewTopic,
+        ReplicaOf,
+    )
+    from restow.model import BrokerId, Topic, TopicPartition
+
+
+class Admin(Protocol):
+    """A cluster over the wire. What is done to several things at once is answered for each."""
+
+    async def cluster(self) -> ClusterView:
+        """Who is there."""
+
+    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        """These topics or all, with partitions, leaders and ISRs, without configs and sizes."""
+
+    async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+        """Make topics."""
+
+    async def expand(
+        self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
+    ) -> None:
+        """More partitions for a topic."""
+
+    async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
+        """Delete topics."""
+
+    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+        """All configs of topics and brokers as they are in force."""
+
+    async def set_configs(
+        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
+    ) -> Mapping[ConfigOf, BrokerError | None]:
+        """Set or, with None, remove single configs and leave the others alone."""
+
+    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+        """Directories and replicas of brokers; one that does not answer does not hold up the others."""
+
+    async def move_between_dirs(
+        self, wishes: Mapping[ReplicaOf, str]
+    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        """Ask brokers to have replicas in other directories."""
+
+    async def reassign(
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        *,
+        may_change_factor: bool = True,
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        """Other replicas for partitions; None cancels a move that is under way."""
+
+    async def moves(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, MoveUnderWay]:
+        """The reassignments that are under way, of these partitions or of all."""
+
+    async def elect_preferred(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        """Let the first replica lead."""
+
+    async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
+        """Which versions of which requests a broker answers."""
+
+    async def close(self) -> None:
+        """Hang up."""

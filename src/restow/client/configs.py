@@ -1,0 +1,100 @@
+"""Configs over the wire. A broker's are asked of that broker, topics' of any."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.client.errors import BrokerError, Unreachable
+from restow.client.values import Config, ConfigOf
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client.link import Link
+    from restow.wire.messages import Message
+
+_KINDS = {"topic": 2, "broker": 4}
+_NAMES = {number: name for name, number in _KINDS.items()}
+_SOURCES = {1: "topic", 2: "broker", 3: "default broker", 4: "static", 5: "default"}
+_SET, _REMOVE = 0, 1
+_RESOURCES_AT_ONCE = 1_000
+
+
+async def describe(
+    link: Link, resources: Sequence[ConfigOf]
+) -> dict[ConfigOf, Mapping[str, Config] | BrokerError]:
+    found: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {}
+    for broker, some in _by_broker(resources):
+        request = DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsRequest.DescribeConfigsResource(
+                    resource_type=_KINDS[each.of], resource_name=each.name, configuration_keys=None
+                )
+                for each in some
+            ],
+        )
+        try:
+            answer = await link.ask(request, broker)
+        except Unreachable as error:
+            found.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
+            continue
+        for result in answer.results:
+            of = ConfigOf(_NAMES[result.resource_type], result.resource_name)
+            error_or_none = BrokerError.of(result.error_code, result.error_message)
+            found[of] = error_or_none or {each.name: _config(each) for each in result.configs}
+    return found
+
+
+def _config(config: Message) -> Config:
+    return Config(
+        name=config.name,
+        value=config.value,
+        source=_SOURCES.get(config.config_source, "default"),
+        sensitive=config.is_sensitive,
+        read_only=config.read_only,
+    )
+
+
+async def change(
+    link: Link, changes: Mapping[ConfigOf, Mapping[str, str | None]]
+) -> dict[ConfigOf, BrokerError | None]:
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource
+    outcome: dict[ConfigOf, BrokerError | None] = {}
+    for broker, some in _by_broker(tuple(changes)):
+        request = IncrementalAlterConfigsRequest(
+            resources=[
+                resource(
+                    resource_type=_KINDS[each.of],
+                    resource_name=each.name,
+                    configs=[
+                        resource.AlterableConfig(
+                            name=name, config_operation=_REMOVE if value is None else _SET, value=value
+                        )
+                        for name, value in changes[each].items()
+                    ],
+                )
+                for each in some
+            ],
+            validate_only=False,
+        )
+        try:
+            answer = await link.ask(request, broker)
+        except Unreachable as error:
+            outcome.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
+            continue
+        for result in answer.responses:
+            of = ConfigOf(_NAMES[result.resource_type], result.resource_name)
+            outcome[of] = BrokerError.of(result.error_code, result.error_message)
+    return outcome
+
+
+def _by_broker(resources: Sequence[ConfigOf]) -> Iterable[tuple[int | None, list[ConfigOf]]]:
+    """Whom to ask for what. A broker that is down can be asked for by the controller's word only."""
+    anyone = [each for each in resources if each.of == "topic" or not each.name]
+    for start in range(0, len(anyone), _RESOURCES_AT_ONCE):
+        yield None, anyone[start : start + _RESOURCES_AT_ONCE]
+    for each in resources:
+        if each.of == "broker" and each.name:
+            yield int(each.name), [each]

@@ -1,0 +1,108 @@
+"""The admin protocol over Kafka's own, for any cluster since 2.4.
+
+async with connected(Settings(bootstrap="localhost:9092")) as admin:
+    print(await admin.cluster())
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from restow.client import configs, moves, topics
+from restow.client.errors import BrokerError
+from restow.client.link import open_link
+from restow.client.values import ClusterView, Node
+from restow.wire.messages import ApiVersionsRequest, MetadataRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from restow.client.link import Link, Settings
+    from restow.client.values import Config, ConfigOf, Disks, MoveUnderWay, NewTopic, ReplicaOf
+    from restow.model import BrokerId, Topic, TopicPartition
+
+
+class KafkaAdmin:
+    """An `Admin` on an open link."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    async def cluster(self) -> ClusterView:
+        answer = await self._link.ask(MetadataRequest(topics=[]))
+        nodes = (
+            Node(id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in answer.brokers
+        )
+        controller = None if answer.controller_id < 0 else int(answer.controller_id)
+        return ClusterView(
+            cluster_id=answer.cluster_id or "",
+            controller=controller,
+            nodes=tuple(sorted(nodes, key=lambda node: node.id)),
+        )
+
+    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return await topics.describe(self._link, names)
+
+    async def create(self, wanted: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+        return await topics.create(self._link, tuple(wanted))
+
+    async def expand(
+        self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
+    ) -> None:
+        await topics.expand(self._link, topic, partitions, by_hand)
+
+    async def delete(self, names: Iterable[str]) -> Mapping[str, BrokerError | None]:
+        return await topics.delete(self._link, tuple(names))
+
+    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+        return await configs.describe(self._link, tuple(of))
+
+    async def set_configs(
+        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
+    ) -> Mapping[ConfigOf, BrokerError | None]:
+        return await configs.change(self._link, changes)
+
+    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+        return await moves.disks(self._link, tuple(brokers))
+
+    async def move_between_dirs(
+        self, wishes: Mapping[ReplicaOf, str]
+    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        return await moves.move_between_dirs(self._link, wishes)
+
+    async def reassign(
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        *,
+        may_change_factor: bool = True,
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        return await moves.reassign(self._link, targets, may_change_factor=may_change_factor)
+
+    async def moves(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> Mapping[TopicPartition, MoveUnderWay]:
+        return await moves.under_way(self._link, partitions)
+
+    async def elect_preferred(
+        self, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, BrokerError | None]:
+        return await moves.elect_preferred(self._link, tuple(partitions))
+
+    async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
+        answer = await self._link.ask(ApiVersionsRequest(max_version=2), broker)
+        BrokerError.check(answer.error_code)
+        return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+
+    async def close(self) -> None:
+        await self._link.close()
+
+
+@asynccontextmanager
+async def connected(settings: Settings) -> AsyncIterator[KafkaAdmin]:
+    """An admin for as long as it is needed."""
+    admin = KafkaAdmin(await open_link(settings))
+    try:
+        yield admin
+    finally:
+        await admin.close()

@@ -1,0 +1,194 @@
+"""Replicas over the wire: where they lie, where they are to go, and who leads."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.client.errors import BrokerError, Unreachable
+from restow.client.values import Disks, MoveUnderWay, ReplicaOf, ReplicaOnDisk
+from restow.model import LogDir, TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
+    DescribeLogDirsRequest,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client.link import Link
+    from restow.model import BrokerId
+    from restow.wire.messages import Message
+
+_PREFERRED = 0
+
+
+async def disks(link: Link, brokers: Sequence[BrokerId]) -> dict[BrokerId, Disks | BrokerError]:
+    answers = await asyncio.gather(*(_disks_of(link, broker) for broker in brokers))
+    return dict(zip(brokers, answers, strict=True))
+
+
+async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
+    try:
+        answer = await link.ask(DescribeLogDirsRequest(topics=None), broker)
+    except Unreachable as error:
+        return BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
+    if error_or_none := BrokerError.of(getattr(answer, "error_code", 0) or 0):
+        return error_or_none
+    return Disks(
+        log_dirs=tuple(_log_dir(each) for each in answer.results),
+        replicas=tuple(
+            ReplicaOnDisk(
+                partition=TopicPartition(topic.name, each.partition_index),
+                log_dir=directory.log_dir,
+                size_bytes=each.partition_size,
+                lag_messages=each.offset_lag,
+                future=each.is_future_key,
+            )
+            for directory in answer.results
+            for topic in directory.topics
+            for each in topic.partitions
+        ),
+    )
+
+
+def _log_dir(directory: Message) -> LogDir:
+    """Brokers before 3.3 do not tell how large their file systems are: then it is -1."""
+    total, usable = directory.total_bytes, directory.usable_bytes
+    return LogDir(
+        path=directory.log_dir,
+        total_bytes=total if total is not None and total >= 0 else None,
+        usable_bytes=usable if usable is not None and usable >= 0 else None,
+        failed=bool(directory.error_code),
+    )
+
+
+async def move_between_dirs(
+    link: Link, wishes: Mapping[ReplicaOf, str]
+) -> dict[ReplicaOf, BrokerError | None]:
+    by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
+    for (partition, broker), path in wishes.items():
+        topics = by_broker.setdefault(broker, {}).setdefault(path, {})
+        topics.setdefault(partition.topic, []).append(partition.partition)
+    outcome: dict[ReplicaOf, BrokerError | None] = {}
+    for broker, paths in by_broker.items():
+        directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+        request = AlterReplicaLogDirsRequest(
+            dirs=[
+                directory(
+                    path=path,
+                    topics=[
+                        directory.AlterReplicaLogDirTopic(name=topic, partitions=partitions)
+                        for topic, partitions in topics.items()
+                    ],
+                )
+                for path, topics in paths.items()
+            ]
+        )
+        try:
+            answer = await link.ask(request, broker)
+        except Unreachable as error:
+            down = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
+            outcome.update({each: down for each in wishes if each.broker == broker})
+            continue
+        for topic in answer.results:
+            for each in topic.partitions:
+                which = ReplicaOf(TopicPartition(topic.topic_name, each.partition_index), broker)
+                outcome[which] = BrokerError.of(each.error_code)
+    return outcome
+
+
+async def reassign(
+    link: Link, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], *, may_change_factor: bool
+) -> dict[TopicPartition, BrokerError | None]:
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=link.timeout_ms,
+        allow_replication_factor_change=may_change_factor,
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.ReassignablePartition(
+                        partition_index=number, replicas=None if replicas is None else list(replicas)
+                    )
+                    for number, replicas in partitions
+                ],
+            )
+            for name, partitions in _by_topic((each, replicas) for each, replicas in targets.items()).items()
+        ],
+        # What an older broker cannot check must not be sent to it as if it did.
+        **({} if may_change_factor else {"min_version": 1}),
+    )
+    answer = await link.ask_controller(request, lambda got: got.error_code)
+    BrokerError.check(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(each.name, partition.partition_index): BrokerError.of(
+            partition.error_code, partition.error_message
+        )
+        for each in answer.responses
+        for partition in each.partitions
+    }
+
+
+async def under_way(
+    link: Link, partitions: Iterable[TopicPartition] | None
+) -> dict[TopicPartition, MoveUnderWay]:
+    wanted = None
+    if partitions is not None:
+        topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+        wanted = [
+            topic(name=name, partition_indexes=[number for number, _ in numbers])
+            for name, numbers in _by_topic((each, None) for each in partitions).items()
+        ]
+    request = ListPartitionReassignmentsRequest(timeout_ms=link.timeout_ms, topics=wanted)
+    answer = await link.ask_controller(request, lambda got: got.error_code)
+    BrokerError.check(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(each.name, found.partition_index): MoveUnderWay(
+            replicas=tuple(found.replicas),
+            adding=tuple(found.adding_replicas),
+            removing=tuple(found.removing_replicas),
+        )
+        for each in answer.topics
+        for found in each.partitions
+    }
+
+
+async def elect_preferred(
+    link: Link, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, BrokerError | None]:
+    """What is as it should be already is no error."""
+    topic = ElectLeadersRequest.TopicPartitions
+    request = ElectLeadersRequest(
+        election_type=_PREFERRED,
+        topic_partitions=[
+            topic(topic=name, partitions=[number for number, _ in numbers])
+            for name, numbers in _by_topic((each, None) for each in partitions).items()
+        ],
+        timeout_ms=link.timeout_ms,
+    )
+    answer = await link.ask_controller(request, lambda got: getattr(got, "error_code", 0) or 0)
+    BrokerError.check(getattr(answer, "error_code", 0) or 0)
+    outcome: dict[TopicPartition, BrokerError | None] = {}
+    for each in answer.replica_election_results:
+        for result in each.partition_result:
+            code = result.error_code
+            error = (
+                None if code == ErrorCode.ELECTION_NOT_NEEDED else BrokerError.of(code, result.error_message)
+            )
+            outcome[TopicPartition(each.topic, result.partition_id)] = error
+    return outcome
+
+
+def _by_topic(
+    pairs: Iterable[tuple[TopicPartition, Sequence[BrokerId] | None]],
+) -> dict[str, list[tuple[int, Sequence[BrokerId] | None]]]:
+    topics: dict[str, list[tuple[int, Sequence[BrokerId] | None]]] = {}
+    for (topic, number), what in pairs:
+        topics.setdefault(topic, []).append((number, what))
+    return topics

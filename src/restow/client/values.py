@@ -1,0 +1,95 @@
+"""What a cluster tells of itself, beyond what snapshots already have words for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.model import BrokerId, LogDir, Rack, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A broker and where it listens."""
+
+    id: BrokerId
+    host: str
+    port: int
+    rack: Rack | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """The cluster as one of its brokers sees it."""
+
+    cluster_id: str
+    controller: BrokerId | None
+    nodes: tuple[Node, ...]
+
+
+class ConfigOf(NamedTuple):
+    """Whose configs: `of` is "topic" or "broker"; a broker's name is its id, or empty for the default."""
+
+    of: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One config as it is in force."""
+
+    name: str
+    value: str | None
+    source: str
+    """Where it comes from: "topic", "broker", "default broker", "static", "default"."""
+    sensitive: bool = False
+    read_only: bool = False
+
+
+class ReplicaOf(NamedTuple):
+    """One replica on one broker."""
+
+    partition: TopicPartition
+    broker: BrokerId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaOnDisk:
+    """What a broker says of one of its replicas."""
+
+    partition: TopicPartition
+    log_dir: str
+    size_bytes: int
+    lag_messages: int
+    future: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disks:
+    """What one broker says of its directories."""
+
+    log_dirs: tuple[LogDir, ...] = ()
+    replicas: tuple[ReplicaOnDisk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveUnderWay:
+    """A reassignment that the controller is carrying out."""
+
+    replicas: tuple[BrokerId, ...]
+    adding: tuple[BrokerId, ...]
+    removing: tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic to be made: a number of partitions and a factor, or replicas by hand."""
+
+    name: str
+    partitions: int = -1
+    factor: int = -1
+    by_hand: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
