@@ -8,7 +8,8 @@ What cannot be read, or is of a version that is not served, closes the connectio
 answer that the peer could read. The one exception is ApiVersions, which a client asks before it can know.
 
 Answers take memory until they are read. So a Fetch, whose answer may be large, is begun only when all before
-it have been answered and the client has read most of that; and who lets nothing move is hung up on.
+it but one have been answered and the client has read most of that; and who lets nothing move is hung up on.
+One may wait, because a follower ends the fetch that waits for data by the next one of its session.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ class ClientConnection:
         self._codec = codec
         self._services = services
         self._backlog = backlog
+        self._ready_bytes = 0
         self._counted_bytes = 0
         self._max_idle_ms = max_idle_ms
         self._loop = asyncio.get_running_loop()
@@ -114,7 +116,7 @@ class ClientConnection:
             self._refuse(error)
             return
         turn = None
-        if request.api_key == FETCH and not self._is_all_read():
+        if request.api_key == FETCH and not self._is_nearly_all_read():
             turn = self._loop.create_future()
         self._await(self._loop.create_task(self._answer(request, turn)), len(payload), turn)
 
@@ -128,6 +130,7 @@ class ClientConnection:
         self._waiting.clear()
         if self._draining is not None:
             self._draining.cancel()
+        self._ready_bytes = 0
         self._count(0)
 
     def _refuse(self, error: UnsupportedVersion) -> None:
@@ -148,7 +151,8 @@ class ClientConnection:
             return None
         parts = encode_response(request, body)
         if request.api_key == FETCH:
-            self._count(self._connection.unsent_bytes + sum(map(len, parts)))
+            self._ready_bytes += sum(map(len, parts))
+            self._count(self._connection.unsent_bytes)
         return parts
 
     def _await(self, answer: asyncio.Future[_Parts], size: int, turn: asyncio.Future[None] | None) -> None:
@@ -177,9 +181,10 @@ class ClientConnection:
                 return
             if (parts := answer.result()) is not None:
                 self._connection.send(*parts)
+                if self._ready_bytes:
+                    self._ready_bytes = max(self._ready_bytes - sum(map(len, parts)), 0) if waiting else 0
         unsent_bytes = self._connection.unsent_bytes
-        if unsent_bytes != self._counted_bytes:
-            self._count(unsent_bytes)
+        self._count(unsent_bytes)
         if unsent_bytes > _MOST_UNSENT_BYTES:
             self._wait_for_reader()
         else:
@@ -187,12 +192,14 @@ class ClientConnection:
             if self._paused and self._draining is None and len(waiting) < _MOST_WAITING // 2:
                 self._resume()
 
-    def _count(self, unread_bytes: int) -> None:
+    def _count(self, unsent_bytes: int) -> None:
+        """What is unread here is what has not gone out, and the fetches that are answered but not sent."""
+        unread_bytes = unsent_bytes + self._ready_bytes
         self._backlog.unread_bytes += unread_bytes - self._counted_bytes
         self._counted_bytes = unread_bytes
 
-    def _is_all_read(self) -> bool:
-        return not self._waiting and self._connection.unsent_bytes <= _MOST_UNSENT_BYTES
+    def _is_nearly_all_read(self) -> bool:
+        return len(self._waiting) <= 1 and self._connection.unsent_bytes <= _MOST_UNSENT_BYTES
 
     def _begin_next(self) -> None:
         """If the eldest request waits for its turn, this is it."""

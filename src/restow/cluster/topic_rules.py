@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 _LONGEST_NAME = 249
+_MOST_AT_ONCE = 10_000
 FROM_DEFAULT = -1
 """Stands for a count that the broker's config is to give."""
 
@@ -83,6 +84,7 @@ def new_assignment(
     by_hand: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """Replicas for a new topic: by hand if given, else as Kafka places them."""
+    _check_count(partitions if by_hand is None else len(by_hand))
     try:
         if by_hand is None:
             rng = np.random.default_rng(chance.randrange(1 << 63))
@@ -95,6 +97,15 @@ def new_assignment(
         return {number: tuple(by_hand[number]) for number in sorted(by_hand)}
     except RestowError as error:
         raise _refused(error) from error
+
+
+def _check_count(partitions: int) -> None:
+    """Kafka's own limit since it keeps its metadata itself; before, the size of a node was one."""
+    if partitions > _MOST_AT_ONCE:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"{partitions} partitions are too many to be made at once: at most {_MOST_AT_ONCE} at a time.",
+        )
 
 
 def more_partitions(
@@ -113,6 +124,7 @@ def more_partitions(
             if to < count
             else f"The topic already has {count} partitions.",
         )
+    _check_count(to - count)
     if by_hand is not None and len(by_hand) != to - count:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

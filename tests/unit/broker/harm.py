@@ -35,22 +35,28 @@ def memory() -> int:
 
 @asynccontextmanager
 async def unharmed(
-    cluster: EmbeddedCluster, caplog: pytest.LogCaptureFixture, *, most_grown: int = 64 * MEGABYTE
+    cluster: EmbeddedCluster,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    most_grown: int = 64 * MEGABYTE,
+    more_files: int = 0,
 ) -> AsyncIterator[Client]:
     """Somebody else is served all the while. Afterwards there are no more tasks, connections and files than
-    before, memory has not grown by more, and nobody had to report an error.
+    before (but those of topics that were made), memory has not grown by more, and nobody had to report an
+    error.
     """
     process, loop = psutil.Process(), asyncio.get_running_loop()
     reported: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: reported.append(context))
     bystander = await Client.connect(port_of(cluster))
     await still_served(bystander)
-    tasks, descriptors, held = len(asyncio.all_tasks()), process.num_fds(), memory()
+    tasks, sockets, held = len(asyncio.all_tasks()), _sockets(), memory()
+    descriptors = process.num_fds() + more_files
     try:
         yield bystander
         await still_served(bystander)
         await until(lambda: len(asyncio.all_tasks()) <= tasks)
-        await until(lambda: process.num_fds() <= descriptors)
+        await until(lambda: _sockets() <= sockets and process.num_fds() <= descriptors)
         grown = memory() - held
         assert grown < most_grown, f"memory grew by {grown / MEGABYTE:.0f} MB"
     finally:
@@ -61,6 +67,10 @@ async def unharmed(
     assert not reported, reported[0]
     failed = [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
     assert not failed, failed[0].exc_text or failed[0].getMessage()
+
+
+def _sockets() -> int:
+    return len(psutil.Process().net_connections("tcp"))
 
 
 async def still_served(client: Client) -> None:

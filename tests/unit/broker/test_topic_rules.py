@@ -50,6 +50,8 @@ def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int
     [
         (0, 1, ErrorCode.INVALID_PARTITIONS),
         (-5, 1, ErrorCode.INVALID_PARTITIONS),
+        (10_001, 1, ErrorCode.POLICY_VIOLATION),
+        (2**31 - 1, 1, ErrorCode.POLICY_VIOLATION),
         (1, 0, ErrorCode.INVALID_REPLICATION_FACTOR),
         (1, 5, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
