@@ -17,12 +17,20 @@ from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
 from restow.wire.error_codes import ErrorCode
-from restow.wire.messages import ApiVersionsRequest, HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from restow.wire.messages import (
+    ApiVersionsRequest,
+    FetchRequest,
+    FetchResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    MetadataRequest,
+)
 from tests.unit.broker.conversations import HOST, Client, run
 
 if TYPE_CHECKING:
     from restow.runtime.network import Listener
 
+FETCH = 1
 API_VERSIONS = 18
 HEARTBEAT = 12
 
@@ -105,6 +113,29 @@ def test_answers_come_in_the_order_of_the_requests(monkeypatch: pytest.MonkeyPat
             client.ask(HEARTBEAT, 4, number, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
         assert [await client.number() for _ in range(count)] == list(range(count))
         assert begun == list(range(count))
+        await listener.close()
+
+    run(scenario())
+
+
+def test_a_fetch_that_waits_is_ended_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower that has more to ask for asks, and must not wait until the leader has something to say."""
+    asked_again = asyncio.Event()
+
+    async def handle(request: Any, _: Any) -> Any:
+        if request.correlation_id == 1:
+            await asked_again.wait()
+        asked_again.set()
+        return FetchResponse(session_id=7, responses=[])
+
+    monkeypatch.setitem(HANDLERS, FETCH, Handler(range(4, 18), handle))
+
+    async def scenario() -> None:
+        listener = await listening()
+        client = await Client.connect(listener.port)
+        for number in (1, 2):
+            client.ask(FETCH, 12, number, FetchRequest(topics=[], forgotten_topics_data=[]))
+        assert [await client.number(), await client.number()] == [1, 2]
         await listener.close()
 
     run(scenario())

@@ -195,6 +195,52 @@ def test_several_partitions_share_one_quota_evenly(tmp_path: Path, side: str) ->
     run(scenario())
 
 
+def test_a_new_epoch_while_a_replica_is_held_is_not_answered_again_and_again(tmp_path: Path) -> None:
+    """The leader must not go on with what it was asked for in the epoch before."""
+
+    async def scenario() -> None:
+        bench = Bench(tmp_path)
+        await bench.fill(100)
+        bench.limit(2, "follower", 1000)
+        bench.add_replica(2)
+        await bench.fill(1, T1)
+        bench.add_replica(2, T1)
+        await bench.cluster.clock.advance(0.2)
+        bench.cluster.elect(1, isr=(1,))
+        await bench.cluster.clock.advance(2.0)
+        assert len(bench.cluster.asked) < 40
+        bench.limit(2, "follower", 2**63 - 1)
+        await bench.cluster.clock.advance(2.0)
+        assert bench.copied(2) == 100 * len(BATCH)
+        await bench.cluster.close()
+
+    run(scenario())
+
+
+def test_who_is_in_sync_at_a_new_epoch_is_not_held(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        bench = Bench(tmp_path, 3)
+        cluster = bench.cluster
+        await bench.fill(100)
+        bench.add_replica(2)
+        await cluster.clock.advance(2.0)
+        assert cluster.at(1).isr == (1, 2)
+        for partition in (T0, T1):
+            bench.listed.add(partition)
+        bench.limit(2, "follower", 1000)
+        await bench.fill(100, T1)
+        bench.add_replica(2, T1)
+        await cluster.clock.advance(1.0)
+        cluster.elect(1, isr=(1, 2))
+        await cluster.clock.advance(0.1)
+        done = await cluster.brokers[1].append({T0: BATCH}, acks=-1, timeout_ms=100)
+        assert done[T0].error_code == 0
+        assert bench.copied(2, T1) < 10 * len(BATCH)
+        await cluster.close()
+
+    run(scenario())
+
+
 def test_a_replica_that_stops_following_while_it_is_held_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)

@@ -46,14 +46,14 @@ class Follower:
 
     __slots__ = ("caught_up", "failures", "partition", "pause", "sent")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, *, caught_up: bool) -> None:
         self.partition = partition
         self.sent: FetchPartition | None = None
         """What the leader knows of our wishes, None if the partition is not in the session."""
         self.pause: Timer | None = None
         self.failures = 0
-        self.caught_up = False
-        """Whether it had all that was safe at the leader when that answered last."""
+        self.caught_up = caught_up
+        """Whether it had all that was safe at the leader when that answered last, or before, is in sync."""
 
 
 class Fetcher:
@@ -83,6 +83,8 @@ class Fetcher:
         self._refused_session = False
         self._calls: deque[asyncio.Task[FetchAnswer]] = deque()
         self._poked = False
+        self._unsaid = False
+        """Whether there is more to fetch than the two that are under way say."""
         self._failures = 0
         self._awake = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -96,7 +98,8 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Fetch it from now on; one that was fetched already is looked at anew."""
         self.remove(partition.topic_partition)
-        self._followers[partition.topic_partition] = Follower(partition)
+        in_sync = self._replica_id in partition.isr
+        self._followers[partition.topic_partition] = Follower(partition, caught_up=in_sync)
         self._to_tell(partition.topic_partition)
 
     def remove(self, topic_partition: TopicPartition) -> None:
@@ -129,10 +132,13 @@ class Fetcher:
             asyncio.get_running_loop().call_soon(self._poke)
 
     def _poke(self) -> None:
-        """There is more to fetch while a fetch waits: send another one, once."""
-        if self._session_id != NO_SESSION and len(self._calls) == 1:
-            self._send()
+        """There is more to fetch while a fetch waits: send another one, once that is the only one."""
         self._poked = False
+        if self._session_id != NO_SESSION and len(self._calls) == 1:
+            self._unsaid = False
+            self._send()
+        else:
+            self._unsaid = bool(self._calls)
 
     async def _run(self) -> None:
         while True:
@@ -155,6 +161,8 @@ class Fetcher:
             self._take_session(answer)
             for topic_partition, fetched in answer.partitions.items():
                 self._take(topic_partition, fetched)
+            if self._unsaid:
+                self._poke()
 
     async def _lost(self, reason: object) -> None:
         """Begin a new session, after a pause that grows."""
@@ -192,7 +200,8 @@ class Fetcher:
         slow = self._throttle.is_set
         if slow:
             for topic_partition, follower in self._brake.hold(asked_for, self._followers).items():
-                self._leave_session(topic_partition, follower)
+                follower.sent = None
+                self._forgotten[topic_partition] = None
         for topic_partition in asked_for:
             known = self._followers.get(topic_partition)
             if known is None or known.pause is not None:

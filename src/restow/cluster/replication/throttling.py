@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _LONGEST_HOLD_S = 0.5
 """A quota may be lifted meanwhile, so that nobody waits for longer without looking again."""
+_SHORTEST_HOLD_S = 0.002
+"""What is taken so much too early is paid for later, and a timer is not more exact."""
 _UNLIMITED = 0x7FFFFFFF
 
 
@@ -103,7 +105,7 @@ class Brake:
         if not self._lagging:
             return {}
         wait_s = self.throttle.wait_s()
-        if not wait_s:
+        if wait_s < _SHORTEST_HOLD_S:
             self._share = max(self.throttle.room_bytes() // len(self._lagging), 1)
             return {}
         held, self._lagging = self._lagging, {}
