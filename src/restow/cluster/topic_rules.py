@@ -60,6 +60,15 @@ def check_name(name: str) -> None:
         )
 
 
+def is_legal_name(name: str) -> bool:
+    """Whether there could be a topic of that name."""
+    try:
+        check_name(name)
+    except Refused:
+        return False
+    return True
+
+
 def check_new_name(name: str, existing: Iterable[str]) -> None:
     """Refuse a name that is taken, or that metrics could not tell from one that is: `a.b` beside `a_b`."""
     check_name(name)

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from restow.cluster.controller import ControllerError, delete_topic
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused
+from restow.cluster.topic_rules import Refused, is_legal_name
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteTopicsResponse, Message
 
@@ -76,6 +76,8 @@ async def _delete(doomed: _Doomed, context: Context) -> None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
     if not context.broker.configs.delete_topic_enable:
         raise Refused(ErrorCode.TOPIC_DELETION_DISABLED)
+    if not is_legal_name(doomed.name):
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {doomed.name!r}.")
     try:
         await delete_topic(context.broker.store, doomed.name)
     except ControllerError as error:
