@@ -9,6 +9,7 @@ pyspark wheel, into the user's cache; everything else runs on the loopback inter
     jvm.py      kafka_jvm(version)  -> a gateway to a JVM that has them on its class path
     oracle.py   what Kafka's own placement and assignors answer
     kcat.py     kcat(…) -> what the Debian package of that client printed
+    spark.py    spark_session(folder) -> a local Spark that can talk to Kafka
     apache.py   apache_kafka(folder) -> a running cluster
     zookeeper.py  zookeeper(folder) -> a running ZooKeeper, for the store and for older clusters
     process.py  what both of them start and end processes with

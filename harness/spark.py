@@ -1,0 +1,101 @@
+"""A small Spark session in local mode, with the connector to Kafka on its class path.
+
+    with spark_session(tmp_path) as spark:
+        spark.read.format("kafka")…
+
+Its JVM ends with the block, or with this process if that is killed. One at a time: pyspark keeps its
+gateway in a class variable.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from harness.jars import pyspark_jar, spark_kafka_jars
+from harness.java import java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+_STOP_TIMEOUT_S = 20
+
+
+@contextmanager
+def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterator[SparkSession]:
+    """Keeps what it must in `folder`. Raises HarnessError where Java or the jars cannot be had."""
+    java()
+    jars = _connector()
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    settings = {
+        "spark.jars": ",".join(str(jar) for jar in jars),
+        "spark.driver.memory": heap,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.local.dir": str(folder / "local"),
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("restow")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _environment(SPARK_LOCAL_IP="127.0.0.1"):
+        spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 (the only way to end the JVM before we end)
+    assert gateway is not None
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        gateway.shutdown()
+        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        gateway.proc.stdin.close()
+        try:
+            gateway.proc.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()
+            gateway.proc.wait()
+        # Threads of py4j leave their sockets to the garbage collector, which would warn of them later.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """These set for what is started in the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _connector() -> list[Path]:
+    """The connector's jars, without those that the pyspark wheel brings in a version of its own."""
+    own = {_artifact(jar) for jar in pyspark_jar("spark-core*.jar").parent.glob("*.jar")}
+    return [jar for jar in sorted(spark_kafka_jars().glob("*.jar")) if _artifact(jar) not in own]
+
+
+def _artifact(jar: Path) -> str:
+    """A jar's name without its version."""
+    return jar.stem.rpartition("-")[0]
