@@ -119,7 +119,7 @@ def throttled(admin: KafkaAdminClient, topic: str, bytes_per_s: int) -> Iterator
 def _configure(
     admin: KafkaAdminClient, kind: ConfigResourceType, name: str, changes: dict[str, tuple[str, str | None]]
 ) -> None:
-    admin.alter_configs([ConfigResource(kind, name, changes)])
+    admin.alter_configs([ConfigResource(kind, name, changes)], raise_on_unknown=False)
 
 
 def bytes_on(admin: KafkaAdminClient, broker: int, topic: str) -> int:
