@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from aiokafka import AIOKafkaConsumer
+from confluent_kafka import Consumer
 from kafka import ConsumerRebalanceListener, KafkaConsumer
 
 if TYPE_CHECKING:
@@ -117,6 +118,28 @@ class Aiokafka(Watched):
             await consumer.stop()
 
 
+class Librdkafka(Watched):
+    """confluent-kafka's consumer; `strategy` is the assignor's name."""
+
+    def consume(self) -> None:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.topics.bootstrap,
+                "group.id": self.topics.group,
+                "partition.assignment.strategy": self.strategy,
+                "auto.offset.reset": "earliest",
+                **{key.replace("_", "."): value for key, value in SESSION.items()},
+            }
+        )
+        try:
+            consumer.subscribe(list(self.topics.names))
+            while not self._leave.is_set():
+                consumer.poll(POLL_MS / 1000)
+                self.held = frozenset((each.topic, each.partition) for each in consumer.assignment())
+        finally:
+            consumer.close()
+
+
 class Java(Watched):
     """Apache Kafka's own consumer, with its own assignor of the class named by `strategy`."""
 
@@ -149,12 +172,22 @@ class Java(Watched):
 def wait_until_shared_evenly(topics: Topics, members: Sequence[Watched]) -> list[Held]:
     """Until every partition is held exactly once and everybody holds as many; what each then holds."""
     quota = len(topics.everything) // len(members)
+    return _wait_until_shared(topics, members, lambda sizes: set(sizes) == {quota})
 
+
+def wait_until_shared(topics: Topics, members: Sequence[Watched]) -> list[Held]:
+    """Until every partition is held exactly once and nobody holds none; what each then holds."""
+    return _wait_until_shared(topics, members, all)
+
+
+def _wait_until_shared(
+    topics: Topics, members: Sequence[Watched], is_fair: Callable[[Sequence[int]], bool]
+) -> list[Held]:
     def settled() -> bool:
         held = [member.held for member in members]
         times = Counter(partition for each in held for partition in each)
         once = times.keys() == topics.everything and set(times.values()) == {1}
-        return once and {len(each) for each in held} == {quota}
+        return once and is_fair([len(each) for each in held])
 
     _wait_until(settled, members)
     return [member.held for member in members]

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.spark,
-    # pyspark leaves sockets to the garbage collector.
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.usefixtures("forgotten_sockets"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
 START_MS = 1_700_000_000_000
