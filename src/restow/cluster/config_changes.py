@@ -15,12 +15,19 @@ from restow.cluster.config_table import (
     InvalidConfig,
     Value,
 )
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _THROTTLED = re.compile(r"\d+:\d+", re.ASCII)
 _THROTTLE_LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+
+
+class InvalidChange(InvalidConfig):
+    """A change that contradicts itself, or a broker's that cannot be: Kafka blames the request for both."""
+
+    code = ErrorCode.INVALID_REQUEST
 
 
 class Operation(IntEnum):
@@ -47,15 +54,18 @@ def check_topic(values: Mapping[str, str | None]) -> dict[str, str]:
 
 def check_broker(values: Mapping[str, str | None], *, for_all: bool) -> dict[str, str]:
     """What is to be set of brokers while they run, of one or of all, if it may."""
-    checked = _checked(BROKER_CONFIGS, values, "broker")
+    try:
+        checked = _checked(BROKER_CONFIGS, values, "broker")
+    except InvalidConfig as error:
+        raise InvalidChange(str(error)) from error
     for name in checked:
         dynamic = BROKER_CONFIGS[name].dynamic
         if dynamic is Dynamic.NEVER:
-            raise InvalidConfig(
+            raise InvalidChange(
                 f"{name} cannot change while a broker runs: set it where the broker is started"
             )
         if dynamic is Dynamic.PER_BROKER and for_all:
-            raise InvalidConfig(f"{name} is a config of one broker: name the broker")
+            raise InvalidChange(f"{name} is a config of one broker: name the broker")
     return checked
 
 
@@ -65,7 +75,7 @@ def altered(
     """What is set after the changes. It is still to be checked as a whole. Raises InvalidConfig."""
     after = dict(current)
     if len({change.name for change in changes}) != len(changes):
-        raise InvalidConfig("a config is changed twice in one request: say once what it is to be")
+        raise InvalidChange("a config is changed twice in one request: say once what it is to be")
     for name, number, value in changes:
         operation = _operation(name, number)
         definition = definitions.get(name)
@@ -73,7 +83,7 @@ def altered(
             after.pop(name, None)
             continue
         if value is None:
-            raise InvalidConfig(f"{name} needs a value")
+            raise InvalidChange(f"{name} needs a value")
         if operation is Operation.SET:
             after[name] = value
             continue
@@ -93,7 +103,7 @@ def _operation(name: str, number: int) -> Operation:
     try:
         return Operation(number)
     except ValueError:
-        raise InvalidConfig(f"{name}: there is no operation {number}") from None
+        raise InvalidChange(f"{name}: there is no operation {number}") from None
 
 
 def _parts(text: str) -> list[str]:

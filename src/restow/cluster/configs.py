@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import dropwhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.config_table import (
@@ -30,6 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 log = logging.getLogger(__name__)
+
+_STAND_TOGETHER = {
+    each.name: tuple(it.name for it in definition.synonyms)
+    for definition in TOPIC_CONFIGS.values()
+    for each in definition.synonyms
+}
+"""Broker configs that state the same in other units, by each of their names."""
 
 
 class Source(IntEnum):
@@ -59,7 +67,7 @@ class ConfigEntry(NamedTuple):
     type: ConfigType
     read_only: bool
     synonyms: tuple[Stated, ...]
-    """All who state a value, the one that counts first."""
+    """Who states a value, in whatever unit, as Kafka shows it: nobody before the nearest name is shown."""
     sensitive: bool = False
 
     @property
@@ -180,14 +188,27 @@ class BrokerConfigs:
 
     def _describe_topic(self, own: Mapping[str, str], names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
         return tuple(
-            _entry(each, tuple(self._stated_for_topic(each, own)), read_only=False)
+            _entry(
+                each,
+                next(self._stated_for_topic(each, own)).value,
+                (
+                    *((Stated(each.name, own[each.name], Source.TOPIC),) if each.name in own else ()),
+                    *self._shown(tuple(it.name for it in each.synonyms)),
+                ),
+                read_only=False,
+            )
             for each in _chosen(TOPIC_CONFIGS, names)
         )
 
     def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
         """All of this broker's configs, or those named that exist."""
         return tuple(
-            _entry(each, tuple(self._stated_by_broker(each)), read_only=each.dynamic is Dynamic.NEVER)
+            _entry(
+                each,
+                next(self._stated_by_broker(each)).value,
+                self._shown(_STAND_TOGETHER.get(each.name, (each.name,)), each.name),
+                read_only=each.dynamic is Dynamic.NEVER,
+            )
             for each in _chosen(BROKER_CONFIGS, names)
         )
 
@@ -195,11 +216,27 @@ class BrokerConfigs:
         """What is set for all brokers; there is nothing else to tell of all of them."""
         return tuple(
             _entry(
-                each, (Stated(each.name, self._all_brokers[each.name], Source.ALL_BROKERS),), read_only=False
+                each,
+                self._all_brokers[each.name],
+                (Stated(each.name, self._all_brokers[each.name], Source.ALL_BROKERS),),
+                read_only=False,
             )
             for each in _chosen(BROKER_CONFIGS, names)
             if each.name in self._all_brokers
         )
+
+    def _shown(self, names: tuple[str, ...], nearest: str | None = None) -> tuple[Stated, ...]:
+        """Who of these states a value, from the one on that is `nearest`, by default the first."""
+        stated = [
+            Stated(name, layer[name], source)
+            for source, layer in self._layers()
+            for name in names
+            if name in layer
+        ]
+        defaults = [(name, BROKER_CONFIGS[name].default) for name in names]
+        stated += [Stated(name, text, Source.DEFAULT) for name, text in defaults if text is not None]
+        first = nearest or next(iter(names), None)
+        return tuple(dropwhile(lambda it: it.name != first, stated))
 
     def _layers(self) -> tuple[tuple[Source, Mapping[str, str]], ...]:
         return (
@@ -247,9 +284,11 @@ def _chosen(definitions: Mapping[str, Definition], names: Iterable[str] | None) 
             yield definitions[name]
 
 
-def _entry(definition: Definition, stated: tuple[Stated, ...], *, read_only: bool) -> ConfigEntry:
-    first = stated[0]
-    return ConfigEntry(definition.name, first.value, first.source, definition.type, read_only, stated)
+def _entry(
+    definition: Definition, value: str | None, shown: tuple[Stated, ...], *, read_only: bool
+) -> ConfigEntry:
+    source = shown[0].source if shown else Source.DEFAULT
+    return ConfigEntry(definition.name, value, source, definition.type, read_only, shown)
 
 
 def _in_units(synonym: Synonym, text: str) -> str:

@@ -87,8 +87,8 @@ def test_the_nearest_word_counts_and_all_are_shown() -> None:
         ("retention.ms", "3000", Source.TOPIC),
         ("log.retention.ms", "2000", Source.BROKER),
         ("log.retention.ms", "1000", Source.ALL_BROKERS),
-        ("log.retention.hours", "86400000", Source.FILE),
-        ("log.retention.hours", str(WEEK_MS), Source.DEFAULT),
+        ("log.retention.hours", "24", Source.FILE),
+        ("log.retention.hours", "168", Source.DEFAULT),
     ]
     configs.drop_topic("t")
     configs.set_broker({})

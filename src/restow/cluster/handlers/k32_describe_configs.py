@@ -55,7 +55,7 @@ async def handle(request: Request, context: Context) -> Message:
 
 async def _entries(asked: Message, context: Context) -> tuple[ConfigEntry, ...]:
     found = resource(asked.resource_type, asked.resource_name, context)
-    configs, names = context.broker.configs, asked.configuration_keys
+    configs, names = context.broker.configs, asked.configuration_keys or None
     if found.type is ResourceType.TOPIC:
         await context.broker.config_store.learn([found.topic])
         return configs.describe_topic(found.topic, names)

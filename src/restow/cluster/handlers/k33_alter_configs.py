@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.config_changes import InvalidChange
 from restow.cluster.handlers.altering import alter_all
 from restow.cluster.handlers.registry import handles
 from restow.wire.messages import AlterConfigsResponse, Message
@@ -35,4 +36,7 @@ async def handle(request: Request, context: Context) -> Message:
 
 
 def _replaced(_: Mapping[str, Definition], asked: Message, __: Mapping[str, str]) -> Mapping[str, str | None]:
+    for each in asked.configs:
+        if each.value is None:
+            raise InvalidChange(f"{each.name} needs a value; leave it out to have the default")
     return {each.name: each.value for each in asked.configs}
