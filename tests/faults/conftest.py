@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -27,3 +28,13 @@ def start_brokers(tmp_path: Path) -> Iterator[Callable[..., BrokerProcesses]]:
                 return stack.enter_context(broker_processes(tmp_path, **options))
 
         yield start
+
+
+@pytest.fixture(autouse=True)
+def _say_nothing_of_lost_connections() -> Iterator[None]:
+    """kafka-python logs each, and a log record that pytest keeps would keep the socket in it as well."""
+    logger = logging.getLogger("kafka")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    yield
+    logger.setLevel(before)

@@ -24,6 +24,7 @@ GROUP = "readers"
 _PAUSE_S = 0.004
 _PATIENCE_S = 90.0
 _POLL_S = 0.2
+_COMMIT_PATIENCE_S = 10.0
 
 
 class Recorder:
@@ -57,8 +58,11 @@ def quiet(bootstrap: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> None:
-    """librdkafka, idempotent: rising numbers to partitions by chance."""
+def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
+    """librdkafka, idempotent: rising numbers to partitions by chance. Why it gave up, if it did.
+
+    It does when a leader misses something that was acknowledged before.
+    """
     producer = Producer(
         quiet(
             bootstrap,
@@ -84,12 +88,17 @@ def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> None:
         producer.produce(TOPIC, value_of(name, number), partition=partition, on_delivery=told)
         producer.poll(0)
 
-    _write(recorder, name, seed, send)
-    producer.flush(_PATIENCE_S)
+    try:
+        _write(recorder, name, seed, send)
+    except KafkaException as error:
+        return f"gave up: producer {name} met {error}"
+    finally:
+        producer.flush(_PATIENCE_S)
+    return ""
 
 
-def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) -> None:
-    """The same with kafka-python."""
+def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
+    """The same with kafka-python, which begins anew with another producer id instead of giving up."""
     producer = KafkaProducer(
         bootstrap_servers=bootstrap.split(","),
         acks="all",
@@ -112,6 +121,7 @@ def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) 
         producer.flush(_PATIENCE_S)
     finally:
         producer.close(timeout=5)
+    return ""
 
 
 def _write(recorder: Recorder, name: str, seed: int, send: Callable[[int, int], None]) -> None:
@@ -126,75 +136,101 @@ def _write(recorder: Recorder, name: str, seed: int, send: Callable[[int, int], 
         time.sleep(_PAUSE_S * chance.random() * 2)
 
 
-def consume(recorder: Recorder, name: str, bootstrap: str) -> None:
-    """A member of the group: begins at what is committed, and commits what it has read."""
-    numbers = count()
-    consumer = Consumer(
-        quiet(
-            bootstrap,
-            **{
-                "group.id": GROUP,
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 4000,
-                "heartbeat.interval.ms": 500,
-                "fetch.wait.max.ms": 100,
-            },
-        )
-    )
-    position: dict[int, int] = {}
+class Member:
+    """A member of the group: begins at what is committed, and commits what it has read.
 
-    def began(consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        """Where the group is. Until that is known there is nothing to begin with."""
-        position.clear()
-        while assigned:
-            number = next(numbers)
+    Commits are told of by a callback: librdkafka's blocking commit can wait for ever when the coordinator
+    changes meanwhile.
+    """
+
+    def __init__(self, recorder: Recorder, name: str, bootstrap: str) -> None:
+        self._recorder = recorder
+        self._name = name
+        self._numbers = count()
+        self._position: dict[int, int] = {}
+        self._waiting: dict[tuple[int, int], int] = {}
+        """Positions whose commit is under way, and its number."""
+        self._waits_until_s = 0.0
+        self._consumer = Consumer(
+            quiet(
+                bootstrap,
+                **{
+                    "group.id": GROUP,
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                    "session.timeout.ms": 4000,
+                    "heartbeat.interval.ms": 500,
+                    "fetch.wait.max.ms": 100,
+                    "on_commit": self._committed,
+                },
+            )
+        )
+
+    def run(self) -> None:
+        """Until there is enough."""
+        consumer = self._consumer
+        consumer.subscribe([TOPIC], on_assign=self._began, on_revoke=self._ended, on_lost=self._ended)
+        try:
+            while not self._recorder.enough.is_set():
+                for message in consumer.consume(200, _POLL_S):
+                    if not message.error():
+                        _note_read(self._recorder, self._name, message)
+                        self._position[message.partition()] = message.offset() + 1
+                self._commit()
+        finally:
+            consumer.close()
+
+    def _began(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        """Ask where the group is. Until that is known there is nothing to begin with."""
+        self._position.clear()
+        while assigned and not self._recorder.enough.is_set():
+            number = next(self._numbers)
             for each in assigned:
-                recorder.note(name, Op.RESUME, Kind.INVOKE, number=number, partition=each.partition)
+                self._note(Op.RESUME, Kind.INVOKE, number, each.partition)
             try:
                 found = consumer.committed(assigned, timeout=5)
             except KafkaException:
-                if recorder.enough.is_set():
-                    return
                 continue
             for each in found:
                 each.offset = max(each.offset, 0)
-                recorder.note(
-                    name, Op.RESUME, Kind.OK, number=number, partition=each.partition, offset=each.offset
-                )
+                self._note(Op.RESUME, Kind.OK, number, each.partition, each.offset)
             consumer.assign(found)
             return
 
-    def ended(_: Consumer, __: list[TopicPartition]) -> None:
-        position.clear()
+    def _ended(self, _: Consumer, __: list[TopicPartition]) -> None:
+        """What belongs to others now is not committed again, should the commit that is under way fail."""
+        self._position.clear()
+        self._waiting.clear()
 
-    consumer.subscribe([TOPIC], on_assign=began, on_revoke=ended, on_lost=ended)
-    try:
-        while not recorder.enough.is_set():
-            for message in consumer.consume(200, _POLL_S):
-                if not message.error():
-                    _note_read(recorder, name, message)
-                    position[message.partition()] = message.offset() + 1
-            if position:
-                _commit(recorder, name, consumer, dict(position), next(numbers))
-                position.clear()
-    finally:
-        consumer.close()
+    def _commit(self) -> None:
+        """One at a time, unless nothing was heard of the last for too long."""
+        if not self._position or (self._waiting and time.monotonic() < self._waits_until_s):
+            return
+        number = next(self._numbers)
+        wanted = [TopicPartition(TOPIC, partition, offset) for partition, offset in self._position.items()]
+        self._waiting = dict.fromkeys(self._position.items(), number)
+        self._waits_until_s = time.monotonic() + _COMMIT_PATIENCE_S
+        for partition, offset in self._position.items():
+            self._note(Op.COMMIT, Kind.INVOKE, number, partition, offset)
+        self._position.clear()
+        try:
+            self._consumer.commit(offsets=wanted, asynchronous=True)
+        except KafkaException:
+            self._waiting.clear()
 
+    def _committed(self, error: object, partitions: list[TopicPartition]) -> None:
+        for each in partitions:
+            number = self._waiting.pop((each.partition, each.offset), None)
+            if number is not None:
+                failed = error or each.error
+                self._note(
+                    Op.COMMIT, Kind.UNKNOWN if failed else Kind.OK, number, each.partition, each.offset
+                )
+                if failed:
+                    self._position.setdefault(each.partition, each.offset)
 
-def _commit(recorder: Recorder, name: str, consumer: Consumer, position: dict[int, int], number: int) -> None:
-    for partition, offset in position.items():
-        recorder.note(name, Op.COMMIT, Kind.INVOKE, number=number, partition=partition, offset=offset)
-    wanted = [TopicPartition(TOPIC, partition, offset) for partition, offset in position.items()]
-    try:
-        done = consumer.commit(offsets=wanted, asynchronous=False)
-    except KafkaException:
-        for partition, offset in position.items():
-            recorder.note(name, Op.COMMIT, Kind.UNKNOWN, number=number, partition=partition, offset=offset)
-        return
-    for each in done:
-        kind = Kind.UNKNOWN if each.error else Kind.OK
-        recorder.note(name, Op.COMMIT, kind, number=number, partition=each.partition, offset=each.offset)
+    def _note(self, op: Op, kind: Kind, number: int, partition: int, offset: int = -1) -> None:
+        self._recorder.note(self._name, op, kind, number=number, partition=partition, offset=offset)
 
 
 def read_along(recorder: Recorder, name: str, bootstrap: str) -> None:

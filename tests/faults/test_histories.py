@@ -21,8 +21,8 @@ from tests.faults.recording import (
     GROUP,
     PARTITIONS,
     TOPIC,
+    Member,
     Recorder,
-    consume,
     produce,
     produce_in_python,
     quiet,
@@ -58,8 +58,8 @@ def test_nothing_acknowledged_is_lost(
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(30)
     recorder = Recorder()
     try:
-        final = suffer(brokers, recorder, seed)
-        problems = check(recorder.events, final, GROUP)
+        final, gave_up = suffer(brokers, recorder, seed)
+        problems = [*gave_up, *check(recorder.events, final, GROUP)]
         codes = [broker.stop() for broker in brokers.values()]
         problems += different_replicas(brokers)
     finally:
@@ -72,8 +72,8 @@ def test_nothing_acknowledged_is_lost(
     assert acknowledged > 100, f"only {acknowledged} writes went through: nothing was tested\n{again}"
 
 
-def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> FinalLog:
-    """Let clients work while the seed's faults happen; the log, when all is well and everything read."""
+def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[FinalLog, list[str]]:
+    """Let clients work while the seed's faults happen; when all is well again: the log, and who gave up."""
     second = produce_in_python if seed % 2 == 0 else produce
     bootstrap = brokers.bootstrap
     with ThreadPoolExecutor() as threads:
@@ -82,16 +82,15 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> FinalLog:
             threads.submit(second, recorder, "b", bootstrap, seed),
         ]
         readers = [
-            threads.submit(consume, recorder, f"{GROUP}/1", bootstrap),
-            threads.submit(consume, recorder, f"{GROUP}/2", bootstrap),
+            threads.submit(Member(recorder, f"{GROUP}/1", bootstrap).run),
+            threads.submit(Member(recorder, f"{GROUP}/2", bootstrap).run),
             threads.submit(read_along, recorder, "alone", bootstrap),
         ]
         try:
             Nemesis(brokers, recorder, seed).run(FAULTS_S)
             until_in_sync(brokers)
             recorder.over.set()
-            for writer in writers:
-                writer.result()
+            gave_up = [reason for writer in writers if (reason := writer.result())]
             final = read_everything(bootstrap)
             wait_for("everybody has read everything", lambda: _all_read(recorder, final))
         finally:
@@ -99,7 +98,7 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> FinalLog:
             recorder.enough.set()
         for reader in readers:
             reader.result()
-    return final
+    return final, gave_up
 
 
 def _all_read(recorder: Recorder, final: FinalLog) -> bool:

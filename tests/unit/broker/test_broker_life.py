@@ -20,9 +20,10 @@ from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
+from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
-from tests.unit.broker.conversations import run
+from tests.unit.broker.conversations import Client, run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -293,5 +294,29 @@ def test_a_broker_that_cannot_begin_anew_says_why(tmp_path: Path) -> None:
             cluster._store.expire(broker.services.store.session_id)
             assert "belongs to broker 9" in await broker.until_failed()
             assert not broker.is_running
+
+    run(scenario())
+
+
+def test_a_broker_that_has_heard_nothing_yet_does_not_deny_that_topics_exist(tmp_path: Path) -> None:
+    """A client that asks a broker as it begins gets its answer when there is one."""
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
+            await with_topic(cluster, factor=1)
+            metadata = cluster.brokers[0].services.metadata
+            brokers, metadata.brokers = metadata.brokers, {}
+            client = await Client.connect(int(cluster.bootstrap.rpartition(":")[2]))
+            request = messages.MetadataRequest
+            client.ask(3, 9, 1, request(topics=[request.MetadataRequestTopic(name="t")]))
+            await asyncio.sleep(0.1)
+            assert client.frames.empty()
+            metadata.brokers = brokers
+            metadata._wake()
+            answer = await client.answer(3, 9)
+            assert [each.node_id for each in answer.brokers] == [0]
+            assert [each.error_code for each in answer.topics] == [0]
+            client.connection.close()
+            await client.is_closed.wait()
 
     run(scenario())

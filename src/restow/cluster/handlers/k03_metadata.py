@@ -25,12 +25,15 @@ if TYPE_CHECKING:
 _FIRST_WITH_NULL = 1
 _FIRST_WITH_CHOICE = 4
 _FIRST_BY_ID = 12
+_FIRST_NEWS_S = 5.0
+"""For how long a broker that has just begun waits for the controller, rather than deny that topics exist."""
 
 
 @handles(3, VERSIONS)
 async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
     body, version = request.body, request.api_version
     metadata = context.broker.metadata
+    await metadata.until(lambda: bool(metadata.brokers), _FIRST_NEWS_S)
     if body.topics is None or (version < _FIRST_WITH_NULL and not body.topics):
         topics = [topic.encode(version) for topic in metadata.topics.values()]
     else:
