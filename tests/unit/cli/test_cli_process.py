@@ -10,12 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer import TyperException
+from typer.main import get_command
 
 import restow
 from restow.assignors import Assignor, register
 from restow.cli import app, run
 
 PLACE = ("place", "--brokers", "0-5", "--partitions", "12", "--replication-factor", "3", "--start-index", "0")
+NEED_NO_CLUSTER = ("place", "groups")
 PROGRAM = (sys.executable, "-c", "from restow.cli import main; main()")
 
 
@@ -34,9 +37,33 @@ def test_no_command_is_a_call_for_help(spawn, arguments) -> None:
     assert "groups" in done.stdout
 
 
+def nouns_and_verbs() -> list[tuple[str, ...]]:
+    """Every command there is, and every group of them."""
+    found: list[tuple[str, ...]] = [()]
+    for name, command in get_command(app).commands.items():
+        found += [(name,), *((name, verb) for verb in getattr(command, "commands", ()))]
+    return found
+
+
+def understood(words: list[str]) -> dict[str, object]:
+    """What the parser makes of a command line, without carrying it out. It raises where it makes nothing."""
+    command, context = get_command(app), None
+    while True:
+        context = command.make_context(words[0] if words else "restow", words, parent=context)
+        if not hasattr(command, "resolve_command"):
+            return context.params
+        _, command, words = command.resolve_command(context, words)
+
+
 @pytest.mark.parametrize(
-    "command", [(), ("place",), ("groups",), ("groups", "assign"), ("groups", "assignors")]
+    "words", [["nonesuch"], ["groups", "nonesuch"], ["broker", "--nonesuch"], ["broker"]]
 )
+def test_what_the_parser_does_not_understand_is_noticed(words: list[str]) -> None:
+    with pytest.raises(TyperException):
+        understood(words)
+
+
+@pytest.mark.parametrize("command", nouns_and_verbs(), ids=" ".join)
 def test_every_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> None:
     text = invoke(*command, "--help").stdout
     assert "Examples:" in text
@@ -50,6 +77,9 @@ def test_every_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch
     Path("topic.yaml").write_text("brokers: 0-5\npartitions: 6\nreplication_factor: 2\n")
     Path("group.yaml").write_text("partitions: {orders: 4}\nmembers: [{id: c1}, {id: c2}]\n")
     for words in commands:
+        if words[0] not in NEED_NO_CLUSTER:
+            assert understood(words)
+            continue
         call, file = (words[:-2], words[-1]) if ">" in words else (words, None)
         result = invoke(*call)
         assert result.exit_code == 0, words
