@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cluster.controller import Step, delete_topic
+from restow.cluster.store.znodes import PartitionState
 from restow.model import ReplicaAssignment
 from tests.unit.controller.fake_cluster import fake_cluster
 from tests.unit.controller.moves import (
@@ -192,5 +193,26 @@ def test_a_new_controller_goes_on_with_move_and_deletion() -> None:
 
             await cluster.until(is_gone)
             await cluster.until(lambda: files_are_right(cluster))
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("leader", [0, 2], ids=["a follower", "the leader"])
+def test_a_new_controller_finds_a_replica_in_the_isr_that_is_not_assigned(leader: int) -> None:
+    """A cancel was written, and its controller died before it could take the replica out of the ISR."""
+
+    async def run() -> None:
+        async with fake_cluster(4) as cluster:
+            await cluster.create("t", {0: (0, 1)})
+            for path in PartitionState.parents("t", 0):
+                await cluster.store.create(path)
+            left = PartitionState(leader=leader, leader_epoch=4, isr=(0, 1, 2), controller_epoch=0)
+            await cluster.store.create(PartitionState.path("t", 0), left.encode())
+            controller = await cluster.start_controller(3)
+            await cluster.until(lambda: controller.is_active)
+            await cluster.settled()
+            state = await cluster.state("t", 0)
+            assert (state.leader, state.isr) == (0, (0, 1))
+            assert state.leader_epoch > 4
 
     asyncio.run(run())

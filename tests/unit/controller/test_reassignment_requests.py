@@ -10,7 +10,8 @@ import pytest
 from restow.cluster.controller import NotController, Step, Wish, delete_topic
 from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.states import ReplicaState
-from restow.cluster.store.znodes import ReassignPartitions
+from restow.cluster.store import BadVersion
+from restow.cluster.store.znodes import PartitionState, ReassignPartitions
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.controller.moves import (
@@ -229,6 +230,31 @@ def test_kafka_13972_a_cancelled_move_leaves_nothing_behind(*, joined: bool) -> 
             await finish(cluster)
             assert await files_are_right(cluster)
             assert (await cluster.state("t", 0)).leader == 0
+
+    asyncio.run(run())
+
+
+def test_kafka_9672_a_leader_cannot_take_in_what_is_cancelled_at_that_moment() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            await alter(controller, (2, 1))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            path = PartitionState.path("t", 0)
+            version = (await cluster.store.get(path)).stat.version
+            state = await cluster.state("t", 0)
+            late = PartitionState(
+                leader=0, leader_epoch=state.leader_epoch, isr=(0, 1, 2), controller_epoch=1
+            ).encode()
+
+            async def write_late() -> None:
+                with pytest.raises(BadVersion):
+                    await cluster.store.set(path, late, version)
+
+            watcher.then[Step.U2] = write_late
+            assert await alter(controller, None) is None
+            assert (await cluster.state("t", 0)).isr == (0, 1)
+            watcher.then.clear()
+            await finish(cluster)
 
     asyncio.run(run())
 

@@ -59,6 +59,7 @@ class Reassignment:
 
     async def start(self) -> None:
         """A new controller: what the node asks for, then everything else that is under way."""
+        await self._disown_leftovers()
         self._watch.remember(each for each, found in self._context.assignments.items() if found.is_moving)
         begun = await self._take_request()
         await self._resume(each for each in self._watch.moving if each not in begun)
@@ -113,6 +114,18 @@ class Reassignment:
         }
 
     # How
+
+    async def _disown_leftovers(self) -> None:
+        """ISRs that still have a replica which the controller before took away, when it came no further."""
+        assignments = self._context.assignments
+        leftovers = {
+            partition: gone
+            for partition, leadership in self._context.leaderships.items()
+            if (gone := set(leadership.isr).difference(assignments[partition].replicas))
+        }
+        if leftovers:
+            _log.warning("%d ISRs have replicas that are not assigned", len(leftovers))
+            await self._steps.disown(leftovers)
 
     async def _take_request(self) -> set[TopicPartition]:
         """The partitions that the node asked for and that are moved. The others are taken out of it."""

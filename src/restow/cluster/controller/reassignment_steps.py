@@ -105,22 +105,36 @@ class Steps:
         _say("U1", changed)
         failed = await write_assignments(self._tools, changed)
         await self._tools.at(Step.U1)
-        dropped: list[Replica] = []
-        headless: list[TopicPartition] = []
+        dropped: dict[TopicPartition, list[int]] = {}
         for partition, wanted in changed.items():
             if partition in failed:
                 continue
             before = context.assignments[partition].replicas
-            gone = [each for each in before if each not in wanted.replicas]
             context.assign(partition, wanted)
-            dropped += [Replica(partition, each) for each in gone]
-            leadership = context.leaderships.get(partition)
-            if leadership is not None and leadership.leader in gone:
-                headless.append(partition)
-        await self._partitions.move(headless, PartitionState.ONLINE)
-        await self._remove(dropped)
+            if gone := [each for each in before if each not in wanted.replicas]:
+                dropped[partition] = gone
+        await self.disown(dropped)
+        await self._remove([Replica(each, broker_id) for each in dropped for broker_id in dropped[each]])
         await self._tools.at(Step.U2)
         return failed
+
+    async def disown(self, dropped: Mapping[TopicPartition, Collection[int]]) -> None:
+        """Take replicas that are not assigned any more out of ISRs, and let others lead.
+
+        The leader hears of it in a new epoch: an ISR that it is about to write at this moment counts no more.
+        """
+        context = self._context
+        headless = {
+            each: None
+            for each, gone in dropped.items()
+            if each in context.leaderships and context.leaderships[each].leader in gone
+        }
+        led = [each for each in dropped if each not in headless]
+        await self._partitions.move(headless, PartitionState.ONLINE)
+        batch = Batch(context, self._tools.outbox)
+        for partition, leadership in (await self._raise_epochs(led, dropped)).items():
+            batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
+        batch.send()
 
     async def _remove(self, replicas: Collection[Replica]) -> None:
         """Stopped and deleted. Nobody waits for the brokers: one that is dead finds out when it is back."""
@@ -153,11 +167,13 @@ class Steps:
         await self._tools.at(Step.A2)
 
     async def _raise_epochs(
-        self, partitions: Iterable[TopicPartition]
+        self,
+        partitions: Iterable[TopicPartition],
+        without: Mapping[TopicPartition, Collection[int]] | None = None,
     ) -> Mapping[TopicPartition, Leadership]:
         known = self._context.leaderships
         led = {each: known[each] for each in partitions if each in known}
-        raised = await self._tools.nodes.raise_epochs(led)
+        raised = await self._tools.nodes.raise_epochs(led, without)
         known.update(raised)
         return raised
 

@@ -11,7 +11,7 @@ from restow.cluster.controller.errors import Deposed
 from restow.cluster.store import BadVersion, Create, NodeExists, Set, StoreError, UnreadableNode, znodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from restow.cluster.controller.guarded import GuardedStore
     from restow.cluster.store import Operation
@@ -109,18 +109,30 @@ class StateNodes:
         return written, stale
 
     async def raise_epochs(
-        self, known: Mapping[TopicPartition, Leadership]
+        self,
+        known: Mapping[TopicPartition, Leadership],
+        without: Mapping[TopicPartition, Collection[int]] | None = None,
     ) -> dict[TopicPartition, Leadership]:
-        """The same leaders and ISRs, a leader epoch on; again for those that somebody wrote meanwhile."""
+        """The same leaders and ISRs, `without` some members, a leader epoch on; again for those that somebody
+        wrote meanwhile."""
+        lost = without or {}
         raised: dict[TopicPartition, Leadership] = {}
         found = known
         while found:
             written, stale = await self.update(
-                {each: (before, Choice(before.leader, before.isr)) for each, before in found.items()}
+                {
+                    each: (before, Choice(before.leader, _less(before.isr, lost.get(each, ()))))
+                    for each, before in found.items()
+                }
             )
             raised |= written
             found = await self.read(stale)
         return raised
+
+
+def _less(isr: tuple[int, ...], lost: Collection[int]) -> tuple[int, ...]:
+    """The last of an ISR stays in it."""
+    return tuple(each for each in isr if each not in lost) or isr
 
 
 def _encode(leadership: Leadership) -> bytes:

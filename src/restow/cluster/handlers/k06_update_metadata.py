@@ -1,6 +1,7 @@
 """UpdateMetadata: the controller tells every broker who is alive and who leads what.
 
-Groups lose their offsets of partitions that are going away.
+Groups lose their offsets of partitions that are going away. A new controller is heard of here first, so what
+the one before it left unsaid is made up for.
 
 Versions: from 5 on partitions come by topic, from 7 on with the topic's id. Earlier ones are not served: our
 own controller speaks the latest.
@@ -11,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import handles
+from restow.cluster.strays import stop_strays
 from restow.wire.messages import Message, UpdateMetadataResponse
 
 if TYPE_CHECKING:
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 async def handle(request: Request, context: Context) -> Message:
     broker = context.broker
     async with broker.orders.turn:
+        known_epoch = broker.orders.controller_epoch
         refusal = broker.orders.refusal_of(request.body)
+        if 0 < known_epoch < broker.orders.controller_epoch:
+            broker.tasks.start(stop_strays(broker), "what the last controller left behind")
         if not refusal:
             gone = broker.metadata.apply(request.body)
             for topic in {partition.topic for partition in gone}:
