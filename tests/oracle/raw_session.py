@@ -152,87 +152,7 @@ async def change_topics(caller: Caller, version: int) -> None:
 
 def more_bodies(topic_id: UUID) -> dict[int, tuple[Callable[[], Any], ...]]:
     """What is answered with errors, or with much."""
-    fetch, commit = messages.FetchRequest, messages.OffsetCommitRequest
     find = messages.FindCoordinatorRequest
-
-    def spoiled() -> Any:
-        body = produce()
-        partition = body.topic_data[0].partition_data[0]
-        partition.records = partition.records[:-1] + bytes([partition.records[-1] ^ 1])
-        return body
-
-    def elsewhere() -> Any:
-        body = produce()
-        body.topic_data[0].name = NOBODY
-        return body
-
-    def fetched(topic: str, topic_id: UUID, **fields: int) -> Any:
-        asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000, **fields}
-        return fetch(
-            max_wait_ms=0,
-            min_bytes=0,
-            topics=[
-                fetch.FetchTopic(
-                    topic=topic, topic_id=topic_id, partitions=[fetch.FetchTopic.FetchPartition(**asked)]
-                )
-            ],
-            forgotten_topics_data=[],
-            rack_id="",
-        )
-
-    def offsets(timestamp: int, name: str = TOPIC) -> Any:
-        request = messages.ListOffsetsRequest
-        topic = request.ListOffsetsTopic
-        asked = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        return request(topics=[topic(name=name, partitions=[asked])])
-
-    def too_much() -> Any:
-        topic = commit.OffsetCommitRequestTopic
-        told = topic.OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=1, committed_metadata="x" * 9999
-        )
-        return commit(
-            group_id="g",
-            generation_id_or_member_epoch=-1,
-            member_id="",
-            topics=[topic(name=TOPIC, partitions=[told])],
-        )
-
-    def epochs(epoch: int, name: str = TOPIC) -> Any:
-        request = messages.OffsetForLeaderEpochRequest
-        topic = request.OffsetForLeaderTopic
-        asked = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
-        return request(replica_id=-1, topics=[topic(topic=name, partitions=[asked])])
-
-    def cut(offset: int, name: str = TOPIC) -> Any:
-        request = messages.DeleteRecordsRequest
-        topic = request.DeleteRecordsTopic
-        asked = topic.DeleteRecordsPartition(partition_index=0, offset=offset)
-        return request(topics=[topic(name=name, partitions=[asked])], timeout_ms=1000)
-
-    def forget() -> Any:
-        request = messages.OffsetDeleteRequest
-        topic = request.OffsetDeleteRequestTopic
-        asked = topic.OffsetDeleteRequestPartition(partition_index=0)
-        return request(group_id="g", topics=[topic(name=TOPIC, partitions=[asked])])
-
-    def elect(name: str) -> Any:
-        request = messages.ElectLeadersRequest
-        return request(
-            topic_partitions=[request.TopicPartitions(topic=name, partitions=[0])], timeout_ms=1000
-        )
-
-    def configs() -> Any:
-        request = messages.DescribeConfigsRequest
-        resource = request.DescribeConfigsResource
-        named = ((2, NOBODY), (4, "0"), (4, "77"), (4, ""), (8, "0"), (2, TOPIC))
-        return request(
-            resources=[
-                resource(resource_type=kind, resource_name=name, configuration_keys=None)
-                for kind, name in named
-            ]
-        )
-
     return {
         0: (spoiled, elsewhere),
         1: (
@@ -262,3 +182,87 @@ def more_bodies(topic_id: UUID) -> dict[int, tuple[Callable[[], Any], ...]]:
         43: (lambda: elect(TOPIC), lambda: elect(NOBODY)),
         47: (forget,),
     }
+
+
+def spoiled() -> Any:
+    body = produce()
+    partition = body.topic_data[0].partition_data[0]
+    partition.records = partition.records[:-1] + bytes([partition.records[-1] ^ 1])
+    return body
+
+
+def elsewhere() -> Any:
+    body = produce()
+    body.topic_data[0].name = NOBODY
+    return body
+
+
+def fetched(topic: str, topic_id: UUID, **fields: int) -> Any:
+    topic_class = messages.FetchRequest.FetchTopic
+    asked = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000, **fields}
+    return messages.FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=[
+            topic_class(topic=topic, topic_id=topic_id, partitions=[topic_class.FetchPartition(**asked)])
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def offsets(timestamp: int, name: str = TOPIC) -> Any:
+    request = messages.ListOffsetsRequest
+    topic = request.ListOffsetsTopic
+    asked = topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    return request(topics=[topic(name=name, partitions=[asked])])
+
+
+def too_much() -> Any:
+    topic = messages.OffsetCommitRequest.OffsetCommitRequestTopic
+    told = topic.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata="x" * 9999
+    )
+    return messages.OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        topics=[topic(name=TOPIC, partitions=[told])],
+    )
+
+
+def epochs(epoch: int, name: str = TOPIC) -> Any:
+    request = messages.OffsetForLeaderEpochRequest
+    topic = request.OffsetForLeaderTopic
+    asked = topic.OffsetForLeaderPartition(partition=0, current_leader_epoch=-1, leader_epoch=epoch)
+    return request(replica_id=-1, topics=[topic(topic=name, partitions=[asked])])
+
+
+def cut(offset: int, name: str = TOPIC) -> Any:
+    request = messages.DeleteRecordsRequest
+    topic = request.DeleteRecordsTopic
+    asked = topic.DeleteRecordsPartition(partition_index=0, offset=offset)
+    return request(topics=[topic(name=name, partitions=[asked])], timeout_ms=1000)
+
+
+def forget() -> Any:
+    request = messages.OffsetDeleteRequest
+    topic = request.OffsetDeleteRequestTopic
+    asked = topic.OffsetDeleteRequestPartition(partition_index=0)
+    return request(group_id="g", topics=[topic(name=TOPIC, partitions=[asked])])
+
+
+def elect(name: str) -> Any:
+    request = messages.ElectLeadersRequest
+    return request(topic_partitions=[request.TopicPartitions(topic=name, partitions=[0])], timeout_ms=1000)
+
+
+def configs() -> Any:
+    request = messages.DescribeConfigsRequest
+    resource = request.DescribeConfigsResource
+    named = ((2, NOBODY), (4, "0"), (4, "77"), (4, ""), (8, "0"), (2, TOPIC))
+    return request(
+        resources=[
+            resource(resource_type=kind, resource_name=name, configuration_keys=None) for kind, name in named
+        ]
+    )

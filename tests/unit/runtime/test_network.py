@@ -380,37 +380,3 @@ def test_a_listener_that_closes_takes_its_connections_along(run: Any) -> None:
         await door.listener.close()
 
     run(scenario)
-
-
-def test_who_comes_when_it_is_full_is_hung_up_on(run: Any) -> None:
-    """Nobody hears of those, and when somebody goes there is room again."""
-
-    async def scenario() -> None:
-        heard: list[Recorder] = []
-
-        def make() -> Recorder:
-            heard.append(Recorder())
-            return heard[-1]
-
-        network = SystemNetwork(max_connections=2)
-        listeners = [await network.listen(HOST, 0, make, MAX_FRAME) for _ in range(2)]
-        clients = []
-        for number in range(4):
-            clients.append(Recorder())
-            await network.connect(HOST, listeners[number % 2].port, clients[-1], 10)
-            if number < 2:
-                while not (len(heard) > number and heard[number].is_open.is_set()):
-                    await asyncio.sleep(0.01)
-        for client in clients[2:]:
-            await client.is_closed.wait()
-        assert [each.is_open.is_set() for each in heard] == [True, True, False, False]
-        assert not any(each.times_closed for each in heard)
-        clients[0].connection.close()
-        await heard[0].is_closed.wait()
-        late = Recorder()
-        await network.connect(HOST, listeners[0].port, late, 10)
-        await heard[-1].is_open.wait()
-        for listener in listeners:
-            await listener.close()
-
-    run(scenario)
