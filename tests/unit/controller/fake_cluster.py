@@ -247,6 +247,8 @@ class FakeCluster:
                 able = {each for each in live & set(state.isr) if partition not in self.brokers[each].failed}
                 if (state.leader not in able) if able else (state.leader != -1):
                     return False
+                if able and able != set(state.isr):
+                    return False
         return all(self._agrees(self.brokers[each], live, states, leaving) for each in live)
 
     @staticmethod
@@ -271,29 +273,35 @@ class FakeCluster:
 
     async def until(self, condition: Callable[[], bool | Any]) -> None:
         """Wait for something that is bound to happen."""
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                try:
-                    found = condition()
-                    if asyncio.iscoroutine(found):
-                        found = await found
-                    if found:
-                        return
-                except Exception as error:  # noqa: BLE001  not there yet
-                    self.why = error
-                await asyncio.sleep(0.001)
+        why: Exception | None = None
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    try:
+                        found = condition()
+                        if asyncio.iscoroutine(found):
+                            found = await found
+                        if found:
+                            return
+                    except Exception as error:  # noqa: BLE001  not there yet
+                        why = error
+                    await asyncio.sleep(0.001)
+        except TimeoutError:
+            raise TimeoutError(f"it has not come about within {PATIENCE_S} s") from why
 
 
 async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
     """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
-    before = await cluster.state(*partition)
+    path = PartitionState.path(*partition)
+    node = await cluster.store.get(path)
+    before = PartitionState.decode(node.data, path)
     after = PartitionState(
         leader=before.leader,
         leader_epoch=before.leader_epoch,
         isr=isr,
         controller_epoch=before.controller_epoch,
     )
-    await cluster.store.set(PartitionState.path(*partition), after.encode())
+    await cluster.store.set(path, after.encode(), node.stat.version)
     note = IsrChangeNotification((partition,)).encode()
     await cluster.store.create(IsrChangeNotification.PREFIX, note, sequential=True)
 
