@@ -73,13 +73,13 @@ def command(
         rack=rack,
         properties=parse_configs(config or ()),
     )
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
-        logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
     try:
         broker = standalone(options, address)
     except InvalidConfig as error:
         raise InvalidInput(f"--config: {error}") from error
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
+        logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
     run(run_until_told(broker, as_json=as_json))
 
 

@@ -1,0 +1,42 @@
+"""`restow broker`: what it refuses before it begins. What it does is in tests/faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cli import run
+from restow.cli.broker import parse_configs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--store", "127.0.0.1:2181"], "is not the address of a store: write zookeeper://host:port"),
+        (["--store", "zookeeper://a"], "names the host 'a': write host:port"),
+        (["--config", "log.retention.hours"], "is not NAME=VALUE, like log.retention.hours=24"),
+        (["--config", "=1"], "is not NAME=VALUE"),
+        (["--config", "num.partitions=many"], "--config: num.partitions must be a number"),
+        (["--log-level", "loud"], "--log-level: 'loud' is not one of debug, info, warning, error"),
+        (["--id", "-1"], "--id"),
+        (["--log-dirs", "0"], "--log-dirs"),
+        (["--port", "65536"], "--port"),
+    ],
+)
+def test_what_cannot_be(
+    flags: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    basis = ["broker", "--id", "1", "--store", "zookeeper://127.0.0.1:2181", "--data", str(tmp_path / "data")]
+    assert run([*basis, *flags]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert complaint in said.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_configs_are_pairs_of_which_the_last_counts() -> None:
+    assert parse_configs(["a=1", " b = x=y ", "a=2"]) == {"a": "2", "b": "x=y"}
