@@ -3,6 +3,11 @@
     restow
     ├── place                 where a topic's replicas go
     ├── broker                one broker as a process of its own
+    ├── cluster
+    │   ├── up                a cluster in this process
+    │   └── status            who is there, who leads, what is out of sync
+    ├── topics
+    │   └── create, list, describe, expand, delete
     └── groups
         ├── assign            who in a group reads what
         └── assignors         which assignors there are
@@ -18,7 +23,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow import __version__
-from restow.cli import broker, groups_assign, groups_assignors, place
+from restow.cli import (
+    broker,
+    cluster_status,
+    cluster_up,
+    groups_assign,
+    groups_assignors,
+    place,
+    topics_create,
+    topics_delete,
+    topics_describe,
+    topics_expand,
+    topics_list,
+)
 from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
 
 if TYPE_CHECKING:
@@ -26,12 +43,14 @@ if TYPE_CHECKING:
 
 _HELP = """Kafka partition placement and movement: exact, minimal, undoable.
 
-Nothing here needs or touches a cluster: give it brokers or a consumer group, and it answers what Kafka
-would, shows it, and says how good it is.
+Ask what Kafka would do without any cluster (place, groups), start one to try things on (cluster up), or look
+at one that is there (cluster status, topics).
 
 \b
 Examples:
   $ restow place --brokers 0-5 --partitions 12 --replication-factor 3
+  $ restow cluster up --brokers 3
+  $ restow topics create orders --partitions 12 --bootstrap-server localhost:9092
   $ restow groups assign --assignor sticky --topics orders=12 --members c1,c2,c3
   $ restow place --help
 """
@@ -42,6 +61,22 @@ _GROUPS_HELP = """Consumer groups: who reads which partition.
 Examples:
   $ restow groups assign --assignor range --topics orders=12 --members c1,c2,c3
   $ restow groups assignors
+"""
+
+_CLUSTER_HELP = """Clusters: start one in this process, look at any.
+
+\b
+Examples:
+  $ restow cluster up --brokers 5 --racks a,b,c
+  $ restow cluster status --bootstrap-server localhost:9092
+"""
+
+_TOPICS_HELP = """Topics of a cluster, over Kafka's protocol.
+
+\b
+Examples:
+  $ restow topics create orders --partitions 12 --replication-factor 3 -b localhost:9092
+  $ restow topics describe orders -b localhost:9092
 """
 
 _SETTINGS: dict[Any, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -55,18 +90,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings=_SETTINGS,
 )
-groups = typer.Typer(cls=Group, help=_GROUPS_HELP, invoke_without_command=True, rich_markup_mode=None)
+
+
+def _group(about: str) -> typer.Typer:
+    return typer.Typer(cls=Group, help=about, invoke_without_command=True, rich_markup_mode=None)
+
+
+groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)
 
 for _typer, _name, _module in (
     (app, "place", place),
     (app, "broker", broker),
+    (cluster, "up", cluster_up),
+    (cluster, "status", cluster_status),
+    (topics, "create", topics_create),
+    (topics, "list", topics_list),
+    (topics, "describe", topics_describe),
+    (topics, "expand", topics_expand),
+    (topics, "delete", topics_delete),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
 ):
     _typer.command(
         _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS
     )(_module.command)
-app.add_typer(groups, name="groups", context_settings=_SETTINGS)
+for _typer, _name in ((groups, "groups"), (cluster, "cluster"), (topics, "topics")):
+    app.add_typer(_typer, name=_name, context_settings=_SETTINGS)
 
 
 def _print_version(wanted: bool) -> None:
@@ -91,7 +140,9 @@ def root(
 
 
 @groups.callback()
-def groups_root(ctx: typer.Context) -> None:
+@cluster.callback()
+@topics.callback()
+def noun_root(ctx: typer.Context) -> None:
     """Without a command, say what there is."""
     _help_if_alone(ctx)
 

@@ -25,16 +25,18 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     gc.freeze()
     gc.set_threshold(*_LOOK_FOR_GARBAGE_EVERY)
     try:
-        with asyncio.Runner(loop_factory=_new_loop()) as runner:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(main)
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
 
 
-def _new_loop() -> Any:
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A loop of that kind, not running yet."""
     try:
         import uvloop
     except ImportError:
-        return None
-    return uvloop.new_event_loop
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop

@@ -1,0 +1,87 @@
+"""What `restow cluster up` does between its start and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from restow.cli.frame import Answer, show
+from restow.cli.live import show_live
+from restow.cli.signals import told_to_stop
+from restow.client import Settings, connected
+from restow.errors import BrokerFailed
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.cluster.embedded import EmbeddedCluster
+
+_LOOK_EVERY_S = 2.0
+
+
+async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
+    """Start, say so, show what happens, and stop in order at the first signal."""
+    with told_to_stop() as told:
+        if not await _started(cluster, told):
+            return
+        try:
+            show(_ready(cluster, as_json=as_json))
+            if as_json or not sys.stdout.isatty():
+                await told.wait()
+            else:
+                async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+                    await show_live(admin, _LOOK_EVERY_S, told=told)
+        finally:
+            await cluster.stop()
+
+
+async def _started(cluster: EmbeddedCluster, told: asyncio.Event) -> bool:
+    """Whether it has; False if it was told to stop before."""
+    loop = asyncio.get_running_loop()
+    starting, waiting = loop.create_task(cluster.start()), loop.create_task(told.wait())
+    try:
+        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            starting.cancel()
+            with suppress(asyncio.CancelledError):
+                await starting
+            return False
+        starting.result()
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        raise BrokerFailed(
+            f"a port is taken ({error.strerror or error}): give another --port, or 0 for free ones"
+        ) from error
+    finally:
+        waiting.cancel()
+    return True
+
+
+def _ready(cluster: EmbeddedCluster, *, as_json: bool) -> Answer:
+    def draw(console: Console) -> None:
+        console.print(f"{len(cluster.brokers)} brokers are up; ctrl-C stops them")
+        console.print(f"bootstrap servers: {cluster.bootstrap}", soft_wrap=True)
+
+    return Answer(document=lambda: _document(cluster), draw=draw, as_json=as_json)
+
+
+def _document(cluster: EmbeddedCluster) -> dict[str, object]:
+    brokers = sorted(cluster.brokers.items())
+    return {
+        "bootstrap_servers": cluster.bootstrap,
+        "cluster_id": brokers[0][1].services.metadata.cluster_id,
+        "brokers": [
+            {
+                "id": number,
+                "host": broker.options.host,
+                "port": int(broker.address.rpartition(":")[2]),
+                "rack": broker.options.rack,
+                "log_dirs": list(broker.options.log_dirs),
+            }
+            for number, broker in brokers
+        ],
+    }

@@ -1,0 +1,44 @@
+"""Fixtures for the tests of other projects: a Kafka cluster in the test's own process, in a blink.
+
+    def test_orders(restow_cluster):
+        producer = KafkaProducer(bootstrap_servers=restow_cluster.bootstrap)
+
+    def test_with_racks(restow_cluster_factory):
+        cluster = restow_cluster_factory(brokers=5, racks=("a", "b", "c"))
+        cluster.kill_broker(1)
+
+pytest finds them by itself once Restow is installed. Nothing is imported before a test asks for one.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from restow.cluster.threaded import ThreadedCluster
+
+_BROKERS = 3
+
+
+@pytest.fixture
+def restow_cluster_factory() -> Iterator[Callable[..., ThreadedCluster]]:
+    """Makes clusters, with what `EmbeddedCluster` takes; all of them go with the test."""
+    from restow.cluster.threaded import ThreadedCluster
+
+    with ExitStack() as clusters:
+
+        def make(brokers: int = _BROKERS, **options: Any) -> ThreadedCluster:
+            return clusters.enter_context(ThreadedCluster(brokers, **options))
+
+        yield make
+
+
+@pytest.fixture
+def restow_cluster(restow_cluster_factory: Callable[..., ThreadedCluster]) -> ThreadedCluster:
+    """Three brokers, their files in a temporary folder."""
+    return restow_cluster_factory()
