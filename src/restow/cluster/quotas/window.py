@@ -6,8 +6,8 @@
 The rate is all bytes in the window over the time since its oldest sample began. What is noted may exceed the
 limit by as much as came at once; then nothing is admitted until time has caught up with it. A sample that
 leaves the window hands on what it had above its share, so that large amounts are paid for in full however
-short the window is. Under steady demand the bytes of any long time are those that the limit allows, to within
-one amount.
+short the window is, and no more than one sample's share is saved up. So in any stretch of time there are the
+bytes that the limit allows, to within one sample and one amount.
 """
 
 from __future__ import annotations
@@ -35,15 +35,17 @@ class SlidingQuota:
     def change(self, bytes_per_s: float, now_s: float) -> None:
         """Another limit from now on. What is owed is paid for at the new one; what was left is lost."""
         self._slide(now_s)
-        elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
-        owed = max(self._sum - self.bytes_per_s * elapsed_s, 0.0)
+        owed = max(-self._left(now_s), 0.0)
         self.bytes_per_s = bytes_per_s
         self._samples = deque([[now_s, owed]] if owed else [])
         self._sum = owed
 
     def note(self, size: int, now_s: float) -> None:
         """So many bytes have gone through."""
+        if not size:
+            return
         self._slide(now_s)
+        self._forget_savings(now_s)
         samples = self._samples
         if not samples:
             samples.append([now_s, 0.0])
@@ -69,9 +71,19 @@ class SlidingQuota:
         """
         if self.wait_s(now_s):
             return 0
-        elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
-        left = self.bytes_per_s * elapsed_s - self._sum
+        left = min(self._left(now_s), self.bytes_per_s * self._sample_s)
         return max(int(left), int(self.bytes_per_s * self._grain_s), 1)
+
+    def _left(self, now_s: float) -> float:
+        """What the limit allowed since the window began and nobody took; negative if it was too much."""
+        elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
+        return self.bytes_per_s * elapsed_s - self._sum
+
+    def _forget_savings(self, now_s: float) -> None:
+        """What a sample allows may be taken late, but not more: else a quiet window would end in a burst."""
+        if self._left(now_s) > self.bytes_per_s * self._sample_s:
+            self._samples = deque([[now_s - self._sample_s, 0.0]])
+            self._sum = 0.0
 
     def rate(self, now_s: float) -> float:
         """Bytes a second over the window, of which at least a sample is counted."""
