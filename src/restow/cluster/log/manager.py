@@ -51,6 +51,7 @@ class LogManager:
         self._on_directory_failure = on_directory_failure
         self._check_interval_ms = check_interval_ms
         self._due: list[tuple[int, int, PartitionLog]] = []
+        self._grows_old_at: dict[PartitionLog, int] = {}
         self._ticket = count()
         self._home: dict[TopicPartition, LogDirectory] = {}
         self.directories = tuple(
@@ -190,7 +191,9 @@ class LogManager:
         """The topic's settings have changed."""
         for partition, home in self._home.items():
             if partition.topic == topic:
-                home.logs[partition].config = self._config_of(topic)
+                log = home.logs[partition]
+                log.config = self._config_of(topic)
+                self._attend(log)
         for directory in self.directories:
             for partition, log in directory.futures.items():
                 if partition.topic == topic:
@@ -223,7 +226,9 @@ class LogManager:
                 yield
         now_ms = self._now_ms()
         while self._due and self._due[0][0] <= now_ms:
-            _, _, log = heappop(self._due)
+            at_ms, _, log = heappop(self._due)
+            if self._grows_old_at.get(log) == at_ms:
+                del self._grows_old_at[log]
             if not log.closed:
                 try:
                     yield from self._tend_log(log, now_ms)
@@ -243,7 +248,7 @@ class LogManager:
             yield from self._compact(log, now_ms)
         due = due_ms(log)
         if due is not None and not log.closed:
-            self._schedule(log, max(due, now_ms + self._check_interval_ms))
+            self._look_again_at(log, max(due, now_ms + self._check_interval_ms))
 
     def _compact(self, log: PartitionLog, now_ms: int) -> Iterator[None]:
         home = self._home.get(log.partition)
@@ -258,11 +263,15 @@ class LogManager:
 
     def _attend(self, log: PartitionLog) -> None:
         """A log has something that will be due; soon, if it asks to be flushed soon."""
-        self._schedule(log, self._now_ms() + min(self._check_interval_ms, log.config.flush_ms))
-
-    def _schedule(self, log: PartitionLog, at_ms: int) -> None:
         if not log.attended:
             log.attended = True
+            at_ms = self._now_ms() + min(self._check_interval_ms, log.config.flush_ms)
+            heappush(self._due, (at_ms, next(self._ticket), log))
+
+    def _look_again_at(self, log: PartitionLog, at_ms: int) -> None:
+        """Even if nothing happens to it until then; appends in between are attended to all the same."""
+        if at_ms < self._grows_old_at.get(log, FOREVER):
+            self._grows_old_at[log] = at_ms
             heappush(self._due, (at_ms, next(self._ticket), log))
 
     def _failed(self, directory: LogDirectory, _: DiskFailure) -> None:
