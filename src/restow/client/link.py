@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from restow.client.errors import BrokerError, Unreachable
+from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.errors import InvalidInput
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import MetadataRequest
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _TRIES = 5
 _PAUSE_S = 0.2
+_ADDRESS = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:\s]+)(:(?P<port>[0-9]{1,5}))?")
+_PORTS = range(1, 65_536)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +74,20 @@ class Link:
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
         """The controller's answer, whoever that is by now."""
-        answer = None
-        for _ in range(_TRIES):
+        refusal: ClientError = BrokerError(ErrorCode.NOT_CONTROLLER)
+        for attempt in range(_TRIES):
             if self._controller is None:
                 self._controller = await self._find_controller()
-            answer = await self.ask(request, self._controller)
-            if code_of(answer) != ErrorCode.NOT_CONTROLLER:
-                return answer
+            try:
+                answer = await self.ask(request, self._controller)
+            except Unreachable as error:
+                refusal = error
+            else:
+                if code_of(answer) != ErrorCode.NOT_CONTROLLER:
+                    return answer
             self._controller = None
-            await asyncio.sleep(_PAUSE_S)
-        raise BrokerError(ErrorCode.NOT_CONTROLLER)
+            await asyncio.sleep(_PAUSE_S * 2**attempt)
+        raise refusal
 
     async def close(self) -> None:
         await asyncio.to_thread(self._client.close)
@@ -108,10 +116,23 @@ def _connect(settings: Settings) -> Any:
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
+    class Client(KafkaAdminClient):  # type: ignore[misc]
+        """Hangs up when it cannot connect; the library's own leaves its thread and its sockets behind."""
+
+        def __init__(self, **options: Any) -> None:
+            try:
+                super().__init__(**options)
+            except BaseException:
+                if hasattr(self, "_net"):
+                    self._closed = False
+                    self.close()
+                raise
+
+    servers = _servers(settings.bootstrap)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
-        return KafkaAdminClient(
-            bootstrap_servers=[each.strip() for each in settings.bootstrap.split(",") if each.strip()],
+        return Client(
+            bootstrap_servers=servers,
             client_id="restow",
             request_timeout_ms=int(settings.timeout_s * 1000),
             bootstrap_timeout_ms=int(settings.connect_timeout_s * 1000),
@@ -121,6 +142,18 @@ def _connect(settings: Settings) -> Any:
         raise _translated(error, None, settings) from error
     except (OSError, ValueError) as error:
         raise Unreachable(f"cannot connect to {settings.bootstrap}: {error}") from error
+
+
+def _servers(bootstrap: str) -> list[str]:
+    """One by one, each checked: what cannot be an address is no matter of waiting for an answer."""
+    found = [each.strip() for each in bootstrap.split(",")]
+    for each in found:
+        address = _ADDRESS.fullmatch(each)
+        if address is None or int(address["port"] or 1) not in _PORTS:
+            raise InvalidInput(
+                f"bootstrap servers: {each!r} is not HOST:PORT; write them like localhost:9092,localhost:9093"
+            )
+    return found
 
 
 def _translated(error: Exception, broker: int | None, settings: Settings) -> Unreachable:

@@ -1,0 +1,69 @@
+"""Our own client on an embedded cluster whose brokers come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import NewTopic, Settings, connected
+from restow.cluster.embedded import EmbeddedCluster
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Now, and not in the middle of somebody else's test."""
+    yield
+    gc.collect()
+
+
+@pytest.mark.parametrize("end", ["stop_broker", "kill_broker"])
+def test_an_open_connection_finds_the_next_controller(end: str) -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(3) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            assert await admin.create([NewTopic(name="before", partitions=1, factor=3)]) == {"before": None}
+            first = (await admin.cluster()).controller
+            assert first is not None
+            await getattr(cluster, end)(first)
+            assert await admin.create([NewTopic(name="after", partitions=1, factor=2)]) == {"after": None}
+            assert (await admin.cluster()).controller not in (None, first)
+
+    asyncio.run(main())
+
+
+def test_every_answer_is_kept() -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(1) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            outcome = await admin.create(
+                [
+                    NewTopic(name="good", partitions=2, factor=1),
+                    NewTopic(name="too many", partitions=1, factor=1),
+                    NewTopic(name="wide", partitions=1, factor=2),
+                    NewTopic(name="hand", by_hand={0: (0,), 1: (0,)}),
+                ]
+            )
+            codes = {name: error and error.code for name, error in outcome.items()}
+            assert codes == {
+                "good": None,
+                "too many": ErrorCode.INVALID_TOPIC_EXCEPTION,
+                "wide": ErrorCode.INVALID_REPLICATION_FACTOR,
+                "hand": None,
+            }
+            assert [len(topic.partitions) for topic in await admin.topics(["good", "hand"])] == [2, 2]
+
+    asyncio.run(main())

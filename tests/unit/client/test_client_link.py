@@ -1,0 +1,50 @@
+"""Connecting: what cannot be an address, and what is left when nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import Settings, Unreachable, connected
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Now, and not in the middle of somebody else's test."""
+    yield
+    gc.collect()
+
+
+async def connect(bootstrap: str) -> None:
+    async with connected(Settings(bootstrap=bootstrap, connect_timeout_s=0.5)):
+        raise AssertionError("somebody answered")
+
+
+@pytest.mark.parametrize(
+    "bootstrap",
+    ["", ",", "a:1,", ":9092", "a:", "a:b", "a:0", "a:65536", "a:-1", "a:9092 b:9092", "a:٣", "[::1]:x"],
+)
+def test_what_is_no_address_is_told_at_once(bootstrap: str) -> None:
+    with pytest.raises(InvalidInput, match="is not HOST:PORT"):
+        asyncio.run(connect(bootstrap))
+
+
+@pytest.mark.parametrize("second", ["", ", localhost:1"])
+def test_nobody_answers_and_nothing_is_left(second: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with pytest.raises(Unreachable, match="does not answer"):
+        asyncio.run(connect(f"127.0.0.1:{port}{second}"))
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
