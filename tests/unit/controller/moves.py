@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller import Controller, Refusal, Step, Wish
 from restow.cluster.store import BadVersion, NoNode
-from restow.cluster.store.znodes import PartitionState, ReassignPartitions, Topic
+from restow.cluster.store.znodes import IsrChangeNotification, PartitionState, ReassignPartitions, Topic
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
 
@@ -81,7 +81,7 @@ async def change_isr(
     joins: tuple[int, ...] = (),
     leaves: tuple[int, ...] = (),
 ) -> None:
-    """What a leader does when followers catch up or fall behind: it writes the partition's state."""
+    """What a leader does when followers catch up or fall behind: it writes the state, and leaves a note."""
     path = PartitionState.path(*partition)
     while True:
         node = await cluster.store.get(path)
@@ -97,6 +97,8 @@ async def change_isr(
         )
         with suppress(BadVersion):
             await cluster.store.set(path, after.encode(), node.stat.version)
+            note = IsrChangeNotification((partition,)).encode()
+            await cluster.store.create(IsrChangeNotification.PREFIX, note, sequential=True)
             return
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import Election, MoveInProgress, Step, delete_topic, expand_topic
-from restow.cluster.store.znodes import PartitionState
-from restow.model import ReplicaAssignment, TopicPartition
+from restow.cluster.controller import Election, Step
+from restow.model import ReplicaAssignment
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
 from tests.unit.controller.moves import (
     LABELS,
@@ -18,10 +18,7 @@ from tests.unit.controller.moves import (
     alter,
     ask_by_node,
     assignment,
-    at_rest,
-    catch_up,
     change_isr,
-    files_are_right,
     finish,
     moving_cluster,
     request_is_gone,
@@ -29,7 +26,7 @@ from tests.unit.controller.moves import (
 )
 
 if TYPE_CHECKING:
-    from tests.unit.controller.fake_cluster import FakeBroker
+    from tests.unit.controller.fake_cluster import FakeBroker, FakeCluster
 
 U = ["U0", "U1", "U2"]
 A = ["A1", "A2"]
@@ -60,86 +57,94 @@ def test_every_label_is_passed_in_order() -> None:
     asyncio.run(run())
 
 
+MOVING = ReplicaAssignment((1, 2, 0), adding=(2,), removing=(0,))
+
+
+async def at_u0(cluster: FakeCluster) -> None:
+    assert await assignment(cluster) == ReplicaAssignment((0, 1))
+
+
+async def at_u1(cluster: FakeCluster) -> None:
+    assert await assignment(cluster) == MOVING
+    assert (await cluster.state("t", 0)).leader_epoch == 0
+
+
+async def at_a1(cluster: FakeCluster) -> None:
+    assert (await cluster.state("t", 0)).leader_epoch == 1
+    for broker_id in (0, 1, 2):
+        broker = cluster.brokers[broker_id]
+        await cluster.until(lambda broker=broker: broker.hosted[T0].leader_epoch == 1)
+        told = broker.hosted[T0]
+        assert told.replicas == [1, 2, 0]
+        assert (told.adding_replicas, told.removing_replicas) == ([2], [0])
+        assert told.is_new == (broker_id == 2)
+
+
+async def at_b2(cluster: FakeCluster) -> None:
+    assert await assignment(cluster) == MOVING
+    assert (await cluster.state("t", 0)).isr == (0, 1, 2)
+
+
+async def at_b3(cluster: FakeCluster) -> None:
+    state = await cluster.state("t", 0)
+    assert (state.leader, state.isr) == (1, (0, 1, 2))
+    await cluster.until(lambda: cluster.brokers[1].hosted[T0].leader == 1)
+    assert cluster.brokers[1].hosted[T0].replicas == [1, 2]
+    assert T0 in cluster.brokers[0].on_disk
+    assert not orders(cluster.brokers[0], StopReplicaRequest)
+
+
+async def at_b4(cluster: FakeCluster) -> None:
+    assert (await cluster.state("t", 0)).isr == (1, 2)
+    await cluster.until(lambda: T0 not in cluster.brokers[0].hosted)
+    assert T0 in cluster.brokers[0].on_disk
+
+
+async def at_b5(cluster: FakeCluster) -> None:
+    await cluster.until(lambda: T0 not in cluster.brokers[0].on_disk)
+    assert await assignment(cluster) == MOVING
+
+
+async def at_b6(cluster: FakeCluster) -> None:
+    assert await assignment(cluster) == ReplicaAssignment((1, 2))
+    assert not await request_is_gone(cluster)
+
+
+async def at_b7(cluster: FakeCluster) -> None:
+    assert await request_is_gone(cluster)
+
+
+async def at_b8(cluster: FakeCluster) -> None:
+    await cluster.until(lambda: all(b.metadata[T0].replicas == [1, 2] for b in cluster.brokers.values()))
+
+
+CHECKS = {
+    Step.U0: at_u0,
+    Step.U1: at_u1,
+    Step.A1: at_a1,
+    Step.B2: at_b2,
+    Step.B3: at_b3,
+    Step.B4: at_b4,
+    Step.B5: at_b5,
+    Step.B6: at_b6,
+    Step.B7: at_b7,
+    Step.B8: at_b8,
+}
+
+
 def test_what_is_true_at_each_label() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
-            moving = ReplicaAssignment((1, 2, 0), adding=(2,), removing=(0,))
-            seen: list[str] = []
+            seen: list[Step] = []
 
-            async def u0() -> None:
-                assert await assignment(cluster) == ReplicaAssignment((0, 1))
+            async def look(step: Step) -> None:
+                await CHECKS[step](cluster)
+                seen.append(step)
 
-            async def u1() -> None:
-                assert await assignment(cluster) == moving
-                assert (await cluster.state("t", 0)).leader_epoch == 0
-
-            async def a1() -> None:
-                assert (await cluster.state("t", 0)).leader_epoch == 1
-                await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
-                for broker_id in (0, 1, 2):
-                    await cluster.until(lambda b=broker_id: cluster.brokers[b].hosted[T0].leader_epoch == 1)
-                    told = cluster.brokers[broker_id].hosted[T0]
-                    assert (told.replicas, told.adding_replicas, told.removing_replicas) == (
-                        [1, 2, 0],
-                        [2],
-                        [0],
-                    )
-                    assert told.is_new == (broker_id == 2)
-
-            async def b2() -> None:
-                assert await assignment(cluster) == moving
-                assert (await cluster.state("t", 0)).isr == (0, 1, 2)
-
-            async def b3() -> None:
-                state = await cluster.state("t", 0)
-                assert (state.leader, state.isr) == (1, (0, 1, 2))
-                await cluster.until(lambda: cluster.brokers[1].hosted[T0].leader == 1)
-                assert cluster.brokers[1].hosted[T0].replicas == [1, 2]
-                assert T0 in cluster.brokers[0].on_disk
-                assert not orders(cluster.brokers[0], StopReplicaRequest)
-
-            async def b4() -> None:
-                assert (await cluster.state("t", 0)).isr == (1, 2)
-                await cluster.until(lambda: T0 not in cluster.brokers[0].hosted)
-                assert T0 in cluster.brokers[0].on_disk
-
-            async def b5() -> None:
-                await cluster.until(lambda: T0 not in cluster.brokers[0].on_disk)
-                assert await assignment(cluster) == moving
-
-            async def b6() -> None:
-                assert await assignment(cluster) == ReplicaAssignment((1, 2))
-                assert not await request_is_gone(cluster)
-
-            async def b7() -> None:
-                assert await request_is_gone(cluster)
-
-            async def b8() -> None:
-                await cluster.until(
-                    lambda: all(b.metadata[T0].replicas == [1, 2] for b in cluster.brokers.values())
-                )
-
-            for step, check in {
-                Step.U0: u0,
-                Step.U1: u1,
-                Step.A1: a1,
-                Step.B2: b2,
-                Step.B3: b3,
-                Step.B4: b4,
-                Step.B5: b5,
-                Step.B6: b6,
-                Step.B7: b7,
-                Step.B8: b8,
-            }.items():
-
-                async def look(check=check, step=step) -> None:
-                    await check()
-                    seen.append(step.name)
-
-                watcher.then[step] = look
+            watcher.then = {step: partial(look, step) for step in CHECKS}
             await ask_by_node(cluster, t=(1, 2))
             await finish(cluster)
-            assert seen == ["U0", "U1", "A1", "B2", "B3", "B4", "B5", "B6", "B7", "B8"]
+            assert seen == list(CHECKS)
 
     asyncio.run(run())
 
@@ -308,136 +313,5 @@ def test_metadata_shows_replicas_that_are_being_added() -> None:
             await cluster.until(
                 lambda: all(b.metadata[T0].replicas == [2, 1, 0] for b in cluster.brokers.values())
             )
-
-    asyncio.run(run())
-
-
-def test_a_topic_is_deleted_after_its_move_and_not_before() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
-            await alter(controller, (0, 2))
-            await delete_topic(cluster.store, "t")
-            await cluster.until(lambda: controller.is_deleting("t"))
-            await turns()
-            assert T0 in cluster.brokers[1].on_disk
-            assert await cluster.topics() == ("t",)
-
-            async def is_gone() -> bool:
-                await catch_up(cluster)
-                return not await cluster.topics()
-
-            await cluster.until(is_gone)
-            assert "B8" in watcher.labels()
-            await cluster.until(lambda: files_are_right(cluster))
-
-    asyncio.run(run())
-
-
-def test_a_topic_is_deleted_although_the_broker_of_its_move_was_away() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, _):
-            await alter(controller, (0, 2))
-            await delete_topic(cluster.store, "t")
-            await cluster.until(lambda: controller.is_deleting("t"))
-            await cluster.stop_broker(2)
-            await cluster.until(lambda: 2 not in cluster.brokers[0].live_brokers)
-            await cluster.start_broker(2)
-
-            async def is_gone() -> bool:
-                await catch_up(cluster)
-                return not await cluster.topics()
-
-            await cluster.until(is_gone)
-            await cluster.until(lambda: files_are_right(cluster))
-
-    asyncio.run(run())
-
-
-def test_kafka_9038_only_the_topic_that_moves_gets_no_partitions() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, _):
-            await cluster.create("other", {0: (0, 1)})
-            await cluster.settled()
-            await alter(controller, (0, 2))
-            with pytest.raises(MoveInProgress) as refused:
-                await expand_topic(cluster.store, "t", {1: (0, 1)})
-            assert refused.value.code.name == "REASSIGNMENT_IN_PROGRESS"
-            await expand_topic(cluster.store, "other", {1: (1, 2)})
-            await cluster.until(lambda: TopicPartition("other", 1) in cluster.brokers[2].hosted)
-            await finish(cluster)
-            await expand_topic(cluster.store, "t", {1: (0, 1)})
-            await cluster.settled()
-
-    asyncio.run(run())
-
-
-def test_partitions_that_come_while_a_move_is_written_stay() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
-
-            async def expand() -> None:
-                watcher.then.clear()
-                await expand_topic(cluster.store, "t", {1: (1, 2)})
-
-            watcher.then[Step.U0] = expand
-            await alter(controller, (0, 2))
-            await cluster.until(lambda: TopicPartition("t", 1) in cluster.brokers[2].hosted)
-            await finish(cluster)
-            assert await assignment(cluster, TopicPartition("t", 1)) == ReplicaAssignment((1, 2))
-
-    asyncio.run(run())
-
-
-def test_a_partition_that_never_had_a_leader_gets_one_by_its_move() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, _):
-            await cluster.stop_broker(2)
-            await cluster.stop_broker(3)
-            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1, 4})
-            await cluster.create("dark", {0: (2, 3)})
-            dark = TopicPartition("dark", 0)
-
-            async def moved() -> bool:
-                return await alter(controller, (1, 0), dark) is None
-
-            await cluster.until(moved)
-            await cluster.until(lambda: dark in cluster.brokers[1].hosted)
-            state = await cluster.state("dark", 0)
-            assert (state.leader, state.isr) == (1, (1, 0))
-            assert await at_rest(cluster)
-
-    asyncio.run(run())
-
-
-def test_the_topic_of_groups_moves_like_any_other() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, _):
-            await cluster.create("__consumer_offsets", {0: (0, 1)})
-            await cluster.settled()
-            assert await alter(controller, (2,), TopicPartition("__consumer_offsets", 0)) is None
-            await finish(cluster)
-            assert (await cluster.state("__consumer_offsets", 0)).leader == 2
-
-    asyncio.run(run())
-
-
-def test_the_move_of_a_topic_removed_by_hand_is_forgotten() -> None:
-    async def run() -> None:
-        async with moving_cluster((0, 1)) as (cluster, controller, _):
-            await cluster.create("u", {0: (0, 1)})
-            await cluster.settled()
-            await ask_by_node(cluster, t=(0, 2), u=(0, 3))
-            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
-            for path in (PartitionState.path("t", 0), *reversed(PartitionState.parents("t", 0))):
-                await cluster.store.delete(path)
-            await cluster.store.delete("/brokers/topics/t")
-
-            async def is_over() -> bool:
-                await catch_up(cluster)
-                return await request_is_gone(cluster)
-
-            await cluster.until(is_over)
-            assert await controller.list_reassignments(None) == {}
-            assert await assignment(cluster, TopicPartition("u", 0)) == ReplicaAssignment((0, 3))
 
     asyncio.run(run())

@@ -1,0 +1,155 @@
+"""Moves of topics that are to go, to grow, to be led for the first time, or are removed by hand."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from restow.cluster.controller import MoveInProgress, Step, delete_topic, expand_topic
+from restow.cluster.store.znodes import PartitionState
+from restow.model import ReplicaAssignment, TopicPartition
+from tests.unit.controller.moves import (
+    T0,
+    alter,
+    ask_by_node,
+    assignment,
+    at_rest,
+    catch_up,
+    files_are_right,
+    finish,
+    moving_cluster,
+    request_is_gone,
+    turns,
+)
+
+
+def test_a_topic_is_deleted_after_its_move_and_not_before() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+            await alter(controller, (0, 2))
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: controller.is_deleting("t"))
+            await turns()
+            assert T0 in cluster.brokers[1].on_disk
+            assert await cluster.topics() == ("t",)
+
+            async def is_gone() -> bool:
+                await catch_up(cluster)
+                return not await cluster.topics()
+
+            await cluster.until(is_gone)
+            assert "B8" in watcher.labels()
+            await cluster.until(lambda: files_are_right(cluster))
+
+    asyncio.run(run())
+
+
+def test_a_topic_is_deleted_although_the_broker_of_its_move_was_away() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await alter(controller, (0, 2))
+            await delete_topic(cluster.store, "t")
+            await cluster.until(lambda: controller.is_deleting("t"))
+            await cluster.stop_broker(2)
+            await cluster.until(lambda: 2 not in cluster.brokers[0].live_brokers)
+            await cluster.start_broker(2)
+
+            async def is_gone() -> bool:
+                await catch_up(cluster)
+                return not await cluster.topics()
+
+            await cluster.until(is_gone)
+            await cluster.until(lambda: files_are_right(cluster))
+
+    asyncio.run(run())
+
+
+def test_kafka_9038_only_the_topic_that_moves_gets_no_partitions() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.create("other", {0: (0, 1)})
+            await cluster.settled()
+            await alter(controller, (0, 2))
+            with pytest.raises(MoveInProgress) as refused:
+                await expand_topic(cluster.store, "t", {1: (0, 1)})
+            assert refused.value.code.name == "REASSIGNMENT_IN_PROGRESS"
+            await expand_topic(cluster.store, "other", {1: (1, 2)})
+            await cluster.until(lambda: TopicPartition("other", 1) in cluster.brokers[2].hosted)
+            await finish(cluster)
+            await expand_topic(cluster.store, "t", {1: (0, 1)})
+            await cluster.settled()
+
+    asyncio.run(run())
+
+
+def test_partitions_that_come_while_a_move_is_written_stay() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, watcher):
+
+            async def expand() -> None:
+                watcher.then.clear()
+                await expand_topic(cluster.store, "t", {1: (1, 2)})
+
+            watcher.then[Step.U0] = expand
+            await alter(controller, (0, 2))
+            await cluster.until(lambda: TopicPartition("t", 1) in cluster.brokers[2].hosted)
+            await finish(cluster)
+            assert await assignment(cluster, TopicPartition("t", 1)) == ReplicaAssignment((1, 2))
+
+    asyncio.run(run())
+
+
+def test_a_partition_that_never_had_a_leader_gets_one_by_its_move() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.stop_broker(2)
+            await cluster.stop_broker(3)
+            await cluster.until(lambda: cluster.brokers[0].live_brokers == {0, 1, 4})
+            await cluster.create("dark", {0: (2, 3)})
+            dark = TopicPartition("dark", 0)
+
+            async def moved() -> bool:
+                return await alter(controller, (1, 0), dark) is None
+
+            await cluster.until(moved)
+            await cluster.until(lambda: dark in cluster.brokers[1].hosted)
+            state = await cluster.state("dark", 0)
+            assert (state.leader, state.isr) == (1, (1, 0))
+            assert await at_rest(cluster)
+
+    asyncio.run(run())
+
+
+def test_the_topic_of_groups_moves_like_any_other() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.create("__consumer_offsets", {0: (0, 1)})
+            await cluster.settled()
+            assert await alter(controller, (2,), TopicPartition("__consumer_offsets", 0)) is None
+            await finish(cluster)
+            assert (await cluster.state("__consumer_offsets", 0)).leader == 2
+
+    asyncio.run(run())
+
+
+def test_the_move_of_a_topic_removed_by_hand_is_forgotten() -> None:
+    async def run() -> None:
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await cluster.create("u", {0: (0, 1)})
+            await cluster.settled()
+            await ask_by_node(cluster, t=(0, 2), u=(0, 3))
+            await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
+            for path in (PartitionState.path("t", 0), *reversed(PartitionState.parents("t", 0))):
+                await cluster.store.delete(path)
+            await cluster.store.delete("/brokers/topics/t")
+
+            async def is_over() -> bool:
+                await catch_up(cluster)
+                return await request_is_gone(cluster)
+
+            await cluster.until(is_over)
+            assert await controller.list_reassignments(None) == {}
+            assert await assignment(cluster, TopicPartition("u", 0)) == ReplicaAssignment((0, 3))
+
+    asyncio.run(run())
