@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROOT = "/restow"
 _LONG_S = SESSION_TIMEOUT_MS / 1000 * 1.3
+_MOMENT_S = 0.5
 _SHORT_S = SESSION_TIMEOUT_MS / 1000 * 0.4
 
 
@@ -35,11 +36,15 @@ class Nemesis:
         self._chance = random.Random(seed)
 
     def run(self, seconds: float) -> None:
-        """Fault after fault until the time is over; then everything is made well."""
+        """Fault after fault until the time is over; then everything is made well.
+
+        The first is always the one that a cluster fails which acknowledges too early.
+        """
         faults: list[tuple[int, Callable[[], None]]] = [
-            (4, self._kill_one),
+            (3, self._kill_one),
             (3, self._kill_controller),
-            (2, self._kill_all),
+            (3, self._kill_all),
+            (3, self._kill_the_one_awake),
             (2, partial(self._pause_one, _SHORT_S)),
             (2, partial(self._pause_one, _LONG_S)),
             (2, self._pause_controller),
@@ -49,13 +54,14 @@ class Nemesis:
         ]
         weights = [weight for weight, _ in faults]
         until_s = time.monotonic() + seconds
+        fault = self._kill_the_one_awake
         while time.monotonic() < until_s:
             self._wait(0.3, 1.5)
-            (_, fault) = self._chance.choices(faults, weights)[0]
             fault()
             if self._chance.random() < 0.7:
                 self._wait(0.0, 2.0)
                 self.heal()
+            (_, fault) = self._chance.choices(faults, weights)[0]
         self.heal()
 
     def heal(self) -> None:
@@ -75,6 +81,19 @@ class Nemesis:
     def _kill_all(self) -> None:
         for broker in self._brokers.values():
             self._kill(broker)
+
+    def _kill_the_one_awake(self) -> None:
+        """It took writes that nobody else has: had it acknowledged them, they would be lost."""
+        awake = self._any_running()
+        asleep = [each for each in self._running() if each is not awake and not each.is_paused]
+        for broker in asleep:
+            self._note(f"pause {broker.id}")
+            broker.pause()
+        time.sleep(_MOMENT_S)
+        self._kill(awake)
+        for broker in asleep:
+            self._note(f"resume {broker.id}")
+            broker.resume()
 
     def _kill(self, broker: BrokerProcess | None) -> None:
         if broker is not None and broker.is_running:
@@ -114,8 +133,11 @@ class Nemesis:
         self._brokers.restart_zookeeper()
 
     def _any_running(self) -> BrokerProcess | None:
-        running = [broker for broker in self._brokers.values() if broker.is_running]
+        running = self._running()
         return self._chance.choice(running) if running else None
+
+    def _running(self) -> list[BrokerProcess]:
+        return [broker for broker in self._brokers.values() if broker.is_running]
 
     def _controller(self) -> BrokerProcess | None:
         """As ZooKeeper has it; any broker if there is none at the moment."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import signal
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from restow.cli.frame import Answer, show
+from restow.cli.signals import told_to_stop
 from restow.errors import BrokerFailed
 
 if TYPE_CHECKING:
@@ -16,35 +16,25 @@ if TYPE_CHECKING:
 
     from restow.cluster.broker import Broker
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 
 async def run_until_told(broker: Broker, *, as_json: bool) -> None:
-    """Start, say so, and stop in order at the first signal; at the second, end as any process would."""
+    """Start, say so, and stop in order when told to."""
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
-
-    def tell() -> None:
-        told.set()
-        for each in _SIGNALS:
-            loop.remove_signal_handler(each)
-
-    for each in _SIGNALS:
-        loop.add_signal_handler(each, tell)
-    waiting = loop.create_task(told.wait())
-    try:
-        if not await _started(broker, waiting):
-            return
-        show(_ready(broker, as_json=as_json))
-        failing = loop.create_task(broker.until_failed())
-        await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
-        failed = failing.done()
-        failing.cancel()
-        await broker.stop()
-        if failed:
-            raise BrokerFailed(f"broker {broker.options.broker_id} has ended: {failing.result()}")
-    finally:
-        waiting.cancel()
+    with told_to_stop() as told:
+        waiting = loop.create_task(told.wait())
+        try:
+            if not await _started(broker, waiting):
+                return
+            show(_ready(broker, as_json=as_json))
+            failing = loop.create_task(broker.until_failed())
+            await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
+            failed = failing.done()
+            failing.cancel()
+            await broker.stop()
+            if failed:
+                raise BrokerFailed(f"broker {broker.options.broker_id} has ended: {failing.result()}")
+        finally:
+            waiting.cancel()
 
 
 async def _started(broker: Broker, told: asyncio.Task[bool]) -> bool:
