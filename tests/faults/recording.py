@@ -92,8 +92,7 @@ def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
         _write(recorder, name, seed, send)
     except KafkaException as error:
         return f"gave up: producer {name} met {error}"
-    finally:
-        producer.flush(_PATIENCE_S)
+    producer.flush(_PATIENCE_S)
     return ""
 
 

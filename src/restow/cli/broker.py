@@ -25,6 +25,7 @@ Examples:
 """
 
 _STORAGE, _NETWORK = "Storage", "Network"
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  (refused)
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -64,6 +65,8 @@ def command(
 
     if log_level not in _LEVELS:
         raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
+    if host in _EVERYWHERE:
+        raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
     address = StoreAddress.parse(store)
     options = BrokerOptions(
         broker_id=broker_id,

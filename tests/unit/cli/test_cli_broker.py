@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         (["--config", "=1"], "is not NAME=VALUE"),
         (["--config", "num.partitions=many"], "--config: num.partitions must be a number"),
         (["--log-level", "loud"], "--log-level: 'loud' is not one of debug, info, warning, error"),
+        (["--host", "::"], "--host: '::' is no address that others can reach this broker at"),
         (["--id", "-1"], "--id"),
         (["--log-dirs", "0"], "--log-dirs"),
         (["--port", "65536"], "--port"),
