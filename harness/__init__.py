@@ -12,6 +12,7 @@ pyspark wheel, into the user's cache; everything else runs on the loopback inter
     spark.py    spark_session(folder) -> a local Spark that can talk to Kafka
     apache.py   apache_kafka(folder) -> a running cluster
     zookeeper.py  zookeeper(folder) -> a running ZooKeeper, for the store and for older clusters
+    brokers.py  broker_processes(folder) -> brokers of ours, one process each, on a ZooKeeper
     process.py  what both of them start and end processes with
 """
 
