@@ -19,7 +19,7 @@ Assignment: TypeAlias = "dict[int, list[int]]"
 """The replicas of each partition of a topic, the preferred leader first."""
 
 _PATIENCE_S = 600.0
-_LOOK_S = 0.01
+_LOOK_S = 0.05
 _ZNODE = "/admin/reassign_partitions"
 _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 

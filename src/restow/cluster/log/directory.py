@@ -225,16 +225,14 @@ class LogDirectory:
         self.disk.write_atomically(f"{self.path}/{CLEAN_SHUTDOWN}", b'{"version":0,"brokerEpoch":-1}')
         self._unlock()
 
-    def release(self) -> tuple[TopicPartition, ...]:
-        """The disk has failed: give back what can be, and say whose logs are gone. Copies are not missed."""
-        lost = tuple(self.logs)
+    def release(self) -> None:
+        """The disk has failed, or everything is to be dropped as it stands: give back what can be."""
         for log in (*self.logs.values(), *self.futures.values()):
             log.release()
         self.disk.late.clear()
         self.logs.clear()
         self.futures.clear()
         self._unlock()
-        return lost
 
     def _unlock(self) -> None:
         if self._lock is not None:

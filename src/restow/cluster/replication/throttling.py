@@ -108,7 +108,12 @@ class Brake:
         if wait_s < _SHORTEST_HOLD_S:
             self._share = max(self.throttle.room_bytes() // len(self._lagging), 1)
             return {}
-        held, self._lagging = self._lagging, {}
+        held = {
+            topic_partition: follower
+            for topic_partition, follower in self._lagging.items()
+            if follower.pause is None and not follower.caught_up
+        }
+        self._lagging.clear()
         for follower in held.values():
             follower.pause = _HELD
         self._held.update(held)
