@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from restow.cli.connection import hush
 from restow.cli.frame import Answer, show
 from restow.cli.live import show_live
 from restow.cli.signals import told_to_stop
@@ -32,6 +33,7 @@ async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
             if as_json or not sys.stdout.isatty():
                 await told.wait()
             else:
+                hush()
                 async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
                     await show_live(admin, _LOOK_EVERY_S, told=told)
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
@@ -30,9 +31,16 @@ Bootstrap: TypeAlias = Annotated[
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")]
 
 
+def hush() -> None:
+    """What kafka-python has to say of each attempt to connect is no answer to a person."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
 def on_cluster(bootstrap: str, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     """Connect, do it, hang up."""
     from restow.client import Settings, connected
+
+    hush()
 
     async def main() -> T:
         async with connected(Settings(bootstrap=bootstrap)) as admin:

@@ -91,7 +91,7 @@ def _draw(console: Console, found: _Found, rows: int) -> None:
     from restow.placement import evaluate
 
     partitions = found.topic.partitions
-    assignment = {each.number: each.replicas for each in partitions}
+    assignment = {each.number: _leader_first(each) for each in partitions}
     there = {node.id: Broker(node.id, node.rack) for node in found.view.nodes}
     gone = {broker for replicas in assignment.values() for broker in replicas} - there.keys()
     brokers = tuple(sorted((*there.values(), *map(Broker, gone)), key=lambda broker: broker.id))
@@ -107,6 +107,13 @@ def _draw(console: Console, found: _Found, rows: int) -> None:
         heading(console, "Configs")
         for config in found.configs:
             put(console, f"  {config.name}={clean(config.value or '')}")
+
+
+def _leader_first(partition: Partition) -> tuple[int, ...]:
+    """The picture shows who leads, not who should."""
+    if partition.leader is None or partition.leader not in partition.replicas:
+        return partition.replicas
+    return (partition.leader, *(each for each in partition.replicas if each != partition.leader))
 
 
 def _draw_troubles(console: Console, partitions: tuple[Partition, ...]) -> None:

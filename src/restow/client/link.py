@@ -8,7 +8,6 @@ block, and run in threads of their own.
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -129,7 +128,6 @@ def _connect(settings: Settings) -> Any:
                 raise
 
     servers = _servers(settings.bootstrap)
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
         return Client(
             bootstrap_servers=servers,
