@@ -1,0 +1,119 @@
+"""Ask a cluster for everything a snapshot has.
+
+Topics, disks and moves are asked one after the other while the cluster goes on: a snapshot of a busy one is
+as blurred as the time between the questions. A broker that does not tell about its disks is named, and does
+not hold up the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, ConfigOf
+from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.client import Admin, Config, Disks, MoveUnderWay
+    from restow.model import BrokerId, Partition, Topic
+    from restow.runtime.clock import Clock
+
+_MIN_INSYNC = "min.insync.replicas"
+_DEFAULT_BROKER = ConfigOf("broker", "")
+
+
+async def capture(admin: Admin, clock: Clock) -> Snapshot:
+    """The whole cluster. Sensitive configs come without their values, as brokers send them."""
+    taken_ms = clock.now_ms()
+    view = await admin.cluster()
+    topics = await admin.topics()
+    brokers = [node.id for node in view.nodes]
+    disks = await admin.disks(brokers)
+    moves = await admin.moves()
+    configs = await admin.configs(
+        (
+            _DEFAULT_BROKER,
+            *(ConfigOf("broker", str(broker)) for broker in brokers),
+            *(ConfigOf("topic", topic.name) for topic in topics),
+        )
+    )
+    told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
+    copies = _copies(told)
+    return Snapshot(
+        cluster_id=view.cluster_id,
+        taken_ms=taken_ms,
+        controller=view.controller,
+        brokers=tuple(
+            LiveBroker(
+                id=node.id,
+                host=node.host,
+                port=node.port,
+                rack=node.rack,
+                log_dirs=told[node.id].log_dirs if node.id in told else (),
+                configs=_set_for(configs.get(ConfigOf("broker", str(node.id))), "broker"),
+            )
+            for node in view.nodes
+        ),
+        topics=tuple(
+            _topic(topic, configs.get(ConfigOf("topic", topic.name)), moves, copies) for topic in topics
+        ),
+        default_configs=_set_for(configs.get(_DEFAULT_BROKER), "default broker"),
+        unanswered=tuple(broker for broker in brokers if broker not in told),
+    )
+
+
+def _copies(disks: Mapping[BrokerId, Disks]) -> dict[TopicPartition, tuple[Copy, ...]]:
+    found: dict[TopicPartition, list[Copy]] = {}
+    for broker, answer in sorted(disks.items()):
+        for each in answer.replicas:
+            found.setdefault(each.partition, []).append(
+                Copy(
+                    broker=broker,
+                    log_dir=each.log_dir,
+                    size_bytes=each.size_bytes,
+                    lag_messages=each.lag_messages,
+                    future=each.future,
+                )
+            )
+    return {partition: tuple(copies) for partition, copies in found.items()}
+
+
+def _topic(
+    topic: Topic,
+    configs: Mapping[str, Config] | BrokerError | None,
+    moves: Mapping[TopicPartition, MoveUnderWay],
+    copies: Mapping[TopicPartition, tuple[Copy, ...]],
+) -> Topic:
+    known = {} if configs is None or isinstance(configs, BrokerError) else configs
+    least = known.get(_MIN_INSYNC)
+    return replace(
+        topic,
+        partitions=tuple(
+            _partition(each, moves.get(name), copies.get(name, ()))
+            for each in topic.partitions
+            for name in (TopicPartition(topic.name, each.number),)
+        ),
+        configs=_set_for(known, "topic"),
+        min_insync_replicas=int(least.value) if least is not None and least.value else 1,
+    )
+
+
+def _partition(partition: Partition, move: MoveUnderWay | None, copies: tuple[Copy, ...]) -> Partition:
+    if move is None:
+        return replace(partition, copies=copies)
+    return replace(
+        partition, replicas=move.replicas, adding=move.adding, removing=move.removing, copies=copies
+    )
+
+
+def _set_for(configs: Mapping[str, Config] | BrokerError | None, source: str) -> dict[str, str]:
+    """What is set at that level; nothing, if it could not be told."""
+    if configs is None or isinstance(configs, BrokerError):
+        return {}
+    return {
+        name: config.value
+        for name, config in sorted(configs.items())
+        if config.source == source and config.value is not None
+    }
