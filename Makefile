@@ -30,6 +30,7 @@ bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.wire $(BENCH)
 	@$(PY) -m benchmarks.log $(BENCH)
 	@$(PY) -m benchmarks.cluster $(BENCH)
+	@$(PY) -m benchmarks.reassign $(BENCH)
 
 lint: $(SETUP) ## ruff, mypy, import contracts
 	@.venv/bin/ruff check .

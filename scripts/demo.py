@@ -34,6 +34,12 @@ def play_cluster() -> None:
     play_it()
 
 
+def play_move() -> None:
+    from demo_move import play as play_it
+
+    play_it()
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
     """Sentences, commands and plays, in the order they are told; a command begins with `$ `."""
@@ -107,6 +113,15 @@ SCENES = (
             """Three brokers in this process speak Kafka's protocol, replicate and elect leaders. kafka-python
             writes to a topic of six partitions on all of them; then a broker stops.""",
             play_cluster,
+        ),
+    ),
+    Scene(
+        "move",
+        "A broker joins, and data moves to it under a throttle",
+        (
+            """A fourth broker joins three that hold 40 MB in two copies. The second copy of every partition
+            goes to it at no more than 4 MB/s while a client goes on writing.""",
+            play_move,
         ),
     ),
 )

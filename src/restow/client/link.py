@@ -92,7 +92,11 @@ class Link:
         await asyncio.to_thread(self._client.close)
 
     def _ask(self, request: Message, broker: int | None) -> Message:
+        cluster = self._manager.cluster
+
         async def send() -> Message:
+            if broker is not None and cluster.broker_metadata(broker) is None:
+                await cluster.refresh_metadata()  # it may have joined since we last asked
             return await self._manager.send(request, node_id=broker, request_timeout_ms=self.timeout_ms)
 
         return self._manager.run(send)

@@ -75,6 +75,7 @@ class EmbeddedCluster:
         self._fsync = fsync
         self._temporary: Path | None = None
         self._store: EmbeddedStore | None = None
+        self._world: World | None = None
         self.brokers: dict[int, Broker] = {}
 
     @property
@@ -87,7 +88,7 @@ class EmbeddedCluster:
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
-        world = World(
+        self._world = world = World(
             clock=clock,
             chance=SystemChance(),
             network=SystemNetwork(),
@@ -120,6 +121,17 @@ class EmbeddedCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.stop()
+
+    async def add_broker(self) -> int:
+        """One more, empty; returns its id when every broker knows it."""
+        if self._world is None:
+            raise RuntimeError("the cluster has not been started")
+        number = max(self.brokers) + 1
+        broker = Broker(self._options(number, self._data or self._temporary or Path()), self._world)
+        await broker.start()
+        self.brokers[number] = broker
+        await self.settled()
+        return number
 
     async def stop_broker(self, broker_id: int) -> None:
         """In order: its leaders move away first."""

@@ -50,6 +50,10 @@ class ThreadedCluster:
         finally:
             self._end()
 
+    def add_broker(self) -> int:
+        """One more, empty; returns its id when every broker knows it."""
+        return self._do(self._cluster.add_broker())
+
     def stop_broker(self, broker_id: int) -> None:
         """In order: its leaders move away first."""
         self._do(self._cluster.stop_broker(broker_id))
