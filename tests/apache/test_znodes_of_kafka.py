@@ -14,7 +14,7 @@ from harness.apache import apache_kafka
 from harness.zookeeper import zookeeper
 from restow.cluster.store import ensure_paths, znodes
 from restow.cluster.store.zookeeper import ZooKeeperStore
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
     address, bootstrap = addresses
     topic = znodes.Topic(
         topic_id="AAAAAAAAQACAAAAAAAAAAQ",
-        partitions={number: znodes.PartitionReplicas((1,)) for number in range(2)},
+        partitions={number: ReplicaAssignment((1,)) for number in range(2)},
     )
 
     async def write() -> None:

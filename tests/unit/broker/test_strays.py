@@ -11,9 +11,9 @@ from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.log import LogManager, MetaProperties
 from restow.cluster.log.config import DEFAULT_CONFIG
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import PartitionReplicas, Topic
+from restow.cluster.store.znodes import Topic
 from restow.cluster.strays import remove_strays
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.wire.records import Record, build
@@ -44,7 +44,7 @@ def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
     async def scenario() -> None:
         store = EmbeddedStore(tmp_path / "store.sqlite", fsync=False, clock=SystemClock())
         session = store.session()
-        kept = {0: PartitionReplicas((2, 1), (1,)), 1: PartitionReplicas((1,)), 2: PartitionReplicas((2,))}
+        kept = {0: ReplicaAssignment((2, 1), (1,)), 1: ReplicaAssignment((1,)), 2: ReplicaAssignment((2,))}
         logs = logs_in(tmp_path)
         for path, data in (
             ("/brokers", b""),

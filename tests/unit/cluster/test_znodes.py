@@ -22,14 +22,13 @@ from restow.cluster.store.znodes import (
     FeatureState,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionReplicas,
     PartitionState,
     PreferredReplicaElection,
     ProducerIdBlock,
     ReassignPartitions,
     Topic,
 )
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 
 PATH = "/some/node"
 INTS = st.integers(-(2**31), 2**31 - 1)
@@ -66,7 +65,7 @@ ZNODES: dict[str, st.SearchStrategy[Any]] = {
     "topic": st.builds(
         Topic,
         topic_id=st.none() | TOPIC_IDS,
-        partitions=st.dictionaries(IDS, st.builds(PartitionReplicas, REPLICAS, REPLICAS, REPLICAS)),
+        partitions=st.dictionaries(IDS, st.builds(ReplicaAssignment, REPLICAS, REPLICAS, REPLICAS)),
     ),
     "state": st.builds(
         PartitionState,
@@ -108,7 +107,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (
         Topic(
             topic_id="DZvYdF5HTeKytaMzvfgdEQ",
-            partitions={1: PartitionReplicas((3, 4, 1), (3, 4), (1,)), 0: PartitionReplicas((1, 2))},
+            partitions={1: ReplicaAssignment((3, 4, 1), (3, 4), (1,)), 0: ReplicaAssignment((1, 2))},
         ),
         (
             b'{"partitions":{"1":[3,4,1],"0":[1,2]},"topic_id":"DZvYdF5HTeKytaMzvfgdEQ",'
@@ -211,12 +210,12 @@ def test_a_topic_that_cannot_be_understood(data: bytes, reason: str) -> None:
 
 def test_older_topics() -> None:
     first = Topic.decode(b'{"version":1,"partitions":{"0":[1,2]}}', PATH)
-    assert first == Topic(topic_id=None, partitions={0: PartitionReplicas((1, 2))})
+    assert first == Topic(topic_id=None, partitions={0: ReplicaAssignment((1, 2))})
     second = Topic.decode(
         b'{"version":2,"partitions":{"0":[3,1]},"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]}}',
         PATH,
     )
-    assert second == Topic(topic_id=None, partitions={0: PartitionReplicas((3, 1), (3,), (1,))})
+    assert second == Topic(topic_id=None, partitions={0: ReplicaAssignment((3, 1), (3,), (1,))})
     assert b"topic_id" not in second.encode()
 
 

@@ -19,11 +19,10 @@ from restow.cluster.store.znodes import (
     EntityConfig,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionReplicas,
     PartitionState,
     Topic,
 )
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
 from restow.wire.between_brokers import (
@@ -202,7 +201,7 @@ class FakeCluster:
     async def create(self, name: str, assignment: Mapping[int, tuple[int, ...]], **configs: str) -> None:
         """A new topic, by its nodes; replication factors may differ, as moves leave them behind."""
         topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
-        partitions = {number: PartitionReplicas(replicas) for number, replicas in assignment.items()}
+        partitions = {number: ReplicaAssignment(replicas) for number, replicas in assignment.items()}
         topic = Topic(topic_id=self.new_topic_id(), partitions=partitions)
         await self.store.multi(
             [

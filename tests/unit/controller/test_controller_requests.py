@@ -14,12 +14,11 @@ from restow.cluster.store.znodes import (
     DeleteTopic,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionReplicas,
     PartitionState,
     PreferredReplicaElection,
     Topic,
 )
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, write_isr
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ def test_a_junk_topic_that_is_put_right_is_served() -> None:
             await cluster.store.create(Topic.path("t"), b"junk")
             await cluster.create("other", {0: (0,)})
             await cluster.until(lambda: TopicPartition("other", 0) in cluster.brokers[1].metadata)
-            right = Topic(topic_id=None, partitions={0: PartitionReplicas((0, 1))})
+            right = Topic(topic_id=None, partitions={0: ReplicaAssignment((0, 1))})
             await cluster.store.set(Topic.path("t"), right.encode())
             await cluster.settled()
             assert T0 in cluster.brokers[1].metadata
@@ -188,7 +187,7 @@ def test_a_topic_on_its_way_out_gets_no_more_partitions() -> None:
             before = await cluster.store.get(path)
             topic = Topic.decode(before.data, path)
             grown = Topic(
-                topic_id=topic.topic_id, partitions={**topic.partitions, 1: PartitionReplicas((0, 1))}
+                topic_id=topic.topic_id, partitions={**topic.partitions, 1: ReplicaAssignment((0, 1))}
             )
             await cluster.store.multi([Set(path, grown.encode())])
 
@@ -222,7 +221,7 @@ def test_a_topic_in_mid_move_is_deleted_later() -> None:
         async with fake_cluster(3) as cluster:
             moving = Topic(
                 topic_id="AAAAAAAAAAAAAAAAAAAAAQ",
-                partitions={0: PartitionReplicas((0, 1), adding=(1,))},
+                partitions={0: ReplicaAssignment((0, 1), adding=(1,))},
             )
             await cluster.store.create(Topic.path("t"), moving.encode())
             for path in PartitionState.parents("t", 0):
@@ -246,7 +245,7 @@ def test_a_topic_removed_and_created_anew_by_hand_is_a_new_topic() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(1)
             for topic_id in ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"):
-                topic = Topic(topic_id=topic_id, partitions={0: PartitionReplicas((0, 1))})
+                topic = Topic(topic_id=topic_id, partitions={0: ReplicaAssignment((0, 1))})
                 await cluster.store.create(Topic.path("t"), topic.encode())
                 await cluster.settled()
                 await cluster.until(lambda: T0 in cluster.brokers[0].metadata)
@@ -284,7 +283,7 @@ class Meddled:
 
 def test_a_topic_created_anew_while_its_removal_is_looked_at_is_watched_again() -> None:
     first, second, third = (
-        Topic(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: PartitionReplicas((0, 1))})
+        Topic(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: ReplicaAssignment((0, 1))})
         for last in "Qgw"
     )
 

@@ -27,10 +27,9 @@ from restow.cluster.store.znodes import (
     BrokerRegistration,
     ControllerEpoch,
     Endpoint,
-    PartitionReplicas,
     Topic,
 )
-from restow.model import TopicPartition
+from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
 
 # The tables of the specification, word for word: a state and those it may come from.
@@ -52,7 +51,7 @@ PARTITIONS = {
 BROKERS = (0, 1, 2)
 TOPIC = Topic(
     topic_id="AAAAAAAAAAAAAAAAAAAAAA",
-    partitions={0: PartitionReplicas((0, 1, 2)), 1: PartitionReplicas((1, 2)), 2: PartitionReplicas((2,))},
+    partitions={0: ReplicaAssignment((0, 1, 2)), 1: ReplicaAssignment((1, 2)), 2: ReplicaAssignment((2,))},
 )
 ALL = [TopicPartition("t", number) for number in TOPIC.partitions]
 ALL_REPLICAS = [Replica(p, b) for p in ALL for b in TOPIC.partitions[p.partition].replicas]

@@ -22,7 +22,8 @@ from restow.cluster.controller import (
 )
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, PartitionReplicas, Topic
+from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, Topic
+from restow.model import ReplicaAssignment
 from restow.runtime.chance import SeededChance
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def test_a_topic_and_its_config_are_written_together() -> None:
         await create_topic(store, "t", {0: (1, 2), 1: (2, 1)}, {"retention.ms": "5"}, ID)
         topic = await read(store, "t")
         assert topic.topic_id == ID
-        assert topic.partitions == {0: PartitionReplicas((1, 2)), 1: PartitionReplicas((2, 1))}
+        assert topic.partitions == {0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 1))}
         config = await store.get(EntityConfig.topic_path("t"))
         assert config.data == b'{"version":1,"config":{"retention.ms":"5"}}'
         with pytest.raises(TopicExists):
@@ -132,7 +133,7 @@ def test_a_topic_that_is_moved_or_deleted_does_not_grow() -> None:
         await delete_topic(store, "leaving")
         with pytest.raises(DeletionPending):
             await expand_topic(store, "leaving", {1: (1,)})
-        moving = Topic(topic_id=ID, partitions={0: PartitionReplicas((1, 2), adding=(2,))})
+        moving = Topic(topic_id=ID, partitions={0: ReplicaAssignment((1, 2), adding=(2,))})
         await store.create(Topic.path("moving"), moving.encode())
         with pytest.raises(MoveInProgress):
             await expand_topic(store, "moving", {1: (1, 2)})

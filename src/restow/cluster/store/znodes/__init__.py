@@ -24,7 +24,6 @@ from restow.cluster.store.znodes.configs import EntityConfig
 from restow.cluster.store.znodes.notifications import ConfigChange, IsrChangeNotification, LogDirEvent
 from restow.cluster.store.znodes.requests import DeleteTopic, PreferredReplicaElection, ReassignPartitions
 from restow.cluster.store.znodes.topics import PartitionState, Topic
-from restow.model import ReplicaAssignment as PartitionReplicas
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -57,7 +56,6 @@ __all__ = [
     "FeatureState",
     "IsrChangeNotification",
     "LogDirEvent",
-    "PartitionReplicas",
     "PartitionState",
     "PreferredReplicaElection",
     "ProducerIdBlock",
