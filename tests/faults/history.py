@@ -10,7 +10,7 @@ read. `check` compares the two and returns what is wrong, in words.
     invented        in the log, but written by nobody
     unstable        a consumer read a value at an offset where the log has another one
     non-monotonic   an offset read, a high watermark or a committed position went back
-    forgotten       a member of a group began before a position that was committed when it asked
+    forgotten       who asked where a group is was told less than was committed before
     passed over     below the group's committed position, but read by no member of it
 
 Nothing here knows a client, a clock or a file.
@@ -33,7 +33,7 @@ class Op(StrEnum):
     READ = "read"
     COMMIT = "commit"
     RESUME = "resume"
-    """A member asked where its group is, to begin there."""
+    """Somebody asked where the group is: a member, to begin there, or a watcher."""
     WATERMARK = "watermark"
     FAULT = "fault"
 
@@ -210,7 +210,7 @@ def _forgotten(commits: Mapping[int, list[Span]], resumes: Mapping[int, list[Spa
             before = _highest_before(commits.get(partition, ()), span.began_s)
             if before is not None and span.offset < before.offset:
                 yield (
-                    f"forgotten: {span.client} began partition {partition} at {span.offset}, "
+                    f"forgotten: {span.client} found the group at {partition}/{span.offset}, "
                     f"though {before.client} had committed {before.offset}"
                 )
 

@@ -253,6 +253,28 @@ def read_along(recorder: Recorder, name: str, bootstrap: str) -> None:
         consumer.close()
 
 
+def watch_commits(recorder: Recorder, name: str, bootstrap: str) -> None:
+    """Somebody outside the group who asks again and again where it is."""
+    numbers = count()
+    consumer = Consumer(quiet(bootstrap, **{"group.id": GROUP}))
+    everything = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+    try:
+        while not recorder.enough.wait(_POLL_S):
+            number = next(numbers)
+            recorder.note(name, Op.RESUME, Kind.INVOKE, number=number)
+            try:
+                found = consumer.committed(everything, timeout=5)
+            except KafkaException:
+                continue
+            for each in found:
+                offset = max(each.offset, 0)
+                recorder.note(
+                    name, Op.RESUME, Kind.OK, number=number, partition=each.partition, offset=offset
+                )
+    finally:
+        consumer.close()
+
+
 def _note_read(recorder: Recorder, name: str, message: Any) -> None:
     value = message.value().decode()
     recorder.note(name, Op.READ, Kind.OK, partition=message.partition(), offset=message.offset(), value=value)

@@ -27,6 +27,7 @@ from tests.faults.recording import (
     produce_in_python,
     quiet,
     read_along,
+    watch_commits,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[Fin
     """Let clients work while the seed's faults happen; when all is well again: the log, and who gave up."""
     second = produce_in_python if seed % 2 == 0 else produce
     bootstrap = brokers.bootstrap
-    with ThreadPoolExecutor() as threads:
+    with ThreadPoolExecutor(max_workers=6) as threads:
         writers = [
             threads.submit(produce, recorder, "a", bootstrap, seed),
             threads.submit(second, recorder, "b", bootstrap, seed),
@@ -85,6 +86,7 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[Fin
             threads.submit(Member(recorder, f"{GROUP}/1", bootstrap).run),
             threads.submit(Member(recorder, f"{GROUP}/2", bootstrap).run),
             threads.submit(read_along, recorder, "alone", bootstrap),
+            threads.submit(watch_commits, recorder, "outside", bootstrap),
         ]
         try:
             Nemesis(brokers, recorder, seed).run(FAULTS_S)

@@ -80,7 +80,7 @@ def test_a_bad_log(final: dict[int, list[tuple[int, str]]], complaint: str) -> N
         ),
         (
             [Event(5.0, "g/a", Op.RESUME, Kind.INVOKE, 2, 0), Event(5.1, "g/a", Op.RESUME, Kind.OK, 2, 0, 1)],
-            "forgotten: g/a began partition 0 at 1, though g/b had committed 2",
+            "forgotten: g/a found the group at 0/1, though g/b had committed 2",
         ),
     ],
 )
