@@ -21,10 +21,14 @@ if TYPE_CHECKING:
 TOPIC = "numbers"
 PARTITIONS = 3
 GROUP = "readers"
+COUNTER = 1000
+"""In the history, the partition of the group that only counts."""
 _PAUSE_S = 0.004
 _PATIENCE_S = 90.0
 _POLL_S = 0.2
 _COMMIT_PATIENCE_S = 10.0
+_MOMENT_S = 0.02
+_LOOK_EVERY = 5
 
 
 class Recorder:
@@ -253,26 +257,50 @@ def read_along(recorder: Recorder, name: str, bootstrap: str) -> None:
         consumer.close()
 
 
-def watch_commits(recorder: Recorder, name: str, bootstrap: str) -> None:
-    """Somebody outside the group who asks again and again where it is."""
-    numbers = count()
-    consumer = Consumer(quiet(bootstrap, **{"group.id": GROUP}))
-    everything = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+def count_up(recorder: Recorder, name: str, bootstrap: str) -> None:
+    """A group of one that reads nothing: it commits rising positions as fast as it can, and asks where it is.
+
+    Unlike readers it goes on while no record can be read, which is when a coordinator is alone.
+    """
+    positions = count(1)
+    waiting: set[int] = set()
+
+    def committed(error: object, partitions: list[TopicPartition]) -> None:
+        for each in partitions:
+            kind = Kind.UNKNOWN if error or each.error else Kind.OK
+            waiting.discard(each.offset)
+            recorder.note(name, Op.COMMIT, kind, number=each.offset, partition=COUNTER, offset=each.offset)
+
+    settings = {"group.id": name, "enable.auto.commit": False, "on_commit": committed}
+    consumer = Consumer(quiet(bootstrap, **settings))
+    waited_s = 0.0
     try:
-        while not recorder.enough.wait(_POLL_S):
-            number = next(numbers)
-            recorder.note(name, Op.RESUME, Kind.INVOKE, number=number)
-            try:
-                found = consumer.committed(everything, timeout=5)
-            except KafkaException:
-                continue
-            for each in found:
-                offset = max(each.offset, 0)
+        while not recorder.enough.is_set():
+            if not waiting or waited_s > _COMMIT_PATIENCE_S:
+                waiting.clear()
+                waited_s = 0.0
+                position = next(positions)
+                waiting.add(position)
                 recorder.note(
-                    name, Op.RESUME, Kind.OK, number=number, partition=each.partition, offset=offset
+                    name, Op.COMMIT, Kind.INVOKE, number=position, partition=COUNTER, offset=position
                 )
+                consumer.commit(offsets=[TopicPartition(TOPIC, 0, position)], asynchronous=True)
+            consumer.poll(_MOMENT_S)
+            waited_s += _MOMENT_S
+            if not waiting and position % _LOOK_EVERY == 0:
+                _look(recorder, name, consumer, position)
     finally:
         consumer.close()
+
+
+def _look(recorder: Recorder, name: str, consumer: Consumer, number: int) -> None:
+    recorder.note(name, Op.RESUME, Kind.INVOKE, number=number, partition=COUNTER)
+    try:
+        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=5)
+    except KafkaException:
+        return
+    offset = max(found.offset, 0)
+    recorder.note(name, Op.RESUME, Kind.OK, number=number, partition=COUNTER, offset=offset)
 
 
 def _note_read(recorder: Recorder, name: str, message: Any) -> None:
