@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.plan.admission import Admission, Route
 from restow.plan.steps import steps_of
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from restow.model import Limits, Move, Snapshot, Step, TopicPartition
+
+
+SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 class Schedule:
@@ -76,9 +80,17 @@ class Schedule:
         else:
             del self._rest[step.partition]
 
+    def adopt(self, step: Step) -> None:
+        """A partition's next step is under way already, whether or not it would be admitted."""
+        self._leave_line(step)
+        self._admission.begin(step)
+
     def drop(self, step: Step) -> None:
-        """A step was taken back; neither it nor what follows on it will be done."""
-        self._admission.give_up(step)
+        """A step was taken back, or will not begin; neither it nor what follows on it will be done."""
+        if step in self._admission.under_way:
+            self._admission.give_up(step)
+        else:
+            self._leave_line(step)
         self.left -= len(self._rest.pop(step.partition)[1])
 
     def why_stuck(self) -> str | None:
@@ -90,21 +102,50 @@ class Schedule:
                 return f"{step.partition.topic}-{step.partition.partition}: {self._admission.hindrance(step)}"
         return None
 
+    def _leave_line(self, step: Step) -> None:
+        for line in self._lines.values():
+            if any(waits == step for _, waits in line):
+                line[:] = [each for each in line if each[1] != step]
+                heapq.heapify(line)
+
     def _line_up(self, turn: int, step: Step) -> None:
         """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
         heapq.heappush(self._lines.setdefault(self._admission.route(step), []), (turn, step))
 
 
-def waves_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> tuple[tuple[Step, ...], ...]:
+class Order(NamedTuple):
+    """Waves, and what can never be in one, each with what hinders it."""
+
+    waves: tuple[tuple[Step, ...], ...]
+    stuck: tuple[tuple[Step, str], ...]
+
+
+def order_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> Order:
     """The steps of all moves in an order that keeps the limits at every moment.
 
-    Steps that can never be admitted, because a directory is too small whatever ends before, are left out; the
-    caller sees that by what is missing.
+    Special topics come last, one replica at a time, for every group and every transaction needs them.
     """
-    schedule = Schedule((steps_of(move, limits.extra_copies) for move in moves), Admission(snapshot, limits))
-    waves = []
-    while begun := schedule.admit():
-        waves.append(tuple(begun))
-        for step in begun:
-            schedule.finish(step)
-    return tuple(waves)
+    moves = tuple(moves)
+    admission = Admission(snapshot, limits)
+    slowly = replace(limits, moves_in=1, moves_out=1)
+    waves: list[tuple[Step, ...]] = []
+    stuck: list[tuple[Step, str]] = []
+    for special, pace in ((False, limits), (True, slowly)):
+        admission.limits = pace
+        chains = (
+            steps_of(move, limits.extra_copies)
+            for move in moves
+            if (move.partition.topic in SPECIAL_TOPICS) is special
+        )
+        schedule = Schedule(chains, admission)
+        while begun := schedule.admit():
+            waves.append(tuple(begun))
+            for step in begun:
+                schedule.finish(step)
+        stuck += [(step, admission.hindrance(step) or "") for step in schedule.waiting]
+    return Order(tuple(waves), tuple(stuck))
+
+
+def waves_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> tuple[tuple[Step, ...], ...]:
+    """The waves alone. What can never be admitted is left out; the caller sees that by what is missing."""
+    return order_of(moves, snapshot, limits).waves

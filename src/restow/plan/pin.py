@@ -1,0 +1,170 @@
+"""From wished-for replicas to a pinned plan: what was there, what is to be, and in which order.
+
+What Kafka would refuse, and what would leave a partition worse off than it may be, is refused here, with the
+partition that it is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.model import ANY_DIR, Limits, Move, Plan
+from restow.plan.schedule import order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from restow.model import BrokerId, Partition, Snapshot, Topic, TopicPartition
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The replicas a partition is to have, and perhaps their directories, "any" where it does not matter."""
+
+    partition: TopicPartition
+    replicas: tuple[BrokerId, ...]
+    log_dirs: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class ImpossiblePlan(InvalidInput):
+    """Wishes that cannot be fulfilled, or not without breaking a limit."""
+
+
+def plan_from_targets(
+    snapshot: Snapshot,
+    targets: Iterable[Target],
+    *,
+    created_ms: int,
+    limits: Limits | None = None,
+    title: str = "",
+) -> Plan:
+    """A plan that starts from this snapshot. What is as wished already is left out of it."""
+    limits = limits or Limits()
+    check_limits(limits)
+    wished = tuple(targets)
+    problems = [problem for target in wished if (problem := _problem(snapshot, target))]
+    problems += _twice(wished)
+    if problems:
+        raise ImpossiblePlan(_listed(problems))
+    moves = tuple(move for target in wished if (move := _move(snapshot, target)))
+    order = order_of(moves, snapshot, limits)
+    if order.stuck:
+        raise ImpossiblePlan(
+            _listed([f"{step.partition}: {reason}" for step, reason in order.stuck])
+            + ". Make room there, choose another directory or broker, or raise the limit"
+        )
+    return Plan(
+        cluster_id=snapshot.cluster_id,
+        created_ms=created_ms,
+        moves=moves,
+        waves=order.waves,
+        limits=limits,
+        title=title,
+    )
+
+
+def check_limits(limits: Limits) -> None:
+    """Refuse limits under which nothing could ever move."""
+    for name, value in (
+        ("extra copies", limits.extra_copies),
+        ("moves in", limits.moves_in),
+        ("moves out", limits.moves_out),
+    ):
+        if value < 1:
+            raise InvalidInput(f"the limit of {name} is {value}: with less than 1 nothing can move")
+    if not 0 < limits.fill <= 1:
+        raise InvalidInput(f"a directory cannot be filled to {limits.fill:g}: give a share above 0, up to 1")
+
+
+def _problem(snapshot: Snapshot, target: Target) -> str | None:
+    """Why this cannot be, in a few words."""
+    name = target.partition
+    partition = snapshot.partition(name)
+    if partition is None:
+        there = snapshot.topic.get(name.topic)
+        what = "there is no such topic" if there is None else f"it has {len(there.partitions)} partitions"
+        return f"{name} does not exist: {what}"
+    if partition.moving:
+        return f"{name} is being moved already: let that end, or cancel it"
+    return (
+        _bad_replicas(snapshot, partition, target)
+        or _bad_dirs(snapshot, target)
+        or _too_few(snapshot.topic[name.topic], partition, target)
+    )
+
+
+def _bad_replicas(snapshot: Snapshot, partition: Partition, target: Target) -> str | None:
+    if not target.replicas:
+        return f"{target.partition} is to have no replicas at all"
+    if len(set(target.replicas)) < len(target.replicas):
+        return f"{target.partition} is to have two replicas on one broker: {list(target.replicas)}"
+    for broker in target.replicas:
+        if broker not in snapshot.broker and broker not in partition.replicas:
+            return f"{target.partition} is to have a replica on broker {broker}, which is not there"
+    if partition.leader is None:
+        return f"{target.partition} has no leader to copy from: bring one of its replicas back first"
+    return None
+
+
+def _bad_dirs(snapshot: Snapshot, target: Target) -> str | None:
+    if target.log_dirs and len(target.log_dirs) != len(target.replicas):
+        return (
+            f"{target.partition} has {len(target.replicas)} replicas but {len(target.log_dirs)} directories"
+        )
+    for broker, path in zip(target.replicas, target.log_dirs, strict=False):
+        if path == ANY_DIR or broker in snapshot.unanswered or broker not in snapshot.broker:
+            continue
+        there = {each.path: each for each in snapshot.broker[broker].log_dirs}
+        if path not in there:
+            known = ", ".join(there) or "none"
+            return f"{target.partition}: broker {broker} has no directory {path}; it has {known}"
+        if there[path].failed:
+            return f"{target.partition}: directory {path} of broker {broker} has failed"
+    return None
+
+
+def _too_few(topic: Topic, partition: Partition, target: Target) -> str | None:
+    """Fewer replicas than must be in sync means that nobody can write any more."""
+    least = topic.min_insync_replicas
+    if len(target.replicas) < least and len(target.replicas) < len(partition.replicas):
+        return (
+            f"{target.partition} is to have {len(target.replicas)} replicas, but min.insync.replicas of "
+            f"{topic.name} is {least}"
+        )
+    return None
+
+
+def _twice(targets: tuple[Target, ...]) -> list[str]:
+    seen: set[TopicPartition] = set()
+    found = []
+    for target in targets:
+        if target.partition in seen:
+            found.append(f"{target.partition} is there twice")
+        seen.add(target.partition)
+    return found
+
+
+def _move(snapshot: Snapshot, target: Target) -> Move | None:
+    partition = snapshot.topic[target.partition.topic].partitions[target.partition.partition]
+    dirs = target.log_dirs if any(path != ANY_DIR for path in target.log_dirs) else ()
+    move = Move(
+        partition=target.partition,
+        before=partition.replicas,
+        after=target.replicas,
+        size_bytes=partition.size_bytes,
+        log_dirs=dirs,
+        dirs_before={copy.broker: copy.log_dir for copy in partition.copies if not copy.future},
+        reason=target.reason,
+    )
+    return move if move.before != move.after or move.dir_changes else None
+
+
+def _listed(problems: list[str]) -> str:
+    """The first few, and how many more."""
+    more = len(problems) - _NAMED
+    return "; ".join(problems[:_NAMED]) + (f"; and {more:,} more" if more > 0 else "")
