@@ -95,24 +95,26 @@ def _merged(setting: Setting, ours: str, present: str | None) -> str:
 
 def restoration(
     prior: Mapping[Setting, str | None],
-    ours: Mapping[Setting, str],
+    ours: Mapping[Setting, tuple[str, ...]],
     current: Mapping[Setting, str | None],
 ) -> Restoration:
     """How to bring everything that we set back to what it was before us.
 
-    `ours` is what we last set each to. Where that is still there, the prior value comes back, to the letter.
-    Of a list that somebody has changed only our own entries are taken out.
+    `ours` are the values that we may have set each to: more than one, where it is not known whether the last
+    attempt arrived. Where one of them is there, the prior value comes back, to the letter. Of a list that
+    somebody has changed only our own entries are taken out.
     """
     changes: dict[Setting, str | None] = {}
     left_alone: dict[Setting, str | None] = {}
-    for setting, value in ours.items():
+    for setting, values in ours.items():
         before, now = prior.get(setting), current.get(setting)
         if now == before:
             continue
-        if now == value:
+        if now in values:
             changes[setting] = before
         elif setting.key in REPLICAS and now is not None and now.strip() != EVERYTHING:
-            rest = _entries(now) - (_entries(value) - _entries(before or ""))
+            mine = set().union(*map(_entries, values)) - _entries(before or "")
+            rest = _entries(now) - mine
             if rest == _entries(now):
                 left_alone[setting] = now
             else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from restow.model import ANY_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from restow.model import BrokerId, Limits, Snapshot, Step, TopicPartition
 
@@ -124,8 +124,12 @@ class Route:
 class Admission:
     """Which steps may begin, given what is under way."""
 
-    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
+    def __init__(
+        self, snapshot: Snapshot, limits: Limits, held: Callable[[Step], str | None] | None = None
+    ) -> None:
+        """`held` may name further reasons to wait: what is known of the cluster now and was not then."""
         self.limits = limits
+        self._held = held
         self.disks = Disks(snapshot, limits.fill)
         self._leader = {name: partition.leader for name, partition in snapshot.all_partitions()}
         self._into: Counter[BrokerId] = Counter()
@@ -158,7 +162,7 @@ class Admission:
             return reason
         if full := self.disks.too_full(step):
             return f"{full[1]} of broker {full[0]} would be filled past {self.limits.fill:.0%}"
-        return None
+        return None if self._held is None else self._held(step)
 
     def begin(self, step: Step) -> None:
         """Count a step as under way, whether or not it would have been admitted."""

@@ -118,6 +118,29 @@ def test_what_was_given_up_leaves_no_trace() -> None:
         admission.give_up(step)
 
 
+def test_what_is_under_way_already_is_counted() -> None:
+    snapshot = cluster([(0, 1)] * 3)
+    first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 3))
+    schedule = Schedule([[first], [second], [third]], Admission(snapshot, Limits(moves_in=2)))
+    schedule.adopt(second)
+    assert schedule.admit() == [first]
+    schedule.drop(third)
+    schedule.finish(second)
+    assert schedule.admit() == []
+    assert schedule.left == 1
+
+
+def test_a_step_may_be_held_for_a_reason_of_the_moment() -> None:
+    snapshot = cluster([(0, 1)])
+    reasons: list[str | None] = ["broker 2 is not there", None]
+    admission = Admission(snapshot, Limits(), lambda _: reasons[0])
+    schedule = Schedule([steps_of(each) for each in moves(snapshot, [(0, 2)])], admission)
+    assert schedule.admit() == []
+    assert schedule.why_stuck() == "t-0: broker 2 is not there"
+    reasons.pop(0)
+    assert len(schedule.admit()) == 1
+
+
 replicas = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(tuple)
 
 

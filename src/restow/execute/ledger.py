@@ -1,0 +1,156 @@
+"""What a journal adds up to: what was set, what is under way, what is done.
+
+    began      the plan, and who carries it out           resumed    who does so from here on
+    throttle   what is about to be set, and what was there     throttled    which of it failed
+    submit     steps that are about to be submitted       submitted  which of them were refused
+    dirs       replicas that are about to be sent to another directory
+    finished   steps that have ended well                 dropped    a partition that is not moved, and why
+    cancel     steps that are about to be taken back      cancelled  those that were
+    elect      partitions about to be led by their first replica, and who led them
+    ended      how it came out
+
+Every change is announced before it is made; whatever a killed run had announced last may or may not have
+happened, and the ledger counts it as both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from restow.errors import RestowError
+from restow.execute.records import partition_of, plan_of, step_of
+from restow.execute.throttles import Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.execute.journal import Entry
+    from restow.model import Plan, Step, TopicPartition
+
+
+class NotARun(RestowError):
+    """A journal that does not begin with a run's beginning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ledger:
+    """A run as far as its journal tells."""
+
+    plan: Plan
+    undo_of: str | None = None
+    prior: Mapping[Setting, str | None] = field(default_factory=dict)
+    """What each setting that is ours would be without us."""
+    ours: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
+    """What we may have set it to. A setting that was brought back is in neither."""
+    under_way: Mapping[TopicPartition, Step] = field(default_factory=dict)
+    finished: tuple[Step, ...] = ()
+    dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    outcome: str | None = None
+    """How it ended, None if it did not: then it still runs, or was killed."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing of it is left on the cluster: neither a throttle nor a move under way."""
+        return self.outcome is not None and not self.ours and not self.under_way
+
+    def after(self, entry: Entry) -> Ledger:
+        """With one more entry."""
+        change = _CHANGES.get(entry.kind)
+        return self if change is None else change(self, entry.facts)
+
+
+def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
+    """Add up a journal. `where` it is, for the complaint."""
+    remaining = iter(entries)
+    first = next(remaining, None)
+    if first is None or first.kind != "began":
+        raise NotARun(
+            f"{where}: this journal has no beginning: nothing was done under it, so nothing is to do"
+        )
+    facts: Any = first.facts
+    ledger = Ledger(plan=plan_of(facts["plan"]), undo_of=facts.get("undo_of"))
+    for entry in remaining:
+        ledger = ledger.after(entry)
+    return ledger
+
+
+def _throttle(ledger: Ledger, facts: Any) -> Ledger:
+    prior, ours = dict(ledger.prior), dict(ledger.ours)
+    for each in facts["changes"]:
+        setting = Setting(*each["setting"])
+        prior[setting] = each["prior"]
+        value = each["value"]
+        if value is not None and value != each["prior"]:
+            ours[setting] = tuple(dict.fromkeys((*ours.get(setting, ()), value)))
+        else:
+            ours.setdefault(setting, ())
+    return replace(ledger, prior=prior, ours=ours)
+
+
+def _throttled(ledger: Ledger, facts: Any) -> Ledger:
+    """What arrived is what is there; what was brought back is ours no more."""
+    prior, ours = dict(ledger.prior), dict(ledger.ours)
+    for each in facts["arrived"]:
+        setting, value = Setting(*each["setting"]), each["value"]
+        if value == prior.get(setting):
+            ours.pop(setting, None)
+            prior.pop(setting, None)
+        else:
+            ours[setting] = (value,)
+    return replace(ledger, prior=prior, ours=ours)
+
+
+def _submit(ledger: Ledger, facts: Any) -> Ledger:
+    begun = {step.partition: step for step in map(step_of, facts["steps"])}
+    return replace(ledger, under_way={**ledger.under_way, **begun}, outcome=None)
+
+
+def _finished(ledger: Ledger, facts: Any) -> Ledger:
+    steps = tuple(map(step_of, facts["steps"]))
+    return replace(
+        ledger,
+        under_way=_without(ledger.under_way, (step.partition for step in steps)),
+        finished=(*ledger.finished, *steps),
+    )
+
+
+def _dropped(ledger: Ledger, facts: Any) -> Ledger:
+    partition = partition_of(facts["partition"])
+    return replace(
+        ledger,
+        under_way=_without(ledger.under_way, (partition,)),
+        dropped={**ledger.dropped, partition: facts["reason"]},
+    )
+
+
+def _cancelled(ledger: Ledger, facts: Any) -> Ledger:
+    partitions = map(partition_of, facts["partitions"])
+    return replace(ledger, under_way=_without(ledger.under_way, partitions))
+
+
+def _resumed(ledger: Ledger, facts: Any) -> Ledger:  # noqa: ARG001
+    return replace(ledger, outcome=None, dropped={})
+
+
+def _ended(ledger: Ledger, facts: Any) -> Ledger:
+    return replace(ledger, outcome=facts["outcome"])
+
+
+def _without(
+    under_way: Mapping[TopicPartition, Step], partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, Step]:
+    gone = set(partitions)
+    return {partition: step for partition, step in under_way.items() if partition not in gone}
+
+
+_CHANGES: dict[str, Callable[[Ledger, Any], Ledger]] = {
+    "throttle": _throttle,
+    "throttled": _throttled,
+    "submit": _submit,
+    "finished": _finished,
+    "dropped": _dropped,
+    "cancelled": _cancelled,
+    "resumed": _resumed,
+    "ended": _ended,
+}

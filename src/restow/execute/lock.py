@@ -1,0 +1,88 @@
+"""One run per cluster: a lock by cluster id, which says who holds it.
+
+The kernel takes the lock back from a process that is gone, however it went; the note beside it is only read
+while the lock is held.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import platform
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.runtime.disk import Disk
+
+_LOCK, _NOTE = "lock", "holder.json"
+
+
+class ClusterLocked(RestowError):
+    """Somebody else is carrying out something on this cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who carries out a run."""
+
+    pid: int
+    host: str
+    user: str
+    run: str
+
+    @classmethod
+    def this_process(cls, run: str) -> Holder:
+        try:
+            user = getpass.getuser()
+        except (KeyError, OSError):
+            user = str(os.getuid())
+        return cls(pid=os.getpid(), host=platform.node(), user=user, run=run)
+
+
+@contextmanager
+def cluster_lock(disk: Disk, folder: str, holder: Holder) -> Iterator[None]:
+    """Hold the lock of the cluster whose runs are in this folder, or say who does."""
+    disk.make_directory(folder)
+    lock = disk.lock(f"{folder}/{_LOCK}")
+    if lock is None:
+        raise ClusterLocked(_who(disk, folder))
+    try:
+        disk.write_atomically(f"{folder}/{_NOTE}", json.dumps(asdict(holder)).encode(), durable=False)
+        yield
+    finally:
+        lock.release()
+
+
+def holder_of(disk: Disk, folder: str) -> Holder | None:
+    """Who holds it at this moment, if anybody does and says so."""
+    if not disk.exists(f"{folder}/{_LOCK}"):
+        return None
+    lock = disk.lock(f"{folder}/{_LOCK}")
+    if lock is not None:
+        lock.release()
+        return None
+    return _note(disk, folder)
+
+
+def _note(disk: Disk, folder: str) -> Holder | None:
+    try:
+        return Holder(**json.loads(disk.read_bytes(f"{folder}/{_NOTE}")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _who(disk: Disk, folder: str) -> str:
+    holder = _note(disk, folder)
+    if holder is None:
+        return f"another run holds {folder}/{_LOCK}: wait until it has ended"
+    return (
+        f"{holder.user} is at it: run {holder.run}, process {holder.pid} on {holder.host}. Look at it with "
+        f"`restow watch`, change it with `restow control`, or wait until it has ended"
+    )

@@ -1,0 +1,101 @@
+"""Where journals are kept: one folder per cluster, and in it one per run.
+
+$XDG_STATE_HOME/restow/runs/<cluster id>/
+  lock  holder.json
+  20261115-082137/
+    journal.jsonl  control.json
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.execute.journal import FILE_NAME, read_journal
+from restow.execute.ledger import Ledger, NotARun, ledger_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that has a journal."""
+
+    name: str
+    folder: str
+    ledger: Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of one cluster."""
+
+    disk: Disk
+    folder: str
+
+    def new(self, clock: Clock) -> str:
+        """A name that no run has yet, by the time."""
+        stem = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).strftime("%Y%m%d-%H%M%S")
+        name, number = stem, 1
+        while self.disk.exists(self.path(name)):
+            number += 1
+            name = f"{stem}-{number}"
+        return name
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def names(self) -> tuple[str, ...]:
+        """Oldest first."""
+        if not self.disk.exists(self.folder):
+            return ()
+        return tuple(
+            n for n in self.disk.list(self.folder) if self.disk.exists(f"{self.path(n)}/{FILE_NAME}")
+        )
+
+    def all(self) -> tuple[Run, ...]:
+        """Oldest first; those that died before they had begun are left out."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(self.get(name))
+            except NotARun:
+                continue
+        return tuple(found)
+
+    def get(self, name: str) -> Run:
+        folder = self.path(name)
+        if name in ("", ".", "..") or "/" in name or not self.disk.exists(f"{folder}/{FILE_NAME}"):
+            there = ", ".join(self.names()[-5:]) or "none"
+            raise InvalidInput(f"there is no run {name!r} on this cluster; the latest are: {there}")
+        return Run(name, folder, ledger_of(read_journal(self.disk, folder), folder))
+
+    def latest(self, *, unsettled: bool = False) -> Run:
+        """The newest one, or the newest that still needs care."""
+        for run in reversed(self.all()):
+            if not (unsettled and run.ledger.is_settled):
+                return run
+        raise InvalidInput(
+            "no run on this cluster needs care" if unsettled else f"there is no run in {self.folder}"
+        )
+
+
+def runs_of(disk: Disk, root: str, cluster_id: str) -> Runs:
+    """The runs of that cluster under a state folder."""
+    return Runs(disk, f"{root}/runs/{_UNSAFE.sub('_', cluster_id) or '_'}")
+
+
+def state_folder(environ: Mapping[str, str]) -> str:
+    """Where state is kept, as the desktop's rules have it."""
+    base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    return f"{base}/restow"

@@ -1,0 +1,91 @@
+"""What is seen of a cluster while something moves on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError
+from restow.model import Copy, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.client import Admin, MoveUnderWay
+    from restow.model import BrokerId, LogDir, Partition
+    from restow.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """The whole cluster at one moment, as far as moves are concerned."""
+
+    at_s: float
+    alive: frozenset[BrokerId] = frozenset()
+    partitions: Mapping[TopicPartition, Partition] = field(default_factory=dict)
+    moves: Mapping[TopicPartition, MoveUnderWay] = field(default_factory=dict)
+    copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
+    """By broker. A future copy hides the one it is to replace."""
+    dirs: Mapping[BrokerId, tuple[LogDir, ...]] = field(default_factory=dict)
+    latency_s: float = 0.0
+    """How long a broker took to say who is there."""
+
+    def size_of(self, partition: TopicPartition) -> int:
+        """The leader's copy, or the largest known."""
+        copies = self.copies.get(partition, {})
+        known = self.partitions.get(partition)
+        leader = None if known is None else known.leader
+        if leader is not None and leader in copies:
+            return copies[leader].size_bytes
+        return max((copy.size_bytes for copy in copies.values()), default=0)
+
+    @property
+    def under_replicated(self) -> frozenset[TopicPartition]:
+        """Partitions that lack an in-sync replica, those on the move aside: there that is how it goes."""
+        return frozenset(
+            name
+            for name, each in self.partitions.items()
+            if len(each.isr) < len(each.replicas) and name not in self.moves
+        )
+
+    @property
+    def offline(self) -> frozenset[TopicPartition]:
+        return frozenset(name for name, each in self.partitions.items() if each.leader is None)
+
+
+async def look(admin: Admin, clock: Clock) -> Sight:
+    """Ask for all of it. A broker that does not tell about its disks is not in `dirs`."""
+    began_s = clock.monotonic_s()
+    view = await admin.cluster()
+    latency_s = clock.monotonic_s() - began_s
+    alive = frozenset(node.id for node in view.nodes)
+    topics = await admin.topics()
+    moves = await admin.moves()
+    disks = await admin.disks(sorted(alive))
+    copies: dict[TopicPartition, dict[BrokerId, Copy]] = {}
+    dirs: dict[BrokerId, tuple[LogDir, ...]] = {}
+    for broker, told in disks.items():
+        if isinstance(told, BrokerError):
+            continue
+        dirs[broker] = told.log_dirs
+        for each in told.replicas:
+            here = copies.setdefault(each.partition, {})
+            if each.future or broker not in here:
+                here[broker] = Copy(
+                    broker=broker,
+                    log_dir=each.log_dir,
+                    size_bytes=each.size_bytes,
+                    lag_messages=each.lag_messages,
+                    future=each.future,
+                )
+    return Sight(
+        at_s=clock.monotonic_s(),
+        alive=alive,
+        partitions={
+            TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions
+        },
+        moves=moves,
+        copies=copies,
+        dirs=dirs,
+        latency_s=latency_s,
+    )

@@ -1,0 +1,128 @@
+"""Throttles on the cluster: set for what is under way, brought back for what is not, journaled before either.
+
+What the settings would be without us is found anew before every change, so that entries which others add to a
+list meanwhile stay, and a rate that somebody else has set is left to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, ConfigOf
+from restow.execute.throttles import RATES, Setting, Wanted, merged, needed, restoration
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.client import Admin
+    from restow.execute.book import Book
+    from restow.model import BrokerId, Step
+
+_OURS = {"broker": "broker", "topic": "topic"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of bringing the settings to where they should be."""
+
+    changed: Mapping[Setting, str | None] = field(default_factory=dict)
+    failed: Mapping[Setting, BrokerError] = field(default_factory=dict)
+    left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
+    """Rates that somebody else has set since, with what they set."""
+
+
+class Throttling:
+    """The throttles of one run."""
+
+    def __init__(self, admin: Admin, book: Book, wanted: Wanted) -> None:
+        self._admin = admin
+        self._book = book
+        self.wanted = wanted
+        self.foreign: dict[Setting, str | None] = {}
+        """Rates that others have set during the run: not ours to change any more."""
+        self._stands: dict[Setting, str] | None = None
+
+    async def apply(
+        self, steps: Iterable[Step], dir_moves: Iterable[BrokerId], alive: frozenset[BrokerId], *, look: bool
+    ) -> Applied:
+        """Set what these steps need and bring back the rest. Brokers that are down get theirs later.
+
+        Asks nothing if nothing has changed since the last time, unless it is to `look` all the same.
+        """
+        wants = {
+            setting: value
+            for setting, value in needed(steps, dir_moves, self.wanted).items()
+            if setting.of != "broker" or int(setting.name) in alive
+        }
+        if wants == self._stands and not look:
+            return Applied()
+        ours = {s: v for s, v in self._book.ledger.ours.items() if s.of != "broker" or int(s.name) in alive}
+        if not wants and not ours:
+            self._stands = wants
+            return Applied()
+        current, gone = await self._read({*wants, *ours})
+        back = restoration(self._book.ledger.prior, ours, current)
+        self._respect(back.left_alone)
+        without_us = {s: back.changes.get(s, current[s]) for s in current}
+        mine = {s: v for s, v in wants.items() if s in current and s not in self.foreign}
+        aims: dict[Setting, str | None] = {**{s: without_us[s] for s in ours if s in current}}
+        aims.update(merged(mine, without_us))
+        changes = {s: v for s, v in aims.items() if v != current[s] or (s in ours and v == without_us[s])}
+        changes.update({s: None for s in gone if s in ours})
+        failed = await self._set(changes, without_us, current)
+        self._stands = None if failed else wants
+        told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
+        return Applied(changed=told, failed=failed, left_alone=back.left_alone)
+
+    def _respect(self, left_alone: Mapping[Setting, str | None]) -> None:
+        self.foreign.update({s: value for s, value in left_alone.items() if s.key in RATES})
+
+    async def _read(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
+        """What is set now, and the settings whose topic is gone. Who does not answer is in neither."""
+        owners = {ConfigOf(s.of, s.name) for s in settings}
+        answers = await self._admin.configs(sorted(owners))
+        current: dict[Setting, str | None] = {}
+        gone = set()
+        for setting in settings:
+            answer = answers.get(ConfigOf(setting.of, setting.name))
+            if isinstance(answer, BrokerError):
+                if answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    gone.add(setting)
+            elif answer is not None:
+                config = answer.get(setting.key)
+                is_set = config is not None and config.source == _OURS[setting.of]
+                current[setting] = config.value if config is not None and is_set else None
+        return current, gone
+
+    async def _set(
+        self,
+        changes: Mapping[Setting, str | None],
+        prior: Mapping[Setting, str | None],
+        current: Mapping[Setting, str | None],
+    ) -> dict[Setting, BrokerError]:
+        if not changes:
+            return {}
+        ordered = sorted(changes)
+        self._book.write(
+            "throttle",
+            changes=[{"setting": list(s), "prior": prior.get(s), "value": changes[s]} for s in ordered],
+        )
+        requests: dict[ConfigOf, dict[str, str | None]] = {}
+        for setting in ordered:
+            if setting in current and current[setting] != changes[setting]:
+                requests.setdefault(ConfigOf(setting.of, setting.name), {})[setting.key] = changes[setting]
+        outcome = await self._admin.set_configs(requests) if requests else {}
+        failed = {
+            s: error
+            for s in ordered
+            if (error := outcome.get(ConfigOf(s.of, s.name))) is not None
+            and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        }
+        self._book.write(
+            "throttled",
+            arrived=[{"setting": list(s), "value": changes[s]} for s in ordered if s not in failed],
+            failed=[{"setting": list(s), "error": str(error)} for s, error in failed.items()],
+        )
+        return failed
