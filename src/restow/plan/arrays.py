@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,57 +30,93 @@ class Arrays:
     """Brokers come sorted by id, live ones and those that only still have replicas; partitions by name."""
 
     brokers: tuple[BrokerId, ...]
-    alive: NDArray[np.bool_]
+    index: Mapping[BrokerId, int]
+    alive: Bools
+    """Brokers that are there and have a directory that works."""
     rack: Ints
     """Brokers without a rack count as one rack each, if no broker has one; else as one together."""
     names: tuple[TopicPartition, ...]
+    partitions: tuple[Partition, ...]
+    topic: Ints
+    """Each partition's topic, by number."""
     offsets: Ints
     holder: Ints
     leader: Ints
-    """The replica that leads each partition, or its first where none does."""
+    """The replica that should lead: the first one on a broker that is there, or the first."""
+    settled: Bools
+    """Partitions that have a leader and are not being moved; the others are left alone."""
     facts: Facts
     room: Floats
     """The most bytes each broker's directories may hold of replicas, infinite where sizes are unknown."""
 
+    @property
+    def counts(self) -> Ints:
+        counts: Ints = np.diff(self.offsets)
+        return counts
+
+    @property
+    def part_of(self) -> Ints:
+        return np.repeat(np.arange(len(self.names)), self.counts)
+
 
 def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays:
-    """Number everything. Partitions that the load model does not know carry nothing."""
+    """Number everything, or say what is wrong with it."""
     pairs = list(snapshot.all_partitions())
+    if not pairs:
+        raise InvalidInput("the cluster has no partitions: there is nothing to plan")
     names = tuple(name for name, _ in pairs)
-    partitions = [partition for _, partition in pairs]
-    seen = {broker for partition in partitions for broker in partition.replicas}
+    partitions = tuple(partition for _, partition in pairs)
+    seen = set(chain.from_iterable(partition.replicas for partition in partitions))
     brokers = tuple(sorted(seen | snapshot.broker.keys()))
     index = {broker: number for number, broker in enumerate(brokers)}
-    counts = np.array([len(partition.replicas) for partition in partitions], dtype=np.int64)
+    counts = np.fromiter((len(each.replicas) for each in partitions), np.int64, len(partitions))
     if not counts.all():
-        empty = names[int(np.argmin(counts))]
-        raise InvalidInput(f"{empty.topic}-{empty.partition} has no replicas in the snapshot: take a new one")
+        raise InvalidInput(f"{names[int(np.argmin(counts))]} has no replicas in the snapshot: take a new one")
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    holder = np.array([index[broker] for each in partitions for broker in each.replicas], dtype=np.int64)
-    places = [_place_of_leader(partition) for partition in partitions]
-    facts = Facts(
-        size_bytes=np.array([partition.size_bytes for partition in partitions], dtype=np.float64),
-        disk_bytes=_disks(snapshot, brokers),
-        brokers=brokers,
-        resources={} if load is None else _resources(load, names),
-    )
+    flat = chain.from_iterable(partition.replicas for partition in partitions)
+    holder = np.fromiter((index[broker] for broker in flat), np.int64, int(offsets[-1]))
+    alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
+    topics = {topic.name: number for number, topic in enumerate(snapshot.topics)}
     return Arrays(
         brokers=brokers,
-        alive=np.array([broker in snapshot.broker for broker in brokers]),
+        index=index,
+        alive=alive,
         rack=_racks(snapshot, brokers),
         names=names,
+        partitions=partitions,
+        topic=np.fromiter((topics[name.topic] for name in names), np.int64, len(names)),
         offsets=offsets,
         holder=holder,
-        leader=offsets[:-1] + np.array(places, dtype=np.int64),
-        facts=facts,
+        leader=first_alive(offsets, holder, alive),
+        settled=np.array([each.leader is not None and not each.moving for each in partitions], dtype=bool),
+        facts=Facts(
+            size_bytes=_sizes(names, partitions),
+            disk_bytes=_disks(snapshot, brokers),
+            brokers=brokers,
+            resources={} if load is None else _resources(load, names),
+        ),
         room=_room(snapshot, brokers, fill),
     )
 
 
-def _place_of_leader(partition: Partition) -> int:
-    if partition.leader is None or partition.leader not in partition.replicas:
-        return 0
-    return partition.replicas.index(partition.leader)
+def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
+    """Of each partition the first replica on a broker that works, or the first of all."""
+    replicas = np.arange(len(holder))
+    able = alive[holder] if len(alive) else np.zeros(0, dtype=bool)
+    first = np.minimum.reduceat(np.where(able, replicas, len(holder)), offsets[:-1])
+    return np.where(first < len(holder), first, offsets[:-1]).astype(np.int64)
+
+
+def _works(snapshot: Snapshot, broker: BrokerId) -> bool:
+    there = snapshot.broker.get(broker)
+    return there is not None and (not there.log_dirs or not all(each.failed for each in there.log_dirs))
+
+
+def _sizes(names: Sequence[TopicPartition], partitions: Sequence[Partition]) -> Floats:
+    sizes = np.fromiter((each.size_bytes for each in partitions), np.float64, len(partitions))
+    if (sizes < 0).any():
+        raise InvalidInput(f"the snapshot says that {names[int(np.argmin(sizes))]} has a negative size")
+    return sizes
 
 
 def _racks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Ints:
@@ -125,18 +163,25 @@ def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float) -> Float
 
 def _resources(load: LoadModel, names: Sequence[TopicPartition]) -> Mapping[str, Resource]:
     row = {name: number for number, name in enumerate(load.partitions)}
-    rows = np.array([row.get(name, -1) for name in names], dtype=np.int64)
+    missing = [name for name in names if name not in row]
+    if missing:
+        raise InvalidInput(
+            f"the load model knows nothing of {len(missing):,} of {len(names):,} partitions, the first "
+            f"of them {missing[0]}: make it anew, or complete it with zeros"
+        )
+    rows = np.fromiter((row[name] for name in names), np.int64, len(names))
     return {
         resource: Resource(
-            leading=_column(resource, given.leading, rows, load),
-            following=_column(resource, given.following, rows, load),
+            leading=checked(resource, given.leading, load)[rows],
+            following=checked(resource, given.following, load)[rows],
             capacity=given.capacity,
         )
         for resource, given in load.resources.items()
     }
 
 
-def _column(resource: str, given: Floats, rows: Ints, load: LoadModel) -> Floats:
+def checked(resource: str, given: Floats, load: LoadModel) -> Floats:
+    """A column of a load model, if it can be one."""
     if len(given) != len(load.partitions):
         raise InvalidInput(
             f"the load model has {len(load.partitions)} partitions but {len(given)} values of {resource}"
@@ -145,7 +190,6 @@ def _column(resource: str, given: Floats, rows: Ints, load: LoadModel) -> Floats
     if odd.any():
         where = load.partitions[int(np.argmax(odd))]
         raise InvalidInput(
-            f"the load model says {given[odd][0]} {resource} of {where.topic}-{where.partition}: "
-            "loads are finite and not negative"
+            f"the load model says {given[odd][0]} {resource} of {where}: loads are finite and not negative"
         )
-    return np.where(rows >= 0, given[rows], 0.0) if len(given) else np.zeros(len(rows))
+    return given

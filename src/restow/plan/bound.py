@@ -3,7 +3,8 @@
 What lies above a broker's band has to leave it, and what is missing below has to come, whatever else happens.
 For every broker and goal the cheapest replicas that would do (most of the goal for the fewest bytes, the last
 one in part) are added up; a broker's share is its worst goal's. Leadership is taken to be elsewhere already,
-which can only make the bound lower, so it is one.
+which can only make the bound lower, so it is one. What must move whatever the bands, say from a broker that
+is drained, is counted in full.
 """
 
 from __future__ import annotations
@@ -13,42 +14,49 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from restow.plan.arrays import Bools, Floats, Ints
+    from restow.plan.framing import Asked
     from restow.plan.search import Problem
-    from restow.plan.search.ground import Floats, Ints
 
 HOW = "for each broker the fewest bytes that must leave it, or come to it, to bring each goal into its band"
 
 
-def least_bytes(problem: Problem) -> float:
+def least_bytes(asked: Asked) -> float:
     """No plan that brings the brokers into the bands copies less."""
+    slots, problem = asked.slots, asked.problem
+    size = asked.arrays.facts.size_bytes[slots.part_of]
+    choice = max(float(size[slots.for_racks].sum()), float(size[slots.for_topics].sum()))
+    at_least = float(size[slots.mandatory].sum()) + choice
+    if not problem.sheds or slots.dropped:
+        return at_least
+    return max(at_least, least_to_shed(problem, slots.mandatory))
+
+
+def least_to_shed(problem: Problem, mandatory: Bools) -> float:
+    """The bytes that have to leave brokers, or to come to them, for the bands."""
     counts = np.diff(problem.offsets)
     part_of = np.repeat(np.arange(len(counts)), counts)
-    alone = (counts == 1)[:, None]
-    carried = np.where(alone, problem.leading, problem.following)
+    lightest = np.minimum(problem.leading, problem.following)
+    carried = np.where((counts == 1)[:, None], problem.leading, lightest)
     there = problem.home >= 0
     new = float(carried[part_of[~there], 0].sum())
-    if not problem.sheds:
-        return float(carried[part_of[problem.forced], 0].sum())
-    must = np.zeros(len(problem.rack))
-    held = np.flatnonzero(there)
-    held = held[np.argsort(problem.home[held], kind="stable")]
-    ends = np.cumsum(np.bincount(problem.home[held], minlength=len(problem.rack)))
-    for broker, replicas in enumerate(np.split(held, ends[:-1])):
-        mine = carried[part_of[replicas]]
-        forced = problem.forced[replicas]
-        gone = mine[forced].sum(axis=0)
-        excess = mine.sum(axis=0) - gone - problem.upper[broker]
-        rest = mine[~forced]
-        must[broker] = gone[0] + max(
-            (_cheapest(rest, goal, excess[goal]) for goal in range(len(excess))), default=0.0
+    gone = there & mandatory
+    leaving = np.bincount(problem.home[gone], carried[part_of[gone], 0], minlength=len(problem.rack))
+    resting = np.flatnonzero(there & ~mandatory)
+    order = np.argsort(problem.home[resting], kind="stable")
+    ends = np.cumsum(np.bincount(problem.home[resting], minlength=len(problem.rack)))
+    for broker, mine in enumerate(np.split(resting[order], ends[:-1])):
+        weights = carried[part_of[mine]]
+        excess = weights.sum(axis=0) - problem.upper[broker]
+        leaving[broker] += max(
+            (_cheapest(weights, goal, float(excess[goal])) for goal in np.flatnonzero(excess > 0).tolist()),
+            default=0.0,
         )
-    return max(new + float(must.sum()), _must_come(problem, carried, part_of))
+    return max(new + float(leaving.sum()), _must_come(problem, carried, part_of))
 
 
 def _cheapest(weights: Floats, goal: int, amount: float) -> float:
     """The fewest bytes of replicas that together carry so much of a goal, the last one counted in part."""
-    if amount <= 0:
-        return 0.0
     if goal == 0:
         return amount
     carrying = weights[weights[:, goal] > 0]

@@ -1,205 +1,236 @@
 """From a snapshot and a request to a plan.
 
-snapshot, load ─► arrays ─► problem (bands, what must and what may move) ─► search ─► moves ─► waves
+    snapshot, load ─► arrays ─► problem (bands, what must and what may move) ─► search ─► moves ─► waves
+
+Moves that no order of waves can carry out are taken back, and the rest is looked at again.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.model import Move, Plan
-from restow.plan.arrays import Arrays, arrays_of
+from restow.model import ANY_DIR, Limits, Move, Plan
 from restow.plan.bound import HOW, least_bytes
-from restow.plan.goals import GOALS, resource_goal
-from restow.plan.search import Problem, solve
+from restow.plan.dirs import Shelves
+from restow.plan.framing import ask
+from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.reasons import Reasons
+from restow.plan.schedule import order_of
+from restow.plan.search import never, solve
+from restow.plan.trim import changed_by, load_of, out_of_band, trim
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from restow.model import Snapshot
+    from restow.model import BrokerId, Snapshot, TopicPartition
     from restow.model.load import LoadModel
-    from restow.plan.goals import Columns, Goal
+    from restow.plan.arrays import Bools, Ints
+    from restow.plan.framing import Asked
     from restow.plan.request import Request
     from restow.plan.search import Solution
-    from restow.plan.search.ground import Bools, Floats
+
+_ATTEMPTS = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A request in numbers."""
+class _Chosen:
+    """What is to be: every slot's broker, every partition's leader, and which partitions change."""
 
-    arrays: Arrays
-    goals: tuple[Goal, ...]
-    problem: Problem
-
-
-def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
-    """Put a request into numbers, or say why it cannot be."""
-    arrays = arrays_of(snapshot, load, request.fill)
-    _check(arrays, request)
-    wanted = [*GOALS, *(resource_goal(name) for name in _others(arrays))]
-    found = [(goal, goal.columns(arrays.facts)) for goal in wanted]
-    goals = [(goal, columns) for goal, columns in found if columns is not None]
-    able = _able(arrays, request)
-    covered = np.array([request.covers(name.topic) for name in arrays.names], dtype=bool)
-    covered &= np.array([name not in request.except_partitions for name in arrays.names], dtype=bool)
-    counts = np.diff(arrays.offsets)
-    part_of = np.repeat(np.arange(len(counts)), counts)
-    forced = _forced(arrays, request, covered[part_of])
-    lower, upper = _bands(arrays, request, goals, able)
-    problem = Problem(
-        rack=arrays.rack,
-        offsets=arrays.offsets,
-        home=arrays.holder,
-        leader=arrays.leader,
-        leading=np.stack([columns.leading for _, columns in goals], axis=1),
-        following=np.stack([columns.following for _, columns in goals], axis=1),
-        lower=lower,
-        upper=upper,
-        room=arrays.room,
-        racks_wanted=np.minimum(counts, len(np.unique(arrays.rack[able]))),
-        receives=able,
-        may_lead=able,
-        forced=forced,
-        movable=covered[part_of] & able[arrays.holder] & (request.balance or bool(request.relieve)),
-        may_change_leader=covered & (_touched(arrays, forced) | request.balance | request.leaders),
-        sheds=request.balance or bool(request.relieve),
-        seed=request.seed,
-    )
-    return Asked(arrays=arrays, goals=tuple(goal for goal, _ in goals), problem=problem)
+    holder: Ints
+    leader: Ints
+    changed: Bools
 
 
-def propose_moves(asked: Asked) -> tuple[Solution, tuple[Move, ...]]:
-    """Search, and turn what was found into moves."""
-    solution = solve(asked.problem)
+def propose(
+    snapshot: Snapshot,
+    load: LoadModel | None,
+    request: Request,
+    out_of_time: Callable[[], bool] = never,
+    *,
+    created_ms: int = 0,
+    limits: Limits | None = None,
+) -> Plan:
+    """The plan for a request; the best so far when time is up. The same request gives the same plan."""
+    asked = ask(snapshot, load, request)
+    bound = least_bytes(asked)
+    solution = solve(asked.problem, out_of_time, enough_bytes=bound)
     if solution.homeless.size:
         raise InvalidInput(_homeless(asked, solution))
-    return solution, moves_of(asked.arrays, solution)
-
-
-def propose(snapshot: Snapshot, load: LoadModel | None, request: Request, *, created_ms: int) -> Plan:
-    """The plan for a request, its waves not yet in order."""
-    asked = ask(snapshot, load, request)
-    _, moves = propose_moves(asked)
+    limits = replace(limits or Limits(), fill=request.fill)
+    changed = changed_by(asked, solution)
+    banned = np.zeros(len(asked.arrays.names), dtype=bool)
+    choose_part = request.most_bytes is not None or request.most_moves is not None or _worse(asked, solution)
+    for _ in range(_ATTEMPTS):
+        if choose_part or banned.any():
+            holder, leader, changed = trim(asked, solution, banned)
+            chosen = _Chosen(holder=holder, leader=leader, changed=changed)
+        else:
+            chosen = _Chosen(holder=solution.holder, leader=solution.leader, changed=changed)
+        moves, misfits = _moves(asked, snapshot, chosen)
+        order = order_of(_worst_first(asked, moves), snapshot, limits)
+        stuck = {step.partition: why for step, why in order.stuck} | misfits
+        if not stuck:
+            break
+        _refuse_if_forced(asked, stuck)
+        number = {name: at for at, name in enumerate(asked.arrays.names)}
+        banned[[number[name] for name in stuck]] = True
+    else:
+        moves = tuple(move for move in moves if move.partition not in stuck)
+        order = order_of(_worst_first(asked, moves), snapshot, limits)
     return Plan(
         cluster_id=snapshot.cluster_id,
         created_ms=created_ms,
         moves=moves,
-        bound_bytes=int(least_bytes(asked.problem)),
+        waves=order.waves,
+        limits=limits,
+        title=title_of(request),
+        bound_bytes=int(bound),
         bound_by=HOW,
     )
 
 
-def moves_of(arrays: Arrays, solution: Solution) -> tuple[Move, ...]:
-    """What changes, partition by partition: who leads comes first, the others keep their places."""
-    offsets = arrays.offsets
-    replicas_changed = np.add.reduceat(solution.holder != arrays.holder, offsets[:-1]) > 0
-    changed = np.flatnonzero(replicas_changed | (solution.leader != arrays.leader))
-    brokers = arrays.brokers
+def title_of(request: Request) -> str:
+    """A request in a few words."""
+    words = [word for word in ("balance", "leaders", "disks") if getattr(request, word)]
+    words += ["fix racks"] * request.fix_racks + ["spread topics"] * request.spread_topics
+    for word, brokers in (("add", request.add), ("drain", request.drain)):
+        if brokers:
+            words.append(f"{word} {', '.join(map(str, sorted(brokers)))}")
+    words += [f"replace {old} by {new}" for old, new in sorted(request.replace.items())]
+    words += [f"factor {factor} for {topic}" for topic, factor in request.factors.items()]
+    words += [f"relieve {goal} above {limit:g}" for goal, limit in request.relieve.items()]
+    return "; ".join(words)
+
+
+def _worse(asked: Asked, solution: Solution) -> bool:
+    """Whether a goal is further out of band than before, though nothing had to move."""
+    problem = asked.problem
+    if problem.forced.any():
+        return False
+    before = out_of_band(asked, load_of(asked, problem.home, problem.leader))
+    after = out_of_band(asked, load_of(asked, solution.holder, solution.leader))
+    return bool((after > before + 1e-9).any())
+
+
+def _moves(
+    asked: Asked, snapshot: Snapshot, chosen: _Chosen
+) -> tuple[tuple[Move, ...], dict[TopicPartition, str]]:
+    """What changes, partition by partition, and what fits into no directory."""
+    arrays, problem = asked.arrays, asked.problem
+    targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+    reasons = Reasons(asked)
+    why: dict[TopicPartition, str] = {}
+    shrunk = np.diff(problem.offsets) < arrays.counts
+    for number in np.flatnonzero(chosen.changed | shrunk).tolist():
+        first, last = int(problem.offsets[number]), int(problem.offsets[number + 1])
+        after = [arrays.brokers[at] for at in chosen.holder[first:last].tolist()]
+        after.insert(0, after.pop(int(chosen.leader[number]) - first))
+        targets[arrays.names[number]] = tuple(after)
+        why[arrays.names[number]] = reasons.of(number, chosen.holder, chosen.leader)
+    shelves = Shelves(snapshot, asked.request.fill)
+    into, misfits = _directories(asked, shelves, targets)
+    numbers = {name: at for at, name in enumerate(arrays.names)} if into or targets else {}
     moves = []
-    for number in changed.tolist():
-        first, last = int(offsets[number]), int(offsets[number + 1])
-        before = tuple(brokers[at] for at in arrays.holder[first:last].tolist())
-        after = [brokers[at] for at in solution.holder[first:last].tolist()]
-        after.insert(0, after.pop(int(solution.leader[number]) - first))
-        moves.append(
-            Move(
-                partition=arrays.names[number],
-                before=before,
-                after=tuple(after),
-                size_bytes=int(arrays.facts.size_bytes[number]),
-            )
+    for name in sorted({*targets, *(partition for partition, _ in into)}):
+        partition = arrays.partitions[numbers[name]]
+        replicas = targets.get(name, partition.replicas)
+        paths = tuple(into.get((name, broker), ANY_DIR) for broker in replicas)
+        move = Move(
+            partition=name,
+            before=partition.replicas,
+            after=replicas,
+            size_bytes=partition.size_bytes,
+            log_dirs=paths if any(path != ANY_DIR for path in paths) else (),
+            dirs_before={copy.broker: copy.log_dir for copy in partition.copies if not copy.future},
+            reason=why.get(name, "log dirs: one has more than its share"),
         )
-    return tuple(moves)
+        if move.before != move.after or move.dir_changes:
+            moves.append(move)
+    return tuple(moves), misfits
 
 
-def _others(arrays: Arrays) -> list[str]:
-    known = {goal.name for goal in GOALS}
-    return [name for name in arrays.facts.resources if name not in known]
+def _directories(
+    asked: Asked, shelves: Shelves, targets: dict[TopicPartition, tuple[BrokerId, ...]]
+) -> tuple[dict[tuple[TopicPartition, BrokerId], str], dict[TopicPartition, str]]:
+    """The directories that matter, and the replicas that fit into none."""
+    arrays, request = asked.arrays, asked.request
+    size = dict(zip(arrays.names, arrays.facts.size_bytes.tolist(), strict=True))
+    before = {name: part.replicas for name, part in zip(arrays.names, arrays.partitions, strict=True)}
+    coming = [
+        (size[name], name, broker)
+        for name, replicas in targets.items()
+        for broker in replicas
+        if broker not in before[name] and shelves.known(broker)
+    ]
+    for name, replicas in targets.items():
+        for broker in before[name]:
+            if broker not in replicas:
+                shelves.remove(name, broker)
+    into: dict[tuple[TopicPartition, BrokerId], str] = {}
+    misfits: dict[TopicPartition, str] = {}
+    for bytes_, name, broker in sorted(coming, key=lambda each: (-each[0], each[1:])):
+        path = shelves.add(name, broker, bytes_)
+        if path is None:
+            misfits[name] = f"no log dir of broker {broker} has room for {bytes_:,.0f} bytes"
+        elif shelves.several(broker):
+            into[name, broker] = path
+    band = request.bands.get("log_dirs", DEFAULT_BAND)
+    if request.disks and band is not None:
+        may = [name for name, yes in zip(arrays.names, asked.covered.tolist(), strict=True) if yes]
+        staying = [name for name in may if name not in targets]
+        for broker in arrays.brokers:
+            if broker not in request.barred:
+                for name, path in shelves.even_out(broker, band, staying).items():
+                    into[name, broker] = path
+    return into, misfits
 
 
-def _check(arrays: Arrays, request: Request) -> None:
-    named = request.drain | request.except_brokers | request.replace.keys() | set(request.replace.values())
-    unknown = sorted(named - set(arrays.brokers))
-    if unknown:
-        there = ", ".join(map(str, arrays.brokers))
-        raise InvalidInput(f"unknown brokers {', '.join(map(str, unknown))}: there are {there}")
+def _worst_first(asked: Asked, moves: Sequence[Move]) -> list[Move]:
+    """Relief first: what only changes who leads, then what leaves the fullest disks."""
+    arrays, problem = asked.arrays, asked.problem
+    held = load_of(asked, problem.home, problem.leader)[:, 0]
+    room = np.where(np.isfinite(arrays.room), np.maximum(arrays.room, 1.0), arrays.facts.disk_bytes)
+    fullness = held / room
+
+    def turn(move: Move) -> tuple[bool, float]:
+        sources = move.removing or tuple(move.dir_changes)
+        return bool(move.bytes_to_copy), -max((fullness[arrays.index[each]] for each in sources), default=0.0)
+
+    return sorted(moves, key=turn)
 
 
-def _able(arrays: Arrays, request: Request) -> Bools:
-    """Which brokers may be given something."""
-    barred = request.drain | request.except_brokers | request.replace.keys()
-    able: Bools = arrays.alive & np.array([broker not in barred for broker in arrays.brokers], dtype=bool)
-    if not able.any():
-        raise InvalidInput("no broker is left that could take a replica: drain or exclude fewer")
-    return able
-
-
-def _forced(arrays: Arrays, request: Request, covered: Bools) -> Bools:
-    """What must go: everything on drained brokers, and of each rack that is there twice one."""
-    drained = np.array([broker in request.drain for broker in arrays.brokers], dtype=bool)
-    forced = drained[arrays.holder] & covered
-    if request.fix_racks:
-        wanted = len(np.unique(arrays.rack[arrays.alive]))
-        for number in range(len(arrays.names)):
-            first, last = arrays.offsets[number], arrays.offsets[number + 1]
-            seen: set[int] = set()
-            missing = min(last - first, wanted) - len(set(arrays.rack[arrays.holder[first:last]].tolist()))
-            for replica in range(first, last):
-                rack = int(arrays.rack[arrays.holder[replica]])
-                if rack in seen and missing > 0 and covered[replica]:
-                    forced[replica] = True
-                    missing -= 1
-                seen.add(rack)
-    return forced
-
-
-def _touched(arrays: Arrays, forced: Bools) -> Bools:
-    touched: Bools = np.add.reduceat(forced, arrays.offsets[:-1]) > 0
-    return touched
-
-
-def _bands(
-    arrays: Arrays, request: Request, goals: Sequence[tuple[Goal, Columns]], able: Bools
-) -> tuple[Floats, Floats]:
-    """Between what and what each broker should have of each goal.
-
-    Where nothing is to be balanced, a broker may keep what it has, but gets no worse than its band.
-    """
-    counts = np.diff(arrays.offsets)
-    part_of = np.repeat(np.arange(len(counts)), counts)
-    lower = np.zeros((len(arrays.brokers), len(goals)))
-    upper = np.full_like(lower, np.inf)
-    for number, (goal, columns) in enumerate(goals):
-        strength = np.where(able, columns.strength, 0.0)
-        total = float((columns.leading + columns.following * (counts - 1)).sum())
-        share = total * strength / strength.sum()
-        band = request.bands.get(goal.name, goal.band)
-        now = np.bincount(arrays.holder, columns.following[part_of], minlength=len(able))
-        extra = columns.leading - columns.following
-        now += np.bincount(arrays.holder[arrays.leader], extra, minlength=len(able))
-        if request.balance or request.leaders:
-            lower[:, number], upper[:, number] = share * (1 - band), share * (1 + band)
-        elif goal.name in request.relieve:
-            upper[:, number] = share * request.relieve[goal.name]
-        else:
-            upper[able, number] = np.maximum(share * (1 + band), now)[able]
-        lower[~able, number] = 0.0
-        if not request.balance:
-            upper[~able, number] = np.maximum(upper[~able, number], now[~able])
-    return lower, upper
+def _refuse_if_forced(asked: Asked, stuck: dict[TopicPartition, str]) -> None:
+    must = np.add.reduceat(asked.problem.forced, asked.problem.offsets[:-1]) > 0
+    forced = {asked.arrays.names[at] for at in np.flatnonzero(must).tolist()} & stuck.keys()
+    if forced:
+        first = min(forced)
+        raise InvalidInput(
+            f"{first} has to move, but cannot: {stuck[first]}. {len(forced):,} partitions are like that: "
+            "make room, add a broker, or raise the limit of filling"
+        )
 
 
 def _homeless(asked: Asked, solution: Solution) -> str:
-    arrays = asked.arrays
-    counts = np.diff(arrays.offsets)
-    partition = np.repeat(np.arange(len(counts)), counts)[int(solution.homeless[0])]
-    name = arrays.names[int(partition)]
+    """Why something fits nowhere, and the least that would have to change."""
+    arrays, problem = asked.arrays, asked.problem
+    part_of = asked.slots.part_of
+    worst = int(solution.homeless[np.argmax(arrays.facts.size_bytes[part_of[solution.homeless]])])
+    name, size = arrays.names[int(part_of[worst])], arrays.facts.size_bytes[part_of[worst]]
+    missing = float(arrays.facts.size_bytes[part_of[solution.homeless]].sum())
+    placed = np.where(solution.holder >= 0, solution.holder, 0)
+    held = np.bincount(
+        placed, arrays.facts.size_bytes[part_of] * (solution.holder >= 0), minlength=len(arrays.brokers)
+    )
+    free = np.where(problem.receives, problem.room - held, -np.inf)
+    best = int(np.argmax(free))
     return (
-        f"{len(solution.homeless)} replicas fit nowhere, the first of {name.topic}-{name.partition} with "
-        f"{arrays.facts.size_bytes[partition]:,.0f} bytes: add brokers or disk, or raise the limit of filling"
+        f"{len(solution.homeless):,} replicas fit nowhere, {missing:,.0f} bytes in all, the largest of "
+        f"{name} with {size:,.0f} bytes; the most room is on broker {arrays.brokers[best]}, "
+        f"{max(free[best], 0.0):,.0f} bytes. Add a broker or disks with room for {missing:,.0f} bytes, in a "
+        "rack that has none of these partitions, or raise the share of disks that may be used from "
+        f"{asked.request.fill:.0%}"
     )

@@ -16,23 +16,29 @@ if TYPE_CHECKING:
 class Request:
     """Wishes, and what must not be touched.
 
-    `balance` brings every goal into its band; `leaders` does so as far as that goes without copying;
-    `relieve` only takes from brokers that are above a limit. `drain` empties brokers, `replace` puts others
-    in their place, `factors` changes replication factors, `fix_racks` spreads replicas over racks, `disks`
-    evens out the directories within each broker.
+    `balance` brings every goal into its band; `add` does so by giving to these brokers alone; `leaders` as
+    far as that goes without copying; `relieve` only takes from brokers that are above a limit. `drain`
+    empties brokers, `replace` puts others in their place, `factors` changes replication factors, `fix_racks`
+    spreads replicas over racks, `disks` evens out the directories within each broker.
     """
 
     balance: bool = False
     leaders: bool = False
     disks: bool = False
     fix_racks: bool = False
+    add: frozenset[BrokerId] = frozenset()
     drain: frozenset[BrokerId] = frozenset()
     replace: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
     factors: Mapping[str, int] = field(default_factory=dict)
+    """Replication factors by topic, or by pattern of topics."""
     relieve: Mapping[str, float] = field(default_factory=dict)
     """Goal by goal the most a broker may have, in multiples of its share."""
-    bands: Mapping[str, float] = field(default_factory=dict)
-    """Goal by goal how far from its share a broker may be; a goal's own where not given, none if None."""
+    bands: Mapping[str, float | None] = field(default_factory=dict)
+    """Goal by goal how far from its share a broker may be; its own where not given, any if None."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Goal by goal how much being out of band counts; 1 where not given."""
+    spread_topics: bool = False
+    """Whether each topic's replicas, and its leaders, are to be spread over the brokers too."""
     only_topics: tuple[str, ...] = ()
     """Patterns as of file names; all topics if empty."""
     except_topics: tuple[str, ...] = ()
@@ -45,8 +51,32 @@ class Request:
     """The share of a directory's file system that may be used."""
     seed: int = 0
 
+    @property
+    def sheds(self) -> bool:
+        """Whether brokers that have too much give of it."""
+        return self.balance or bool(self.add) or bool(self.relieve)
+
+    @property
+    def leaving(self) -> frozenset[BrokerId]:
+        """Brokers that are to be empty in the end."""
+        return self.drain | self.replace.keys()
+
+    @property
+    def barred(self) -> frozenset[BrokerId]:
+        """Brokers that get nothing."""
+        return self.leaving | self.except_brokers
+
+    @property
+    def named(self) -> frozenset[BrokerId]:
+        return self.barred | self.add | frozenset(self.replace.values())
+
     def covers(self, topic: str) -> bool:
         """Whether this topic may be touched."""
         if any(fnmatchcase(topic, pattern) for pattern in self.except_topics):
             return False
         return not self.only_topics or any(fnmatchcase(topic, pattern) for pattern in self.only_topics)
+
+    def factor_of(self, topic: str) -> int | None:
+        """The replication factor that is wanted for a topic; the last pattern that fits it counts."""
+        wanted = [factor for pattern, factor in self.factors.items() if fnmatchcase(topic, pattern)]
+        return wanted[-1] if wanted else None

@@ -48,3 +48,5 @@ class Goal:
     columns: Callable[[Facts], Columns | None]
     band: float = DEFAULT_BAND
     """How far from its share a broker may be, by default, as a share of it."""
+    counted: bool = False
+    """Whether it comes in whole numbers, so that no band can be narrower than from one to the next."""

@@ -14,4 +14,4 @@ def _columns(facts: Facts) -> Columns:
     )
 
 
-LEADERS = Goal(name="leaders", unit="", columns=_columns)
+LEADERS = Goal(name="leaders", unit="", columns=_columns, counted=True)

@@ -12,4 +12,4 @@ def _columns(facts: Facts) -> Columns:
     return Columns(leading=one, following=one, strength=np.ones(len(facts.brokers)))
 
 
-REPLICAS = Goal(name="replicas", unit="", columns=_columns)
+REPLICAS = Goal(name="replicas", unit="", columns=_columns, counted=True)

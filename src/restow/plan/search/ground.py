@@ -35,6 +35,10 @@ class Ground(NamedTuple):
     upper: Floats
     room: Floats
     """The most of the first goal that each broker may have, whatever its band."""
+    topic: Ints
+    """Each partition's topic."""
+    topic_most: Ints
+    """The most replicas of each topic that one broker may have; empty if that does not matter."""
 
 
 class State(NamedTuple):
@@ -44,3 +48,5 @@ class State(NamedTuple):
     """Brokers × goals."""
     holder: Ints
     """The broker of each replica."""
+    spread: Ints
+    """Topics × brokers: how many replicas of a topic each broker has; empty if that does not matter."""

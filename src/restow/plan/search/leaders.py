@@ -22,7 +22,9 @@ class Lead(NamedTuple):
     lower: Floats
     upper: Floats
     leading: Floats
-    """Partitions × goals: what leading adds to a broker's load."""
+    """Partitions × goals: what leading adds to what a broker carries,"""
+    following: Floats
+    """and what each replica is whoever leads."""
     offsets: Ints
     holder: Ints
     leader: Ints
@@ -31,6 +33,12 @@ class Lead(NamedTuple):
     """Which brokers may."""
     may_change: Bools
     """Which partitions' leaders may change."""
+    topic: Ints
+    """Each partition's topic."""
+    topic_most: Ints
+    """The most leaders of each topic that one broker may have; empty if that does not matter."""
+    spread: Ints
+    """Topics × brokers: how many leaders of a topic each broker has; empty if that does not matter."""
 
 
 @compiled
@@ -69,6 +77,8 @@ def _best_leader(lead: Lead, off: Floats, partition: int) -> int:
         there = lead.holder[replica]
         if there == here or not lead.may_lead[there] or (off[here] == 0.0 and off[there] == 0.0):
             continue
+        if len(lead.topic_most) and is_crowded(lead, partition, there, 0):
+            continue
         gain = relief + wrong_after(load, lower, upper, there, leading, partition, -1) - off[there]
         if gain < best_gain:
             best, best_gain = replica, gain
@@ -84,3 +94,37 @@ def _pass_on(lead: Lead, off: Floats, partition: int, replica: int) -> None:
     off[here] = wrong(lead.load, lead.lower, lead.upper, here)
     off[there] = wrong(lead.load, lead.lower, lead.upper, there)
     lead.leader[partition] = replica
+    if len(lead.topic_most):
+        topic = lead.topic[partition]
+        lead.spread[topic, here] -= 1
+        lead.spread[topic, there] += 1
+
+
+@compiled
+def is_crowded(lead: Lead, partition: int, broker: int, beyond: int) -> bool:
+    """Whether a broker leads as many partitions of this one's topic as it may, or so many more."""
+    topic = lead.topic[partition]
+    return bool(lead.spread[topic, broker] >= lead.topic_most[topic] + beyond)
+
+
+@compiled
+def spread_leaders(lead: Lead) -> None:
+    """Take leadership from brokers that lead too many partitions of one topic, for the least harm."""
+    load, lower, upper, leading = lead.load, lead.lower, lead.upper, lead.leading
+    off = np.empty(load.shape[0])
+    for broker in range(len(off)):
+        off[broker] = wrong(load, lower, upper, broker)
+    for partition in range(len(lead.leader)):
+        here = lead.holder[lead.leader[partition]]
+        if not lead.may_change[partition] or not is_crowded(lead, partition, here, 1):
+            continue
+        best, least = -1, np.inf
+        for replica in range(lead.offsets[partition], lead.offsets[partition + 1]):
+            there = lead.holder[replica]
+            if there == here or not lead.may_lead[there] or is_crowded(lead, partition, there, 0):
+                continue
+            harm = wrong_after(load, lower, upper, there, leading, partition, -1) - off[there]
+            if harm < least:
+                best, least = replica, harm
+        if best >= 0:
+            _pass_on(lead, off, partition, best)

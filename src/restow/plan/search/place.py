@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.compiled import compiled
-from restow.plan.search.rules import may_go
+from restow.plan.search.rules import has_room, may_go, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ground, Ints, State
@@ -46,10 +46,37 @@ def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: F
             there = state.holder[replica]
             if there < 0:
                 continue
-        state.holder[replica] = there
-        for goal in range(state.load.shape[1]):
-            state.load[there, goal] += ground.weight[partition, goal]
+        _take(ground, state, replica, there)
     return left[:count]
+
+
+@compiled
+def pin(ground: Ground, state: State, movers: Ints, wishes: Ints) -> Ints:
+    """Place movers where each is wished to be, if it can; return those for which it is open."""
+    left = np.empty(len(movers), np.int64)
+    count = 0
+    for replica in movers:
+        there = wishes[replica]
+        partition = ground.part_of[replica]
+        if (
+            there >= 0
+            and has_room(ground, state, there, partition, -1)
+            and may_go(ground, state, replica, there)
+        ):
+            _take(ground, state, replica, there)
+        else:
+            left[count] = replica
+            count += 1
+    return left[:count]
+
+
+@compiled
+def _take(ground: Ground, state: State, replica: int, there: int) -> None:
+    partition = ground.part_of[replica]
+    if there != state.holder[replica]:
+        settle(ground, state, replica, there)
+    for goal in range(state.load.shape[1]):
+        state.load[there, goal] += ground.weight[partition, goal]
 
 
 @compiled

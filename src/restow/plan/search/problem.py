@@ -45,6 +45,16 @@ class Problem:
     """Replicas that may, if that helps."""
     may_change_leader: Bools
     """Partitions whose leader may change."""
+    importance: Floats | None = None
+    """Goal by goal how much being out of band counts; all the same if None."""
+    pinned: Ints | None = None
+    """Where a forced replica should go if it can, -1 if that is open; open for all if None."""
+    topic: Ints | None = None
+    """Each partition's topic."""
+    topic_replicas: Ints | None = None
+    """The most replicas of each topic that one broker should have; empty or None if that does not matter."""
+    topic_leaders: Ints | None = None
+    """The same of leaders."""
     sheds: bool = True
     """Whether brokers with too much give of it; else only what is forced moves."""
     seed: int = 0
@@ -60,3 +70,5 @@ class Solution:
     """Replicas that had to move and fit nowhere; if there are any, the rest is not looked for."""
     wrong: float
     """How far out of the bands that still is; 0 if it is not."""
+    finished: bool = True
+    """Whether the search came to its end by itself and not because time was up."""

@@ -19,6 +19,10 @@ def may_go(ground: Ground, state: State, replica: int, there: int) -> bool:
     """
     rack, holder = ground.rack, state.holder
     partition = ground.part_of[replica]
+    if len(ground.topic_most):
+        topic = ground.topic[partition]
+        if state.spread[topic, there] >= ground.topic_most[topic]:
+            return False
     here, new_rack = holder[replica], rack[there]
     comes_new, goes_last = True, here >= 0
     for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
@@ -112,4 +116,16 @@ def transfer(ground: Ground, state: State, replica: int, there: int) -> None:
     for goal in range(state.load.shape[1]):
         state.load[here, goal] -= ground.weight[partition, goal]
         state.load[there, goal] += ground.weight[partition, goal]
+    settle(ground, state, replica, there)
+
+
+@compiled
+def settle(ground: Ground, state: State, replica: int, there: int) -> None:
+    """Write down that a broker holds a replica now; loads are not touched."""
+    here = state.holder[replica]
     state.holder[replica] = there
+    if len(ground.topic_most):
+        topic = ground.topic[ground.part_of[replica]]
+        state.spread[topic, there] += 1
+        if here >= 0:
+            state.spread[topic, here] -= 1

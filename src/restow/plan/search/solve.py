@@ -1,124 +1,123 @@
 """The search from beginning to end.
 
-    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► leaders
+    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► leaders ─► try things out
 
 Bytes first: replicas carry some of every goal wherever they are, so only copying them changes that. Then
 leadership, which costs nothing, settles the goals that only leaders have. All of it is deterministic for a
-seed.
+seed. When time is up, the best so far is the answer: what is forced has found its place by then.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from restow.plan.search.ground import Ground, State
-from restow.plan.search.leaders import Lead, choose_leaders
+from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import mend
-from restow.plan.search.place import in_order, place
+from restow.plan.search.place import in_order, pin, place
 from restow.plan.search.problem import Problem, Solution
+from restow.plan.search.scale import scale, sums
 from restow.plan.search.shed import shed
+from restow.plan.search.tries import improve
 from restow.plan.search.water import drained_to, filled_to
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from restow.plan.search.ground import Floats, Ints
 
-# A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
-_BELONGS_TO_REPLICAS = 0.5
-# Bands are aimed at a little inside: by this share of their width, so that rounding does not lead out again,
-_INSIDE = 1e-4
-# and for leaders, which cost nothing, by a larger one, so that the search need not end exactly at the edge.
-_INSIDE_FOR_LEADERS = 0.05
 _ROUNDS = 20_000
+_ROUNDS_AT_A_TIME = 500
 _DRAWN_OF_MOVERS = 4_000
 _DRAWN_OF_ALL = 20_000
 # What copying a whole broker counts against being out of band: little, but enough to prefer small replicas.
 _COST = 1e-4
-_LEADER_PASSES = 200
 _RIGHT = 1e-12
+_SLACK = 1e-9
 
 
-class _Scaled(NamedTuple):
-    """The problem in shares of an average broker."""
-
-    replicas: Ground
-    goals: Ints
-    """Which goals belong to replicas."""
-    leading: Floats
-    following: Floats
-    lower: Floats
-    upper: Floats
+def never() -> bool:
+    """There is all the time in the world."""
+    return False
 
 
-def solve(problem: Problem) -> Solution:
-    """The best assignment found."""
-    scaled = _scale(problem)
+def solve(
+    problem: Problem, out_of_time: Callable[[], bool] = never, *, enough_bytes: float = 0.0
+) -> Solution:
+    """The best assignment found. With `enough_bytes` or fewer copied it is not looked for a thriftier one."""
+    scaled = scale(problem)
     ground = scaled.replicas
-    part_of = ground.part_of
-    brokers = len(problem.rack)
-    resting = ~problem.forced
-    holder = np.where(resting, problem.home, -1)
-    load = _sums(holder[resting], ground.weight[part_of[resting]], brokers)
-    state = State(load, holder)
-    forced = np.flatnonzero(problem.forced)
-    movers, wanted = _what_moves(problem, ground, state, forced)
-    receivers = np.flatnonzero(problem.receives)
-    rng = np.random.default_rng(problem.seed)
-    left = place(ground, state, in_order(movers, ground.weight[part_of[movers]], rng), receivers, wanted)
-    anywhere = ground._replace(racks_wanted=np.zeros_like(ground.racks_wanted))
-    homeless = place(anywhere, state, left[state.holder[left] < 0], receivers, wanted)
+    state, movers, homeless = _settle_forced(problem, ground)
     if homeless.size:
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
-    off = _mend(problem, ground, state, movers)
-    leader, leaders_off = _lead(problem, scaled, state.holder)
-    return Solution(holder=state.holder, leader=leader, homeless=homeless, wrong=max(off, leaders_off))
-
-
-def _scale(problem: Problem) -> _Scaled:
-    counts = np.diff(problem.offsets)
-    alone = (counts == 1)[:, None]
-    fixed = np.where(alone, problem.leading, problem.following)
-    total = (problem.leading + problem.following * (counts - 1)[:, None]).sum(axis=0)
-    stays = (fixed * counts[:, None]).sum(axis=0)
-    goals = np.flatnonzero(stays >= _BELONGS_TO_REPLICAS * total)
-    scale = np.where(total > 0, total, 1.0) / max(int(problem.receives.sum()), 1)
-    lower, upper = problem.lower / scale, problem.upper / scale
-    inside = np.minimum(_INSIDE, (upper - lower) / 2)
-    ground = Ground(
-        weight=np.ascontiguousarray((fixed / scale)[:, goals]),
-        part_of=np.repeat(np.arange(len(counts)), counts),
-        offsets=problem.offsets,
-        rack=problem.rack,
-        racks_wanted=problem.racks_wanted,
-        lower=np.ascontiguousarray((lower + inside)[:, goals]),
-        upper=np.ascontiguousarray((upper - inside)[:, goals]),
-        room=problem.room / scale[0],
+    if problem.sheds and not out_of_time():
+        movers = np.concatenate((movers, _rebalance(problem, ground, state)))
+    _mend(problem, ground, state, movers, out_of_time)
+    leader = choose(problem, scaled, state.holder)
+    holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
+    wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
+    return Solution(
+        holder=holder,
+        leader=leader,
+        homeless=homeless,
+        wrong=float(np.where(wrong > _SLACK, wrong, 0.0).sum()),
+        finished=not out_of_time(),
     )
-    return _Scaled(ground, goals, problem.leading / scale, problem.following / scale, lower, upper)
 
 
-def _sums(holder: Ints, weight: Floats, brokers: int) -> Floats:
-    columns = [np.bincount(holder, weight[:, goal], minlength=brokers) for goal in range(weight.shape[1])]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]:
+    """A place for everything that must move: the state after that, what moved, and what fits nowhere."""
+    brokers = len(problem.rack)
+    resting = ~problem.forced
+    receivers = np.flatnonzero(problem.receives)
+    forced = np.flatnonzero(problem.forced)
+    holder = np.where(resting, problem.home, -1)
+    load = sums(holder[resting], ground.weight, ground.part_of[resting], brokers)
+    limited = len(ground.topic_most) > 0
+    rng = np.random.default_rng(problem.seed)
+    size_of = ground.weight[ground.part_of, 0]
+    homeless = forced[:0]
+    for attempt in range(3 if forced.size else 1):
+        state = State(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
+        rest = forced if problem.pinned is None else pin(ground, state, forced, problem.pinned)
+        if not forced.size:
+            break
+        wanted = _wanted(problem, ground, state, rest)
+        if attempt == 0:
+            order = in_order(rest, ground.weight[ground.part_of[rest]], rng)
+        else:
+            order = rest[np.argsort(-size_of[rest], kind="stable")]
+        rules = ground if attempt < 2 else ground._replace(topic_most=ground.topic_most[:0])
+        left = place(rules, state, order, receivers, wanted)
+        homeless = place(ground._replace(topic_most=ground.topic_most[:0]), state, left, receivers, wanted)
+        if limited:
+            state = state._replace(spread=table(problem, state.holder, ground.part_of, limited))
+        if not homeless.size:
+            break
+    return state, forced, homeless
 
 
-def _what_moves(problem: Problem, ground: Ground, state: State, forced: Ints) -> tuple[Ints, Floats]:
-    """Everything that is to find a place, and how much each broker should then have of every goal."""
-    coming = ground.weight[ground.part_of[forced]].sum(axis=0)
-    movers = forced
-    if problem.sheds:
-        keep = drained_to(state.load, ground.lower, ground.upper, coming)
-        before = state.load.sum(axis=0)
-        givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
-        givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
-        first_of, held = _by_broker(problem)
-        movers = np.concatenate((forced, shed(ground, state, givers, keep, first_of, held, problem.seed)))
-        coming = coming + before - state.load.sum(axis=0)
+def _wanted(problem: Problem, ground: Ground, state: State, movers: Ints) -> Floats:
+    """How much each broker should have of every goal when these have come."""
+    coming = ground.weight[ground.part_of[movers]].sum(axis=0)
     able = problem.receives[:, None]
-    return movers, filled_to(
-        state.load, np.where(able, ground.lower, 0.0), np.where(able, ground.upper, 0.0), coming
-    )
+    return filled_to(state.load, np.where(able, ground.lower, 0.0), np.where(able, ground.upper, 0.0), coming)
+
+
+def _rebalance(problem: Problem, ground: Ground, state: State) -> Ints:
+    """Take from brokers that have too much and give it to those that have too little; return what moved."""
+    keep = drained_to(state.load, ground.lower, ground.upper, np.zeros(state.load.shape[1]))
+    givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
+    givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
+    first_of, held = _by_broker(problem)
+    shedders = shed(ground, state, givers, keep, first_of, held, problem.seed)
+    wanted = _wanted(problem, ground, state, shedders)
+    rng = np.random.default_rng(problem.seed)
+    order = in_order(shedders, ground.weight[ground.part_of[shedders]], rng)
+    place(ground, state, order, np.flatnonzero(problem.receives), wanted)
+    return shedders
 
 
 def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
@@ -129,48 +128,32 @@ def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64), held
 
 
-def _mend(problem: Problem, ground: Ground, state: State, movers: Ints) -> float:
-    off = mend(
-        ground, state, problem.home, movers, problem.receives, 0.0, _ROUNDS, _DRAWN_OF_MOVERS, problem.seed
-    )
-    if off > _RIGHT and problem.sheds:
-        anything = np.flatnonzero(problem.movable | problem.forced)
-        off = mend(
-            ground,
-            state,
-            problem.home,
-            anything,
-            problem.receives,
-            _COST,
-            _ROUNDS,
-            _DRAWN_OF_ALL,
-            problem.seed,
-        )
-    return off
-
-
-def _lead(problem: Problem, scaled: _Scaled, holder: Ints) -> tuple[Ints, float]:
-    """Who leads, and how far out of the bands the brokers are then."""
-    brokers = len(problem.rack)
-    part_of = scaled.replicas.part_of
-    load = _sums(holder, scaled.following[part_of], brokers)
-    extra = np.ascontiguousarray(scaled.leading - scaled.following)
-    leader = problem.leader.copy()
-    load += _sums(holder[leader], extra, brokers)
-    width = scaled.upper - scaled.lower
-    inside = np.full(load.shape[1], _INSIDE_FOR_LEADERS)
-    inside[scaled.goals] = 0.0
-    lead = Lead(
-        load=load,
-        lower=scaled.lower + width * inside,
-        upper=scaled.upper - width * inside,
-        leading=extra,
-        offsets=problem.offsets,
-        holder=holder,
-        leader=leader,
-        may_lead=problem.may_lead,
-        may_change=problem.may_change_leader,
-    )
-    choose_leaders(lead, _LEADER_PASSES)
-    over = np.maximum(load - scaled.upper, 0.0) + np.maximum(scaled.lower - load, 0.0)
-    return leader, float((over**2).sum())
+def _mend(
+    problem: Problem, ground: Ground, state: State, movers: Ints, out_of_time: Callable[[], bool]
+) -> None:
+    movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
+    home = np.where(problem.forced, -1, problem.home)
+    stages = [(movers, 0.0, _DRAWN_OF_MOVERS)]
+    if problem.sheds:
+        stages.append((np.flatnonzero(problem.movable | problem.forced), _COST, _DRAWN_OF_ALL))
+    for candidates, cost, drawn in stages:
+        before = np.inf
+        for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
+            if out_of_time():
+                return
+            off = mend(
+                ground,
+                state,
+                home,
+                candidates,
+                problem.receives,
+                cost,
+                _ROUNDS_AT_A_TIME,
+                drawn,
+                problem.seed + turn,
+            )
+            if off <= _RIGHT:
+                return
+            if off >= before * (1 - 1e-6):
+                break
+            before = off

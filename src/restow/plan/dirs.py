@@ -1,0 +1,142 @@
+"""Which directory of its broker a replica lies in.
+
+New replicas go where the share in use is smallest; with `disks` wished for, replicas also change directories
+until each has its share of the broker's bytes, by the size of its file system.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.model import BrokerId, LiveBroker, LogDir, Snapshot, TopicPartition
+
+    Place = tuple[TopicPartition, BrokerId]
+
+
+@dataclass(slots=True)
+class Directory:
+    """What is in one directory, and how much may be."""
+
+    path: str
+    total: float
+    used: float
+    limit: float
+    held: dict[TopicPartition, float] = field(default_factory=dict)
+
+    def fits(self, size: float) -> bool:
+        return self.used + size <= self.limit
+
+    def put(self, partition: TopicPartition, size: float) -> None:
+        self.used += size
+        self.held[partition] = size
+
+    def take(self, partition: TopicPartition) -> float:
+        size = self.held.pop(partition)
+        self.used -= size
+        return size
+
+
+class Shelves:
+    """The directories of every broker that has some, as they will be when all moves are done."""
+
+    def __init__(self, snapshot: Snapshot, fill: float) -> None:
+        self._of: dict[BrokerId, dict[str, Directory]] = {}
+        self.lies: dict[Place, str] = {}
+        """Where replicas lie before anything moves."""
+        for broker in snapshot.brokers:
+            self._of[broker.id] = _directories(broker, fill)
+        for name, partition in snapshot.all_partitions():
+            for copy in partition.copies:
+                self.lies[name, copy.broker] = copy.log_dir
+                directory = self._of.get(copy.broker, {}).get(copy.log_dir)
+                if directory is not None and not copy.future:
+                    directory.held[name] = float(copy.size_bytes)
+        for directories in self._of.values():
+            for directory in directories.values():
+                if directory.total == 0:
+                    directory.used = sum(directory.held.values())
+
+    def several(self, broker: BrokerId) -> bool:
+        """Whether there is a choice."""
+        return len(self._of.get(broker, {})) > 1
+
+    def remove(self, partition: TopicPartition, broker: BrokerId) -> None:
+        """A replica leaves."""
+        directory = self._of.get(broker, {}).get(self.lies.get((partition, broker), ""))
+        if directory is not None and partition in directory.held:
+            directory.take(partition)
+
+    def add(self, partition: TopicPartition, broker: BrokerId, size: float) -> str | None:
+        """A replica comes: the path it goes to, or None if it fits in none."""
+        fitting = [each for each in self._of.get(broker, {}).values() if each.fits(size)]
+        if not fitting:
+            return None
+        best = min(fitting, key=lambda each: ((each.used + size) / (each.total or 1.0), each.path))
+        best.put(partition, size)
+        return best.path
+
+    def known(self, broker: BrokerId) -> bool:
+        """Whether anything is known of its directories."""
+        return bool(self._of.get(broker))
+
+    def even_out(
+        self, broker: BrokerId, band: float, movable: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, str]:
+        """Change the directories of replicas until each has its share; say which went where."""
+        directories = list(self._of.get(broker, {}).values())
+        may = set(movable)
+        went: dict[TopicPartition, str] = {}
+        weight = sum(each.total or 1.0 for each in directories)
+        used = sum(each.used for each in directories)
+        share = {each.path: used * (each.total or 1.0) / weight for each in directories}
+        while len(directories) > 1:
+            best = _best_change(directories, share, band, may - went.keys())
+            if best is None:
+                break
+            partition, source, target = best
+            target.put(partition, source.take(partition))
+            went[partition] = target.path
+        return went
+
+
+def _best_change(
+    directories: list[Directory], share: Mapping[str, float], band: float, may: set[TopicPartition]
+) -> tuple[TopicPartition, Directory, Directory] | None:
+    """The change that brings directories nearest to their bands; None if none does."""
+
+    def beyond(directory: Directory, change: float = 0.0) -> float:
+        mean, used = share[directory.path], directory.used + change
+        return max(used - mean * (1 + band), mean * (1 - band) - used, 0.0)
+
+    best, best_cost = None, 0.0
+    for source in directories:
+        for target in directories:
+            if source is target or beyond(source) + beyond(target) <= 0:
+                continue
+            if source.used - share[source.path] <= 0 or target.used - share[target.path] >= 0:
+                continue
+            now = beyond(source) + beyond(target)
+            for partition, size in source.held.items():
+                if partition not in may or size <= 0 or not target.fits(size):
+                    continue
+                gain = now - beyond(source, -size) - beyond(target, size)
+                if gain > 1e-9 * now and (best is None or (-gain, size) < (-best_cost, best[0])):
+                    best, best_cost = (size, partition, source, target), gain
+    return None if best is None else best[1:]
+
+
+def _directories(broker: LiveBroker, fill: float) -> dict[str, Directory]:
+    working = [each for each in broker.log_dirs if not each.failed]
+    known = all(each.total_bytes is not None and each.usable_bytes is not None for each in working)
+    return {each.path: _directory(each, fill, known) for each in working}
+
+
+def _directory(log_dir: LogDir, fill: float, known: bool) -> Directory:
+    if not known:
+        return Directory(log_dir.path, 0.0, 0.0, float("inf"))
+    total, usable = float(log_dir.total_bytes or 0), float(log_dir.usable_bytes or 0)
+    return Directory(log_dir.path, total, total - usable, total * fill)

@@ -1,0 +1,226 @@
+"""Trying things out: the last resort where the straight way leaves brokers out of their bands or copies much.
+
+Replicas change brokers, two change places, leadership passes on, all at random; what makes things worse is
+taken less and less often as time goes on. For clusters of a few hundred replicas this finds what nothing
+else finds; for large ones it is too slow, and not needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from restow.plan.search.compiled import compiled
+from restow.plan.search.rules import may_go, settle
+
+if TYPE_CHECKING:
+    from restow.plan.search.ground import Bools, Floats, Ground, Ints, State
+    from restow.plan.search.leaders import Lead
+
+# What being out of band by the share of an average broker counts against copying an average broker's bytes.
+_PENALTY = 1e4
+# Getting worse in a goal than at the beginning counts this much more.
+_WORSE = 10.0
+
+
+class Chances(NamedTuple):
+    """What may be changed, and what it costs."""
+
+    replicas: Ints
+    """Replicas that may change brokers."""
+    partitions: Ints
+    """Partitions whose leader may change."""
+    targets: Ints
+    """Brokers that may be given replicas,"""
+    is_target: Bools
+    """and for each broker whether it is one."""
+    home: Ints
+    size: Floats
+    """What one replica of each partition costs to copy, in average brokers."""
+    room: Floats
+    """How much of that each broker may hold."""
+    held: Floats
+    """How much of that each broker holds; changed."""
+    at_first: Floats
+    """Goal by goal how far out of the bands everything was at the beginning."""
+
+
+@compiled
+def anneal(
+    ground: Ground, state: State, lead: Lead, chances: Chances, steps: int, hot: float, cold: float, seed: int
+) -> float:
+    """So many attempts while it cools down; leaves the best that was found, and returns its cost.
+
+    Of `state` the holders and the spread are changed, of `lead` loads, holders and leaders; its holders are
+    the same array as those of `state`.
+    """
+    np.random.seed(seed)
+    out = _out_of_band(lead)
+    cost = _cost(out, chances.at_first) + _copied(ground, state, chances)
+    best, best_holder, best_leader = cost, state.holder.copy(), lead.leader.copy()
+    moved = np.empty(lead.load.shape[1])
+    back = np.empty(lead.load.shape[1])
+    after = np.empty(lead.load.shape[1])
+    cooling = (cold / hot) ** (1.0 / max(steps, 1))
+    heat = hot
+    many, led = len(chances.replicas), len(chances.partitions)
+    for _ in range(steps):
+        heat *= cooling
+        first, second, there, partition = -1, -1, -1, -1
+        if led and (not many or np.random.random() < 0.25):
+            partition = chances.partitions[np.random.randint(led)]
+            first_of, end = lead.offsets[partition], lead.offsets[partition + 1]
+            second = first_of + np.random.randint(end - first_of)
+            here, there = lead.holder[lead.leader[partition]], lead.holder[second]
+            if here == there or not lead.may_lead[there]:
+                continue
+            moved[:] = lead.leading[partition]
+            fare = 0.0
+        else:
+            first = chances.replicas[np.random.randint(many)]
+            here = state.holder[first]
+            _carried(ground, lead, first, moved)
+            draw = np.random.random()
+            if draw < 0.5:
+                second = chances.replicas[np.random.randint(many)]
+                there = state.holder[second]
+                if there == here or ground.part_of[first] == ground.part_of[second]:
+                    continue
+                if not (_welcome(chances, first, there) and _welcome(chances, second, here)):
+                    continue
+                _carried(ground, lead, second, back)
+                moved -= back
+            else:
+                there = (
+                    chances.home[first]
+                    if draw < 0.6
+                    else chances.targets[np.random.randint(len(chances.targets))]
+                )
+                if there < 0 or there == here:
+                    continue
+            fare = _fare(ground, chances, first, here, there)
+            if second >= 0:
+                fare += _fare(ground, chances, second, there, here)
+        _after(lead, here, there, moved, out, after)
+        change = _cost(after, chances.at_first) - _cost(out, chances.at_first) + fare
+        if change > 0 and np.random.random() >= np.exp(-change / heat):
+            continue
+        if partition >= 0:
+            lead.leader[partition] = second
+        elif not _swap(ground, state, lead, chances, first, second, here, there):
+            continue
+        lead.load[here] -= moved
+        lead.load[there] += moved
+        out[:] = after
+        cost += change
+        if cost < best - 1e-9:
+            best = cost
+            best_holder[:] = state.holder
+            best_leader[:] = lead.leader
+    for replica in range(len(best_holder)):
+        if state.holder[replica] != best_holder[replica]:
+            _carry(ground, state, chances, replica, best_holder[replica])
+    lead.leader[:] = best_leader
+    return best
+
+
+@compiled
+def _welcome(chances: Chances, replica: int, there: int) -> bool:
+    if chances.home[replica] == there:
+        return True
+    return bool(chances.is_target[there])
+
+
+@compiled
+def _carried(ground: Ground, lead: Lead, replica: int, into: Floats) -> None:
+    """What goes with a replica, leadership included if it leads."""
+    partition = ground.part_of[replica]
+    into[:] = lead.following[partition]
+    if lead.leader[partition] == replica:
+        into += lead.leading[partition]
+
+
+@compiled
+def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int) -> float:
+    size = float(chances.size[ground.part_of[replica]])
+    if here == chances.home[replica]:
+        return size
+    return -size if there == chances.home[replica] else 0.0
+
+
+@compiled
+def _copied(ground: Ground, state: State, chances: Chances) -> float:
+    total = 0.0
+    for replica in range(len(state.holder)):
+        if state.holder[replica] != chances.home[replica]:
+            total += chances.size[ground.part_of[replica]]
+    return total
+
+
+@compiled
+def _beyond(lead: Lead, broker: int, goal: int, value: float) -> float:
+    if value > lead.upper[broker, goal]:
+        return float(value - lead.upper[broker, goal])
+    if value < lead.lower[broker, goal]:
+        return float(lead.lower[broker, goal] - value)
+    return 0.0
+
+
+@compiled
+def _out_of_band(lead: Lead) -> Floats:
+    """Goal by goal how far brokers are out of their bands, added up."""
+    out = np.zeros(lead.load.shape[1])
+    for broker in range(lead.load.shape[0]):
+        for goal in range(lead.load.shape[1]):
+            out[goal] += _beyond(lead, broker, goal, lead.load[broker, goal])
+    return out
+
+
+@compiled
+def _after(lead: Lead, here: int, there: int, moved: Floats, out: Floats, after: Floats) -> None:
+    for goal in range(len(out)):
+        less, more = lead.load[here, goal], lead.load[there, goal]
+        change = _beyond(lead, here, goal, less - moved[goal]) - _beyond(lead, here, goal, less)
+        change += _beyond(lead, there, goal, more + moved[goal]) - _beyond(lead, there, goal, more)
+        after[goal] = out[goal] + change
+
+
+@compiled
+def _cost(out: Floats, at_first: Floats) -> float:
+    total = 0.0
+    for goal in range(len(out)):
+        total += out[goal] + _WORSE * max(float(out[goal] - at_first[goal]) - 1e-12, 0.0)
+    return _PENALTY * total
+
+
+@compiled
+def _swap(
+    ground: Ground, state: State, lead: Lead, chances: Chances, first: int, second: int, here: int, there: int
+) -> bool:
+    """Let them change places if the rules allow it, and say whether."""
+    size = chances.size[ground.part_of[first]]
+    other = chances.size[ground.part_of[second]] if second >= 0 else 0.0
+    if size > other and chances.held[there] + size - other > chances.room[there]:
+        return False
+    if other > size and chances.held[here] + other - size > chances.room[here]:
+        return False
+    for replica, to in ((first, there), (second, here)):
+        if replica < 0:
+            continue
+        if lead.leader[ground.part_of[replica]] == replica and not lead.may_lead[to]:
+            return False
+        if not may_go(ground, state, replica, to):
+            return False
+    _carry(ground, state, chances, first, there)
+    if second >= 0:
+        _carry(ground, state, chances, second, here)
+    return True
+
+
+@compiled
+def _carry(ground: Ground, state: State, chances: Chances, replica: int, there: int) -> None:
+    size = chances.size[ground.part_of[replica]]
+    chances.held[state.holder[replica]] -= size
+    chances.held[there] += size
+    settle(ground, state, replica, there)

@@ -1,0 +1,89 @@
+"""Settling who leads, once it is settled who has what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.plan.search.leaders import Lead, choose_leaders, spread_leaders
+from restow.plan.search.scale import sums
+
+if TYPE_CHECKING:
+    from restow.plan.search.ground import Floats, Ints
+    from restow.plan.search.problem import Problem
+    from restow.plan.search.scale import Scaled
+
+# Leaders cost nothing, so their bands are aimed at this far inside, as a share of their width: the search
+# need not end exactly at the edge.
+_INSIDE = 0.05
+_PASSES = 200
+
+
+def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside: float = 0.0) -> Lead:
+    """All that leadership depends on, with the loads as they are with these leaders."""
+    brokers = len(problem.rack)
+    extra = np.ascontiguousarray(scaled.leading - scaled.following)
+    load = sums(holder, scaled.following, scaled.replicas.part_of, brokers)
+    load += sums(holder[leader], extra, np.arange(len(leader)), brokers)
+    margin = np.full(load.shape[1], inside)
+    margin[scaled.goals] = 0.0
+    width = scaled.upper - scaled.lower
+    none = np.zeros(0, dtype=np.int64)
+    limited = problem.topic_leaders is not None and len(problem.topic_leaders) > 0
+    return Lead(
+        load=load,
+        lower=scaled.lower + width * margin,
+        upper=scaled.upper - width * margin,
+        leading=extra,
+        following=scaled.following,
+        offsets=problem.offsets,
+        holder=holder,
+        leader=leader,
+        may_lead=problem.may_lead,
+        may_change=problem.may_change_leader,
+        topic=scaled.replicas.topic,
+        topic_most=problem.topic_leaders if limited and problem.topic_leaders is not None else none,
+        spread=table(problem, holder[leader], np.arange(len(leader)), limited),
+    )
+
+
+def table(problem: Problem, holder: Ints, part_of: Ints, wanted: bool) -> Ints:
+    """Topics × brokers: how many of these each has; empty if nobody asks."""
+    if not wanted or problem.topic is None:
+        return np.zeros((0, 0), dtype=np.int64)
+    topics, brokers = int(problem.topic.max()) + 1, len(problem.rack)
+    there = holder >= 0
+    place = problem.topic[part_of[there]] * brokers + holder[there]
+    return np.bincount(place, minlength=topics * brokers).reshape(topics, brokers).astype(np.int64)
+
+
+def choose(problem: Problem, scaled: Scaled, holder: Ints) -> Ints:
+    """The leader of each partition."""
+    lead = lead_of(problem, scaled, holder, problem.leader.copy(), _INSIDE)
+    _leave_the_unable(lead)
+    if len(lead.topic_most):
+        spread_leaders(lead)
+    choose_leaders(lead, _PASSES)
+    return lead.leader
+
+
+def _leave_the_unable(lead: Lead) -> None:
+    """Brokers that may not lead pass it on where that may be changed, to the first replica that may."""
+    for partition in np.flatnonzero(~lead.may_lead[lead.holder[lead.leader]] & lead.may_change).tolist():
+        first, last = int(lead.offsets[partition]), int(lead.offsets[partition + 1])
+        for replica in range(first, last):
+            there = int(lead.holder[replica])
+            if lead.may_lead[there]:
+                here = int(lead.holder[lead.leader[partition]])
+                lead.load[here] -= lead.leading[partition]
+                lead.load[there] += lead.leading[partition]
+                lead.leader[partition] = replica
+                break
+
+
+def out_of_band(scaled: Scaled, load: Floats) -> Floats:
+    """Goal by goal how far brokers are out of their bands, added up."""
+    over = np.maximum(load - scaled.upper, 0.0) + np.maximum(scaled.lower - load, 0.0)
+    total: Floats = over.sum(axis=0)
+    return total

@@ -1,0 +1,79 @@
+"""The problem in shares of an average broker, so that goals can be weighed against each other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from restow.plan.search.ground import Ground
+
+if TYPE_CHECKING:
+    from restow.plan.search.ground import Floats, Ints
+    from restow.plan.search.problem import Problem
+
+# A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
+_BELONGS_TO_REPLICAS = 0.5
+# Bands are aimed at a little inside: by this share of an average broker, so that rounding does not lead out.
+_INSIDE = 1e-4
+
+
+class Scaled(NamedTuple):
+    """Loads and bands in shares."""
+
+    replicas: Ground
+    goals: Ints
+    """Which goals belong to replicas."""
+    leading: Floats
+    following: Floats
+    lower: Floats
+    upper: Floats
+    size: Floats
+    """What one replica of each partition costs to copy."""
+
+
+def scale(problem: Problem) -> Scaled:
+    """All that stays as it is during the search."""
+    counts = np.diff(problem.offsets)
+    part_of = np.repeat(np.arange(len(counts)), counts)
+    alone = (counts == 1)[:, None]
+    fixed = np.where(alone, problem.leading, problem.following)
+    total = problem.leading.sum(axis=0) + (counts - 1) @ problem.following
+    stays = counts @ fixed
+    goals = np.flatnonzero(stays >= _BELONGS_TO_REPLICAS * total)
+    average = np.where(total > 0, total, 1.0) / max(int(problem.may_lead.sum()), 1)
+    unit = average if problem.importance is None else average / problem.importance
+    lower, upper = problem.lower / unit, problem.upper / unit
+    weight = np.ascontiguousarray((fixed / unit)[:, goals])
+    there = problem.home >= 0
+    now = sums(problem.home[there], weight, part_of[there], len(problem.rack))
+    low, high = _inside(lower[:, goals], upper[:, goals], now)
+    none = np.zeros(0, dtype=np.int64)
+    ground = Ground(
+        weight=weight,
+        part_of=part_of,
+        offsets=problem.offsets,
+        rack=problem.rack,
+        racks_wanted=problem.racks_wanted,
+        lower=low,
+        upper=high,
+        room=problem.room / unit[0],
+        topic=none if problem.topic is None else problem.topic,
+        topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
+    )
+    leading, following = problem.leading / unit, problem.following / unit
+    return Scaled(ground, goals, leading, following, lower, upper, problem.following[:, 0] / average[0])
+
+
+def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
+    """Brokers × goals: what replicas of these partitions at these brokers weigh together."""
+    columns = [np.bincount(holder, column[part_of], minlength=brokers) for column in weight.T]
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def _inside(lower: Floats, upper: Floats, now: Floats) -> tuple[Floats, Floats]:
+    """Bands drawn in a little, but not so far that who is in band now would be out of it."""
+    margin = np.minimum(_INSIDE, (upper - lower) / 2)
+    low = np.minimum(lower + margin, np.maximum(lower, now))
+    high = np.maximum(upper - margin, np.minimum(upper, now))
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)

@@ -1,0 +1,273 @@
+"""Plans for random clusters and requests, looked at by a judge that shares no code with what made them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from restow.errors import InvalidInput
+from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
+from restow.model.load import LoadModel, Resource
+from restow.plan.evaluate import evaluate
+from restow.plan.propose import propose
+from restow.plan.request import Request
+
+COUNTED = {"replicas", "leaders"}
+
+
+def cluster(
+    *,
+    brokers: int = 6,
+    partitions: int = 40,
+    factor: int = 3,
+    racks: int = 3,
+    dirs: int = 1,
+    down: frozenset[int] = frozenset(),
+    disk_bytes: int | None = 10**9,
+    seed: int = 1,
+) -> Snapshot:
+    """Skewed towards the first brokers; sizes from next to nothing to a few percent of a disk."""
+    rng = np.random.default_rng(seed)
+    odds = np.linspace(1.6, 0.4, brokers)
+    sizes = rng.exponential(0.2 * 10**9 * brokers / max(partitions * factor, 1), partitions).astype(int)
+    paths = [f"/data{number}" for number in range(dirs)]
+    used: dict[tuple[int, str], int] = {}
+    found = []
+    for number in range(partitions):
+        replicas = tuple(
+            int(each) for each in rng.choice(brokers, factor, replace=False, p=odds / odds.sum())
+        )
+        live = [each for each in replicas if each not in down]
+        copies = []
+        for broker in live:
+            path = paths[int(rng.integers(dirs)) if number % 3 else 0]
+            used[broker, path] = used.get((broker, path), 0) + int(sizes[number])
+            copies.append(Copy(broker=broker, log_dir=path, size_bytes=int(sizes[number])))
+        found.append(
+            Partition(
+                number=number // 3,
+                replicas=replicas,
+                isr=tuple(live),
+                leader=live[0] if live else None,
+                copies=tuple(copies),
+            )
+        )
+    topics = tuple(
+        Topic(name=f"t{rest}", partitions=tuple(found[rest::3])) for rest in range(3) if found[rest::3]
+    )
+    there = tuple(
+        LiveBroker(
+            id=broker,
+            host="h",
+            port=1,
+            rack=f"r{broker % racks}" if racks else None,
+            log_dirs=tuple(
+                LogDir(
+                    path=path,
+                    total_bytes=None if disk_bytes is None else disk_bytes,
+                    usable_bytes=None if disk_bytes is None else disk_bytes - used.get((broker, path), 0),
+                )
+                for path in paths
+            ),
+        )
+        for broker in range(brokers)
+        if broker not in down
+    )
+    return Snapshot(cluster_id="c", taken_ms=0, controller=0, brokers=there, topics=topics)
+
+
+def loads(snapshot: Snapshot, seed: int = 1) -> LoadModel:
+    rng = np.random.default_rng(seed)
+    names = tuple(name for name, _ in snapshot.all_partitions())
+    coming = rng.exponential(1e5, len(names))
+    return LoadModel(
+        cluster_id="c",
+        made_ms=0,
+        partitions=names,
+        resources={
+            "bytes_in": Resource(leading=coming, following=coming),
+            "bytes_out": Resource(leading=coming * 2, following=np.zeros(len(names))),
+            "cpu": Resource(leading=coming / 1e5, following=coming / 3e5),
+        },
+    )
+
+
+requests = st.one_of(
+    st.just(Request(balance=True)),
+    st.just(Request(balance=True, bands={"disk": 0.02, "replicas": 0.3})),
+    st.just(Request(balance=True, spread_topics=True)),
+    st.just(Request(balance=True, except_topics=("t1",), except_brokers=frozenset({2}))),
+    st.just(Request(balance=True, most_moves=5)),
+    st.just(Request(balance=True, most_bytes=20_000_000)),
+    st.just(Request(add=frozenset({1}))),
+    st.just(Request(leaders=True)),
+    st.just(Request(disks=True)),
+    st.just(Request(disks=True, leaders=True, only_topics=("t0",))),
+    st.just(Request(fix_racks=True)),
+    st.just(Request(drain=frozenset({0}))),
+    st.just(Request(drain=frozenset({0}), balance=True, disks=True)),
+    st.just(Request(replace={0: 1})),
+    st.just(Request(factors={"t0": 2})),
+    st.just(Request(factors={"t*": 1}, balance=True)),
+    st.just(Request(factors={"*": 3}, fix_racks=True)),
+    st.just(Request(relieve={"disk": 1.2})),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    brokers=st.integers(2, 7),
+    partitions=st.integers(3, 40),
+    factor=st.integers(1, 3),
+    racks=st.integers(0, 4),
+    dirs=st.integers(1, 3),
+    dead=st.booleans(),
+    loaded=st.booleans(),
+    request=requests,
+    seed=st.integers(0, 10_000),
+)
+def test_the_judge_finds_no_rule_broken(
+    brokers: int,
+    partitions: int,
+    factor: int,
+    racks: int,
+    dirs: int,
+    dead: bool,
+    loaded: bool,
+    request: Request,
+    seed: int,
+) -> None:
+    snapshot = cluster(
+        brokers=brokers,
+        partitions=partitions,
+        factor=min(factor, brokers),
+        racks=racks,
+        dirs=dirs,
+        down=frozenset({brokers - 1}) if dead and brokers > 2 else frozenset(),
+        seed=seed,
+    )
+    load = loads(snapshot, seed) if loaded else None
+    try:
+        plan = propose(snapshot, load, request)
+    except InvalidInput:
+        event("refused")
+        return
+    event("moves" if plan.moves else "nothing to move")
+    judgement = evaluate(snapshot, load, plan.moves, request)
+    assert not judgement.violations
+    assert {step.partition for wave in plan.waves for step in wave} == {move.partition for move in plan.moves}
+    if request == Request(balance=True):
+        for name, score in judgement.scores.items():
+            counted = name in COUNTED
+            before = score.out_of_band(0.09, after=False, counted=counted)
+            assert score.out_of_band(0.09, counted=counted) <= before + 1e-6, name
+    if plan.bound_bytes is not None and all(
+        score.out_of_band(0.09, counted=name in COUNTED) < 1e-9 for name, score in judgement.scores.items()
+    ):
+        between_brokers = sum(move.size_bytes * len(move.adding) for move in plan.moves)
+        if request == Request(balance=True):
+            assert between_brokers >= plan.bound_bytes * (1 - 1e-9)
+
+
+def test_the_same_request_gives_the_same_plan() -> None:
+    snapshot = cluster()
+    first, second = (propose(snapshot, loads(snapshot), Request(balance=True)) for _ in range(2))
+    assert first == second
+
+
+def test_leaders_move_no_byte() -> None:
+    snapshot = cluster(partitions=60)
+    plan = propose(snapshot, loads(snapshot), Request(leaders=True))
+    assert plan.moves
+    assert plan.bytes_to_copy == 0
+    assert all(set(move.before) == set(move.after) for move in plan.moves)
+
+
+def test_disks_are_evened_out_within_brokers() -> None:
+    snapshot = cluster(dirs=2, partitions=90)
+    plan = propose(snapshot, None, Request(disks=True))
+    assert plan.moves
+    assert all(move.before == move.after and move.dir_changes for move in plan.moves)
+
+
+def test_replacing_a_broker_moves_what_it_has_and_nothing_else() -> None:
+    snapshot = cluster(brokers=7, racks=0)
+    had = {name for name, partition in snapshot.all_partitions() if 0 in partition.replicas}
+    for_nine = Snapshot(
+        cluster_id="c",
+        taken_ms=0,
+        controller=1,
+        topics=snapshot.topics,
+        brokers=(
+            *snapshot.brokers,
+            LiveBroker(id=9, host="h", port=1, log_dirs=snapshot.brokers[6].log_dirs),
+        ),
+    )
+    plan = propose(for_nine, None, Request(replace={0: 9}))
+    assert {move.partition for move in plan.moves} == had
+    for move in plan.moves:
+        assert move.adding == (9,)
+        assert move.removing == (0,)
+        assert move.before[0] != 0 or move.after[0] == 9
+    assert plan.bytes_to_copy == plan.bound_bytes
+
+
+def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
+    snapshot = cluster()
+    request = Request(drain=frozenset({0}), balance=True)
+    plan = propose(snapshot, None, request, lambda: True)
+    assert not evaluate(snapshot, None, plan.moves, request).violations
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (Request(drain=frozenset({42})), "unknown brokers 42"),
+        (
+            Request(drain=frozenset(range(4))),
+            "add 1 or let 1 fewer leave, or lower its replication factor to 2",
+        ),
+        (Request(drain=frozenset(range(6))), "no broker is left"),
+        (Request(balance=True, only_topics=("nope*",)), "no topic is called 'nope*'"),
+        (Request(balance=True, except_topics=("*",)), "every partition is excluded"),
+        (Request(balance=True, bands={"speed": 0.1}), "there is no goal 'speed'"),
+        (Request(balance=True, bands={"disk": float("nan")}), "cannot be a band"),
+        (Request(factors={"t0": 0}), "at least 1"),
+        (Request(factors={"t0": 7}), "only 6 brokers"),
+        (Request(replace={0: 0}), "choose one"),
+        (Request(drain=frozenset({0}), most_bytes=10), "allow"),
+        (
+            Request(balance=True, except_partitions=frozenset({TopicPartition("t0", 99)})),
+            "no partition t0-99",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_to_do(request_: Request, says: str) -> None:
+    with pytest.raises(InvalidInput, match=re.escape(says)):
+        propose(cluster(), None, request_)
+
+
+def test_a_drain_that_does_not_fit_says_how_much_is_missing() -> None:
+    snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=200_000_000)
+    with pytest.raises(InvalidInput, match=r"fit nowhere.*bytes|has to move, but cannot"):
+        propose(snapshot, None, Request(drain=frozenset({0, 1}), factors={"*": 2}, fill=0.5))
+
+
+@pytest.mark.parametrize("value", [float("nan"), -1.0, float("inf")])
+def test_loads_that_cannot_be_are_refused(value: float) -> None:
+    snapshot = cluster()
+    load = loads(snapshot)
+    load.resources["bytes_in"].leading[3] = value
+    with pytest.raises(InvalidInput, match="loads are finite and not negative"):
+        propose(snapshot, load, Request(balance=True))
+
+
+def test_a_load_model_that_lacks_partitions_is_refused() -> None:
+    snapshot = cluster()
+    load = loads(cluster(partitions=39))
+    with pytest.raises(InvalidInput, match="knows nothing of 1 of 40 partitions"):
+        propose(snapshot, load, Request(balance=True))
