@@ -13,10 +13,12 @@ import struct
 import subprocess
 import time
 from base64 import urlsafe_b64encode
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import psutil
 
 from harness.jars import KAFKA_VERSION, kafka_jars
 from harness.java import HarnessError, java
@@ -40,6 +42,8 @@ class Cluster:
     """One a node: a shell, whose child is Java."""
     launched_s: float
     """When the first of them was started, as `time.monotonic` tells it: folders were formatted by then."""
+    brokers: Mapping[int, Broker]
+    """By id, to be stopped and started one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +56,47 @@ class _Node:
     @property
     def log(self) -> Path:
         return self.folder / "kafka.log"
+
+
+class Broker:
+    """One node, always at the same port and with the same files."""
+
+    def __init__(self, node: _Node, run: Sequence[str]) -> None:
+        self._node = node
+        self._run = run
+        self._running = ExitStack()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def port(self) -> int:
+        return self._node.broker_port
+
+    def launch(self) -> subprocess.Popen[bytes]:
+        """Start the process, and do not wait for it to be ready."""
+        command = [*self._run, *logging_options("WARN"), "kafka.Kafka"]
+        command.append(str(self._node.folder / "server.properties"))
+        self._process = self._running.enter_context(running(command, self._node.log))
+        return self._process
+
+    def until_ready(self, brokers: int, deadline_s: float | None = None) -> None:
+        """Wait until it tells of so many brokers."""
+        assert self._process is not None
+        deadline_s = time.monotonic() + _READY_TIMEOUT_S if deadline_s is None else deadline_s
+        _wait_until_ready(self._node, self._process, brokers, deadline_s)
+
+    def stop(self) -> None:
+        """In order, by SIGTERM to Java, which is the shell's child."""
+        assert self._process is not None
+        for child in psutil.Process(self._process.pid).children():
+            if child.name() == "java":
+                child.terminate()
+        self._process.wait(_READY_TIMEOUT_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._running.close()
+        self._process = None
 
 
 @contextmanager
@@ -82,14 +127,18 @@ def apache_kafka(
             _write_properties(node, members, {**roles, **(settings or {})})
             if zookeeper is None:
                 _format(run, node, cluster_id)
+        brokers = {node.id: Broker(node, run) for node in members}
+        for broker in brokers.values():
+            stack.callback(broker.kill)
         launched_s = time.monotonic()
-        started = [(node, stack.enter_context(_start(run, node))) for node in members]
-        for node, process in started:
-            _wait_until_ready(node, process, nodes, launched_s + _READY_TIMEOUT_S)
+        processes = tuple(broker.launch() for broker in brokers.values())
+        for broker in brokers.values():
+            broker.until_ready(nodes, launched_s + _READY_TIMEOUT_S)
         yield Cluster(
             bootstrap=",".join(f"{HOST}:{node.broker_port}" for node in members),
-            processes=tuple(process for _, process in started),
+            processes=processes,
             launched_s=launched_s,
+            brokers=brokers,
         )
 
 
@@ -143,11 +192,6 @@ def _format(run: list[str], node: _Node, cluster_id: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise HarnessError(f"Apache Kafka could not format {node.folder}:\n{done.stdout}{done.stderr}")
-
-
-def _start(run: list[str], node: _Node) -> AbstractContextManager[subprocess.Popen[bytes]]:
-    command = [*run, *logging_options("WARN"), "kafka.Kafka", str(node.folder / "server.properties")]
-    return running(command, node.log)
 
 
 def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], brokers: int, deadline: float) -> None:

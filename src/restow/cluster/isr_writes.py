@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from restow.cluster.store import BadVersion, NoNode, StoreError
+from restow.cluster.store import BadVersion, NoNode, StoreError, UnreadableNode
 from restow.cluster.store.znodes import IsrChangeNotification, PartitionState
 
 if TYPE_CHECKING:
@@ -47,18 +48,27 @@ class StoreIsrWriter:
             controller_epoch=self._controller_epoch(),
         )
         path = PartitionState.path(*topic_partition)
-        data = state.encode()
         try:
-            version = (await self._store.set(path, data, expected_znode_version)).version
+            version = (await self._store.set(path, state.encode(), expected_znode_version)).version
         except NoNode:
             return None
         except BadVersion:
-            (node,) = await self._store.get_each([path])
-            if node is None or node.data != data or node.stat.version != expected_znode_version + 1:
+            version = expected_znode_version + 1
+            if not await self._has_written(path, state, version):
                 return None
-            version = node.stat.version
         self._note(topic_partition)
         return version
+
+    async def _has_written(self, path: str, wanted: PartitionState, version: int) -> bool:
+        """Whether the node is what was to be written. A controller elected meanwhile makes no difference."""
+        (node,) = await self._store.get_each([path])
+        if node is None or node.stat.version != version:
+            return False
+        try:
+            found = PartitionState.decode(node.data, path)
+        except UnreadableNode:
+            return False
+        return replace(found, controller_epoch=wanted.controller_epoch) == wanted
 
     def _note(self, partition: TopicPartition) -> None:
         """Changes of one moment become one note."""

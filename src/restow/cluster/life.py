@@ -270,6 +270,7 @@ class Life:
 
     async def _take_leave(self) -> None:
         """Ask the controller to let others lead. After some tries the broker stops all the same."""
+        self.services.replicas.leaving = True
         clock = self._world.clock
         for attempt in range(_FAREWELL_TRIES):
             if attempt:

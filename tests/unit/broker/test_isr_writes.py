@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
 
 from restow.cluster.isr_writes import StoreIsrWriter
-from restow.cluster.store import ensure_paths
+from restow.cluster.store import StoreUnavailable, ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, IsrChangeNotification, PartitionState
 from restow.cluster.tasks import Tasks
@@ -16,6 +18,8 @@ from tests.unit.broker.conversations import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from restow.cluster.store import Stat, Store
 
 PARTITIONS = [TopicPartition("t", number) for number in range(5)]
 
@@ -67,6 +71,59 @@ def test_the_same_change_again_is_taken_for_done() -> None:
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 5) is None
+        await server.close()
+
+    run(scenario())
+
+
+class Forgetful:
+    """A session that carries out a change, and loses the answer as often as it is told to."""
+
+    def __init__(self, store: Store, losses: int) -> None:
+        self._store = store
+        self._losses = losses
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        stat = await self._store.set(path, data, version)
+        if self._losses:
+            self._losses -= 1
+            raise StoreUnavailable("the answer was lost", path=path)
+        return stat
+
+
+def test_a_change_whose_answer_was_lost_is_found_written_and_told() -> None:
+    async def scenario() -> None:
+        server, _ = await with_states(PARTITIONS)
+        look = server.session()
+        store = cast("Store", Forgetful(server.session(), losses=1))
+        epochs = iter((4, 5))
+        writer = StoreIsrWriter(store, SystemClock(), Tasks(), lambda: next(epochs))
+        with pytest.raises(StoreUnavailable):
+            await writer.write(PARTITIONS[0], 1, 3, (1,), 0)
+        assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
+        while not await look.children(IsrChangeNotification.PARENT):
+            await asyncio.sleep(0.01)
+        path = PartitionState.path("t", 0)
+        assert (await look.get(path)).stat.version == 1
+        await server.close()
+
+    run(scenario())
+
+
+def test_what_somebody_else_wrote_meanwhile_is_not_taken_for_ones_own() -> None:
+    async def scenario() -> None:
+        server, _ = await with_states(PARTITIONS)
+        store = cast("Store", Forgetful(server.session(), losses=1))
+        writer = StoreIsrWriter(store, SystemClock(), Tasks(), lambda: 4)
+        with pytest.raises(StoreUnavailable):
+            await writer.write(PARTITIONS[0], 1, 3, (1,), 0)
+        path = PartitionState.path("t", 0)
+        elected = PartitionState(leader=2, leader_epoch=4, isr=(2,), controller_epoch=4)
+        await server.session().set(path, elected.encode(), 1)
+        assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) is None
         await server.close()
 
     run(scenario())

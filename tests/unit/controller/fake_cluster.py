@@ -229,7 +229,12 @@ class FakeCluster:
         for name in await self.topics():
             topic = Topic.decode((await self.store.get(Topic.path(name))).data, Topic.path(name))
             if name in leaving:
-                if all(live.issuperset(each.replicas) for each in topic.partitions.values()):
+                replicas = [
+                    (TopicPartition(name, number), broker_id)
+                    for number, assignment in topic.partitions.items()
+                    for broker_id in assignment.replicas
+                ]
+                if all(b in live and p not in self.brokers[b].failed for p, b in replicas):
                     return False
                 continue
             for number, (replicas, _, _) in topic.partitions.items():

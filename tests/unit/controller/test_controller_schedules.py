@@ -108,12 +108,16 @@ class Schedule(RuleBasedStateMachine):
             await self.cluster.settled()
             await self.cluster.until(self.is_known)
             self.laws.check()
-            for broker in self.cluster.brokers.values():
-                assert (
-                    broker.on_disk == broker.hosted.keys() == self.placed_on(broker.id, await self.topics())
-                )
+            await self.cluster.until(self.is_served)
         finally:
             await self.stack.aclose()
+
+    async def is_served(self) -> bool:
+        """Whether every broker has what is placed on it, and nothing else."""
+        topics = await self.topics()
+        for broker in self.cluster.brokers.values():
+            assert broker.on_disk == broker.hosted.keys() == self.placed_on(broker.id, topics)
+        return True
 
     async def revive(self) -> None:
         """Everybody back, with whole directories."""
@@ -137,7 +141,7 @@ class Schedule(RuleBasedStateMachine):
         if step is not self.ambush:
             return
         self.ambush = None
-        if self.dies:
+        if self.dies and len(self.live()) > 1:
             for controller, broker_id in self.active():
                 if controller.epoch >= 0:
                     await self.cluster.stop_broker(broker_id)

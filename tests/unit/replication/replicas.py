@@ -104,6 +104,8 @@ class States:
         self.version: dict[TopicPartition, int] = {}
         self.writes: list[tuple[int, ...]] = []
         self.broken = False
+        self.judge: Callable[[int, tuple[int, ...], tuple[int, ...]], None] = lambda *_: None
+        """Hears of every write: the leader, the ISR before and the ISR after."""
         self.held: asyncio.Event | None = None
         """If set, writes wait for it before they count."""
 
@@ -122,6 +124,7 @@ class States:
         if self.version[topic_partition] != expected_znode_version:
             return None
         assert self.leader[topic_partition] == (leader, leader_epoch)
+        self.judge(leader, self.isr[topic_partition], isr)
         self.writes.append(isr)
         self.isr[topic_partition] = isr
         self.version[topic_partition] += 1

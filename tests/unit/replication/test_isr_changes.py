@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from restow.cluster.replication.isr import Progress, behind, may_join, smallest_end, without_laggards
 from restow.model import TopicPartition
-from tests.unit.replication.replicas import LAG_MAX_S, Cluster, run, settle
+from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -228,6 +228,22 @@ def test_who_is_not_a_replica_does_not_join(tmp_path: Path) -> None:
         await cluster.clock.advance(5)
         assert cluster.at(1).isr == (1, 2)
         assert cluster.states.writes == []
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_a_broker_that_takes_its_leave_is_not_taken_in_again(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path)
+        cluster.elect(1, is_new=True)
+        await settle()
+        cluster.brokers[1].leaving = True
+        cluster.elect(2, isr=(2, 3))
+        task = cluster.produce(2, "after")
+        await cluster.clock.advance(30)
+        assert (await task).error_code == 0
+        assert cluster.states.isr[T0] == (2, 3)
         await cluster.close()
 
     run(scenario())

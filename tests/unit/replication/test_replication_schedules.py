@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from restow.wire.batches import scan
 from restow.wire.records import parse
-from tests.unit.replication.replicas import T0, Cluster, run, settle
+from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +31,7 @@ steps = st.lists(
                 "read",
                 "cut",
                 "cut",
+                "fall behind",
                 "heal",
                 "crash",
                 "start",
@@ -54,6 +55,8 @@ class History:
         self.tasks: dict[str, asyncio.Task[Produced]] = {}
         self.seen: dict[int, bytes] = {}
         self.count = 0
+        self.too_early: list[str] = []
+        self.cluster.states.judge = self.judge
 
     async def step(self, what: str, one: int, other: int) -> None:
         cluster = self.cluster
@@ -70,6 +73,11 @@ class History:
             self.remember((await cluster.consume(one, 0)).records or b"")
         elif what == "cut":
             cluster.cut |= {(each, one) for each in BROKERS}
+        elif what == "fall behind" and leader in cluster.brokers:
+            cluster.cut.add((one, leader))
+            for value in ("missed", "missed, too"):
+                await cluster.clock.advance(LAG_MAX_S)
+                cluster.produce(leader, value, acks=1)
         elif what == "heal":
             cluster.cut.clear()
         elif what == "crash" and one in cluster.brokers:
@@ -89,6 +97,14 @@ class History:
         for position, header in scan(records):
             data = records[position : position + header.size]
             assert self.seen.setdefault(header.base_offset, data) == data
+
+    def judge(self, leader: int, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        """Who joins an ISR may lead next, so it has all that was acknowledged and all of earlier epochs."""
+        leading = self.cluster.at(leader)
+        needed = max(leading.log.high_watermark, leading.epoch_start_offset)
+        for joined in sorted(set(after) - set(before)):
+            if joined in self.cluster.brokers and (end := self.cluster.at(joined).log.end_offset) < needed:
+                self.too_early.append(f"{joined} joined with {end} of {needed} records")
 
     def broker_gone(self, broker: int) -> None:
         """As a controller does: out of the ISR unless it is the last, and another one leads."""
@@ -119,6 +135,7 @@ class History:
 
     async def check(self) -> None:
         cluster = self.cluster
+        assert not self.too_early
         leader = cluster.states.leader[T0][0]
         assert sorted(cluster.at(leader).isr) == list(BROKERS)
         assert cluster.bytes_at(1) == cluster.bytes_at(2) == cluster.bytes_at(3)

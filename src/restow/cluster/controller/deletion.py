@@ -7,9 +7,10 @@
     D5  the partitions' nodes deleted
     D6  the topic's node, its config and the request deleted together
 
-A topic with a replica on a dead broker, or with a partition that is being moved, is blocked until that is
-over; what was deleted by then stays so. The request lies in the store until D6, so whoever is controller goes
-on with it.
+A topic with a partition that is being moved is blocked until that is over. One with a replica on a dead
+broker begins, so that clients no longer see it and live brokers are rid of it, and is then blocked until the
+broker is back; what was deleted by then stays so. The request lies in the store until D6, so whoever is
+controller goes on with it.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class Deletion:
         """Take up the requests that are there, before any state is worked out; `resume` goes on."""
         for topic in await self._requested():
             self._queue(topic)
+            replicas = self._context.replicas(self._context.partitions_of(topic))
+            if not all(self._context.is_online(replica, or_leaving=True) for replica in replicas):
+                self._context.blocked.add(topic)
 
     async def requested(self) -> None:
         """Requests came."""
@@ -97,9 +101,7 @@ class Deletion:
         context = self._context
         context.deleting.add(topic)
         partitions = context.partitions_of(topic)
-        if any(map(context.is_moving, partitions)) or not all(
-            context.is_online(replica, or_leaving=True) for replica in context.replicas(partitions)
-        ):
+        if any(map(context.is_moving, partitions)):
             context.blocked.add(topic)
         _log.info("topic %s is to be deleted%s", topic, ", later" if topic in context.blocked else "")
 

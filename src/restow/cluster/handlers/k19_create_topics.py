@@ -46,7 +46,7 @@ async def handle(request: Request, context: Context) -> Message:
         if not body.validate_only:
             created.append(planned)
     await _wait(created, results, body.timeout_ms / 1000, context)
-    return CreateTopicsResponse(topics=list(results.values()))
+    return CreateTopicsResponse(topics=[results[topic.name] for topic in body.topics])
 
 
 def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:

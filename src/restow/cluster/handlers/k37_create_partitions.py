@@ -46,6 +46,8 @@ async def _grow(topic: Message, times: int, context: Context, *, only_check: boo
         raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
     if times > 1:
         raise Refused(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times.")
+    if broker.controller.is_deleting(topic.name):
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is queued for deletion.")
     current = {each.partition: each.replicas for each in broker.metadata.partitions(topic.name)}
     if not current:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")

@@ -102,6 +102,8 @@ class ReplicaManager:
         self._reviews = Reviews(clock)
         self._isr_changes = IsrChanges(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
         self._throttles = throttles or Throttles()
+        self.leaving = False
+        """Set by a broker that shuts down: it follows nobody anew, or leaders would take it in again."""
         self._fetchers = Fetchers(broker_id, fetch_from, clock, self.config, self._throttles.follower)
         self._watermarks_moved = False
         self._checkpoints: asyncio.Task[None] | None = None
@@ -168,8 +170,8 @@ class ReplicaManager:
                 follow.append(partition)
                 if was_leader:
                     resigned.append(each.topic_partition)
-        self._fetchers.unfollow(partition.topic_partition for partition in led)
-        self._fetchers.follow(follow)
+        self._fetchers.unfollow(each.topic_partition for each in (led + follow if self.leaving else led))
+        self._fetchers.follow(() if self.leaving else follow)
         self._on_leadership(tuple(partition.topic_partition for partition in led), tuple(resigned))
         return assigned_response(request, ErrorCode.NONE, codes)
 

@@ -1,0 +1,274 @@
+"""Our cluster and Apache's behind one face: the same requests to both, and the same look at their trees.
+
+Brokers are 0, 1 and 2 on both sides; Apache's call themselves one more, which nobody outside this file sees.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from restow.cluster.store import NoNode
+from restow.cluster.store.znodes import Controller, DeleteTopic, EntityConfig, PartitionState, Topic
+from restow.wire.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
+from tests.unit.broker.conversations import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from harness.apache import Cluster
+    from restow.cluster.embedded import EmbeddedCluster
+    from restow.cluster.store import Store
+
+BROKERS = 3
+PATIENCE_S = 60.0
+NOT_CONTROLLER = 41
+CREATE, DELETE, GROW, ELECT = 19, 20, 37, 43
+
+
+class Side(Protocol):
+    """One of the two clusters."""
+
+    name: str
+    shift: int
+    """What this side adds to the ids of brokers."""
+
+    @property
+    def store(self) -> Store:
+        """Its tree."""
+
+    def port(self, broker: int) -> int:
+        """Where a broker listens, by its id on this side."""
+
+    async def stop(self, broker: int) -> None:
+        """In order."""
+
+    async def kill(self, broker: int) -> None:
+        """At once."""
+
+    async def start(self, broker: int) -> None:
+        """Again, until it knows the others."""
+
+
+class Ours:
+    """The embedded cluster."""
+
+    name = "ours"
+    shift = 0
+
+    def __init__(self, cluster: EmbeddedCluster) -> None:
+        self._cluster = cluster
+        assert cluster._store is not None
+        self.store: Store = cluster._store.session()
+
+    def port(self, broker: int) -> int:
+        return int(self._cluster.brokers[broker].address.rpartition(":")[2])
+
+    async def stop(self, broker: int) -> None:
+        await self._cluster.stop_broker(broker)
+
+    async def kill(self, broker: int) -> None:
+        await self._cluster.kill_broker(broker)
+
+    async def start(self, broker: int) -> None:
+        await self._cluster.start_broker(broker)
+        await self._cluster.settled()
+
+
+class Theirs:
+    """Apache's, on a ZooKeeper."""
+
+    name = "Apache's"
+    shift = 1
+
+    def __init__(self, cluster: Cluster, store: Store) -> None:
+        self._cluster = cluster
+        self.store = store
+
+    def port(self, broker: int) -> int:
+        return self._cluster.brokers[broker].port
+
+    async def stop(self, broker: int) -> None:
+        await asyncio.to_thread(self._cluster.brokers[broker + 1].stop)
+
+    async def kill(self, broker: int) -> None:
+        await asyncio.to_thread(self._cluster.brokers[broker + 1].kill)
+
+    async def start(self, broker: int) -> None:
+        self._cluster.brokers[broker + 1].launch()
+        for each in self._cluster.brokers.values():
+            await asyncio.to_thread(each.until_ready, BROKERS)
+
+
+class Conversation:
+    """What somebody asks of a side's controller, and what the tree says afterwards."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._number = 0
+
+    async def create(
+        self,
+        name: str,
+        partitions: int = -1,
+        factor: int = -1,
+        *,
+        by_hand: Mapping[int, Sequence[int]] | None = None,
+        configs: Mapping[str, str | None] | None = None,
+        only_check: bool = False,
+        timeout_ms: int = 30_000,
+        times: int = 1,
+    ) -> Any:
+        """Its code, how many partitions and replicas it is said to have, and how often that is said."""
+        make = CreateTopicsRequest.CreatableTopic
+        topic = make(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=factor,
+            assignments=[
+                make.CreatableReplicaAssignment(partition_index=number, broker_ids=self._outward(replicas))
+                for number, replicas in (by_hand or {}).items()
+            ],
+            configs=[
+                make.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()
+            ],
+        )
+        body = CreateTopicsRequest(topics=[topic] * times, timeout_ms=timeout_ms, validate_only=only_check)
+        results = (await self._ask(CREATE, 7, body)).topics
+        told = {(each.error_code, each.num_partitions, each.replication_factor) for each in results}
+        assert len(told) == 1, told
+        return (*told.pop(), len(results))
+
+    async def grow(
+        self,
+        name: str,
+        count: int,
+        *,
+        by_hand: Sequence[Sequence[int]] | None = None,
+        only_check: bool = False,
+        timeout_ms: int = 30_000,
+        times: int = 1,
+    ) -> Any:
+        """Its code, as often as it is told."""
+        make = CreatePartitionsRequest.CreatePartitionsTopic
+        given = None
+        if by_hand is not None:
+            given = [make.CreatePartitionsAssignment(broker_ids=self._outward(each)) for each in by_hand]
+        topic = make(name=name, count=count, assignments=given)
+        body = CreatePartitionsRequest(
+            topics=[topic] * times, timeout_ms=timeout_ms, validate_only=only_check
+        )
+        return [each.error_code for each in (await self._ask(GROW, 3, body)).results]
+
+    async def delete(self, *names: str, timeout_ms: int = 30_000) -> Any:
+        """The codes by name."""
+        body = DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
+        results = (await self._ask(DELETE, 5, body)).responses
+        return sorted((each.name, each.error_code) for each in results)
+
+    async def elect(self, kind: int, partitions: Mapping[str, Sequence[int]] | None) -> Any:
+        """The codes by topic and partition: of a PREFERRED (0) or UNCLEAN (1) election."""
+        make = ElectLeadersRequest.TopicPartitions
+        wanted = None
+        if partitions is not None:
+            wanted = [make(topic=name, partitions=list(numbers)) for name, numbers in partitions.items()]
+        body = ElectLeadersRequest(election_type=kind, topic_partitions=wanted, timeout_ms=30_000)
+        answer = await self._ask(ELECT, 2, body)
+        results = answer.replica_election_results
+        return answer.error_code, sorted(
+            (topic.topic, each.partition_id, each.error_code)
+            for topic in results
+            for each in topic.partition_result
+        )
+
+    # The tree
+
+    async def topic(self, name: str) -> Any:
+        """The replicas of each partition; None if there is no such topic."""
+        try:
+            node = await self.side.store.get(Topic.path(name))
+        except NoNode:
+            return None
+        partitions = Topic.decode(node.data, name).partitions
+        return {number: self._inward(each.replicas) for number, each in sorted(partitions.items())}
+
+    async def topics(self) -> Any:
+        return await self.side.store.children(Topic.PARENT)
+
+    async def config(self, name: str) -> Any:
+        path = EntityConfig.topic_path(name)
+        return dict(EntityConfig.decode((await self.side.store.get(path)).data, path).values)
+
+    async def is_deleted(self, name: str) -> bool:
+        paths = (Topic.path(name), DeleteTopic.path(name), EntityConfig.topic_path(name))
+        return all(node is None for node in await self.side.store.get_each(paths))
+
+    async def state(self, name: str, number: int) -> Any:
+        """Leader, ISR as a set, leader epoch, version of the node, controller epochs since the first."""
+        path = PartitionState.path(name, number)
+        node = await self.side.store.get(path)
+        state = PartitionState.decode(node.data, path)
+        leader = state.leader if state.leader < 0 else state.leader - self.side.shift
+        return leader, frozenset(self._inward(state.isr)), state.leader_epoch, node.stat.version
+
+    async def until(self, wanted: Any, name: str, number: int = 0) -> Any:
+        """Wait until a partition has that leader and ISR; then its leader epoch and its node's version."""
+        found: Any = None
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while True:
+                    with suppress(NoNode):
+                        found = await self.state(name, number)
+                    if found and found[:2] == (wanted[0], frozenset(wanted[1])):
+                        return found[2:]
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"{self.side.name}: {name}-{number} is {found}, not {wanted}") from None
+
+    async def until_deleted(self, name: str) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await self.is_deleted(name):
+                await asyncio.sleep(0.05)
+
+    # Talking
+
+    async def _ask(self, api_key: int, version: int, body: Any) -> Any:
+        """As clients do: of the controller, and again when it has just changed."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                try:
+                    return await self._once(api_key, version, body)
+                except (OSError, NoNode):
+                    await asyncio.sleep(0.1)
+
+    async def _once(self, api_key: int, version: int, body: Any) -> Any:
+        node = await self.side.store.get(Controller.PATH)
+        client = await Client.connect(self.side.port(Controller.decode(node.data).broker_id))
+        self._number += 1
+        client.ask(api_key, version, self._number, body)
+        try:
+            answer = await client.answer(api_key, version)
+        finally:
+            client.connection.close()
+        if NOT_CONTROLLER in _codes(answer):
+            raise ConnectionError("the controller has changed")
+        return answer
+
+    def _outward(self, brokers: Sequence[int]) -> list[int]:
+        return [each + self.side.shift if each >= 0 else each for each in brokers]
+
+    def _inward(self, brokers: Sequence[int]) -> tuple[int, ...]:
+        return tuple(each - self.side.shift for each in brokers)
+
+
+def _codes(answer: Any) -> set[int]:
+    for field in ("topics", "results", "responses"):
+        if hasattr(answer, field):
+            return {each.error_code for each in getattr(answer, field)}
+    return {answer.error_code}
