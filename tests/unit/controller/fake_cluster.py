@@ -218,6 +218,9 @@ class FakeCluster:
     async def topics(self) -> tuple[str, ...]:
         return await self.store.children(Topic.PARENT)
 
+    async def has_nothing_under(self, path: str) -> bool:
+        return await self.store.children(path) == ()
+
     async def settled(self) -> None:
         """Wait until every live broker knows exactly what the store says, and serves what it should."""
         await self.until(self._is_settled)

@@ -6,7 +6,14 @@ import asyncio
 
 import pytest
 
-from restow.cluster.controller import Election, NotController, StaleBrokerEpoch, UnknownBroker, delete_topic
+from restow.cluster.controller import (
+    Election,
+    NotController,
+    StaleBrokerEpoch,
+    Step,
+    UnknownBroker,
+    delete_topic,
+)
 from restow.cluster.store.znodes import LogDirEvent
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -123,6 +130,41 @@ def test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker() -> N
             await cluster.start_broker(0)
             await cluster.settled()
             await cluster.until(lambda: cluster.brokers[2].metadata[T0].offline_replicas == [])
+
+    asyncio.run(run())
+
+
+def test_what_a_broker_said_of_its_directories_in_a_former_life_is_forgotten() -> None:
+    async def run() -> None:
+        async with fake_cluster(3) as cluster:
+            paused, released = asyncio.Event(), asyncio.Event()
+
+            async def pause(step: Step) -> None:
+                if step is Step.C1 and cluster.unreachable:
+                    paused.set()
+                    await released.wait()
+
+            await cluster.start_controller(2, at=pause)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            cluster.unreachable.add(0)
+            await lose_directory(cluster, 0, T0)
+            await cluster.until(lambda: cluster.has_nothing_under(LogDirEvent.PARENT))
+            await cluster.create("other", {0: (1,)})
+            await paused.wait()
+            await cluster.start_broker(9)
+            former = cluster.brokers[0]
+            heard = len(former.heard)
+            cluster.unreachable.discard(0)
+            await cluster.until(lambda: len(former.heard) > heard)
+            await cluster.stop_broker(0)
+            await cluster.start_broker(0)
+            released.set()
+            await cluster.until(lambda: cluster.brokers[2].live_brokers == {0, 1, 2, 9})
+            await cluster.settled()
+            assert cluster.brokers[2].metadata[T0].offline_replicas == []
+            assert cluster.brokers[0].hosted.keys() == {T0}
+            assert (await cluster.state("t", 0)).leader_epoch <= 2
 
     asyncio.run(run())
 

@@ -37,15 +37,11 @@ def test_an_isr_that_a_leader_changed_becomes_known_everywhere() -> None:
             await write_isr(cluster, T0, (0,))
             await cluster.until(lambda: all(b.metadata[T0].isr == [0] for b in cluster.brokers.values()))
             assert cluster.brokers[2].metadata[T0].zk_version == 1
-            await cluster.until(lambda: nothing_under(cluster, IsrChangeNotification.PARENT))
+            await cluster.until(lambda: cluster.has_nothing_under(IsrChangeNotification.PARENT))
             await write_isr(cluster, T0, (0, 1))
             await cluster.settled()
 
     asyncio.run(run())
-
-
-async def nothing_under(cluster: FakeCluster, path: str) -> bool:
-    return await cluster.store.children(path) == ()
 
 
 def test_a_leader_may_write_its_isr_while_another_is_elected() -> None:
@@ -134,8 +130,8 @@ def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFix
             await cluster.store.create("/brokers/ids/8", b"nothing")
             await cluster.create("t", {0: (0, 1)})
             await cluster.until(lambda: T0 in cluster.brokers[1].metadata)
-            await cluster.until(lambda: nothing_under(cluster, LogDirEvent.PARENT))
-            await cluster.until(lambda: nothing_under(cluster, IsrChangeNotification.PARENT))
+            await cluster.until(lambda: cluster.has_nothing_under(LogDirEvent.PARENT))
+            await cluster.until(lambda: cluster.has_nothing_under(IsrChangeNotification.PARENT))
             await cluster.until(lambda: all(any(each in m for m in caplog.messages) for each in junk))
             assert controller.is_active
             assert controller.epoch == 1
@@ -209,7 +205,7 @@ def test_requests_to_delete_nothing_or_where_it_is_not_allowed_are_dropped() -> 
             await cluster.settled()
             await delete_topic(cluster.store, "t")
             await cluster.store.create(DeleteTopic.path("absent"))
-            await cluster.until(lambda: nothing_under(cluster, DeleteTopic.PARENT))
+            await cluster.until(lambda: cluster.has_nothing_under(DeleteTopic.PARENT))
             assert await cluster.topics() == ("t",)
             assert not controller.is_deleting("t")
 

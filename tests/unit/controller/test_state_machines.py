@@ -31,23 +31,8 @@ from restow.cluster.store.znodes import (
 )
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
+from tests.unit.controller.laws import PARTITIONS, REPLICAS
 
-# The tables of the specification, word for word: a state and those it may come from.
-REPLICAS = {
-    "New": "NonExistent",
-    "Online": "New, Online, Offline, DeletionIneligible",
-    "Offline": "New, Online, Offline, DeletionIneligible",
-    "DeletionStarted": "Offline",
-    "DeletionSuccessful": "DeletionStarted",
-    "DeletionIneligible": "Offline, DeletionStarted",
-    "NonExistent": "DeletionSuccessful",
-}
-PARTITIONS = {
-    "New": "NonExistent",
-    "Online": "New, Online, Offline",
-    "Offline": "New, Online, Offline",
-    "NonExistent": "Offline",
-}
 BROKERS = (0, 1, 2)
 TOPIC = Topic(
     topic_id="AAAAAAAAAAAAAAAAAAAAAA",

@@ -171,8 +171,6 @@ class Brokers:
         self, broker_id: int, failed: Collection[TopicPartition], served: Collection[TopicPartition]
     ) -> None:
         """A broker answered which replicas lie in a failed directory and which it serves."""
-        if broker_id not in self._context.brokers:
-            return
         known = self._context.failed[broker_id]
         new = [each for each in failed if each in self._context.assignments and each not in known]
         known.difference_update(served)

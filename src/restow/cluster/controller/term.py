@@ -164,6 +164,16 @@ class Term:
         elif isinstance(request, StopReplicaRequest):
             self._answered_stop_replica(broker_id, request, response)
 
+    def _take_up(self, name: str, work: Work, broker_id: int, request: Message) -> None:
+        """Do what an answer calls for, unless the broker has begun another life by then."""
+
+        async def in_the_same_life() -> None:
+            broker = self.context.brokers.get(broker_id)
+            if broker is not None and broker.epoch == request.broker_epoch:
+                await work()
+
+        self._enqueue(name, in_the_same_life)
+
     def _answered_leader_and_isr(self, broker_id: int, request: Message, response: Message) -> None:
         failed = []
         served = []
@@ -175,9 +185,11 @@ class Term:
             else:
                 _log.warning("broker %d on %s: %s", broker_id, partition, ErrorCode.of(code).message)
         if failed or not self.context.failed.get(broker_id, set()).isdisjoint(served):
-            self._enqueue(
+            self._take_up(
                 f"log directories of broker {broker_id}",
                 partial(self._brokers.directories, broker_id, failed, served),
+                broker_id,
+                request,
             )
 
     def _answered_stop_replica(self, broker_id: int, request: Message, response: Message) -> None:
@@ -202,7 +214,7 @@ class Term:
                 await self._deletion.failed(not_done)
             await self._deletion.succeeded(done)
 
-        self._enqueue(f"replicas deleted on broker {broker_id}", go_on)
+        self._take_up(f"replicas deleted on broker {broker_id}", go_on, broker_id, request)
 
 
 def _partition_errors(request: Message, response: Message) -> Iterator[tuple[TopicPartition, int]]:
