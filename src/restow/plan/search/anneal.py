@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from restow.plan.search.ground import Bools, Floats, Ground, Ints, State
     from restow.plan.search.leaders import Lead
 
-# What being out of band by the share of an average broker counts against copying an average broker's bytes.
+# What being out of band by the share of an average broker counts in the end against copying its bytes. On the
+# way it counts less, so that one good state can be reached from another through worse ones.
 _PENALTY = 1e4
 # Getting worse in a goal than at the beginning counts this much more.
 _WORSE = 10.0
@@ -48,7 +49,15 @@ class Chances(NamedTuple):
 
 @compiled
 def anneal(
-    ground: Ground, state: State, lead: Lead, chances: Chances, steps: int, hot: float, cold: float, seed: int
+    ground: Ground,
+    state: State,
+    lead: Lead,
+    chances: Chances,
+    steps: int,
+    penalty: float,
+    hot: float,
+    cold: float,
+    seed: int,
 ) -> float:
     """So many attempts while it cools down; leaves the best that was found, and returns its cost.
 
@@ -57,8 +66,12 @@ def anneal(
     """
     np.random.seed(seed)
     out = _out_of_band(lead)
-    cost = _cost(out, chances.at_first) + _copied(ground, state, chances)
-    best, best_holder, best_leader = cost, state.holder.copy(), lead.leader.copy()
+    copied = _copied(ground, state, chances)
+    best, best_holder, best_leader = (
+        _PENALTY * _cost(out, chances.at_first) + copied,
+        state.holder.copy(),
+        lead.leader.copy(),
+    )
     moved = np.empty(lead.load.shape[1])
     back = np.empty(lead.load.shape[1])
     after = np.empty(lead.load.shape[1])
@@ -103,7 +116,8 @@ def anneal(
             if second >= 0:
                 fare += _fare(ground, chances, second, there, here)
         _after(lead, here, there, moved, out, after)
-        change = _cost(after, chances.at_first) - _cost(out, chances.at_first) + fare
+        wrong = _cost(after, chances.at_first)
+        change = penalty * (wrong - _cost(out, chances.at_first)) + fare
         if change > 0 and np.random.random() >= np.exp(-change / heat):
             continue
         if partition >= 0:
@@ -113,9 +127,9 @@ def anneal(
         lead.load[here] -= moved
         lead.load[there] += moved
         out[:] = after
-        cost += change
-        if cost < best - 1e-9:
-            best = cost
+        copied += fare
+        if _PENALTY * wrong + copied < best - 1e-9:
+            best = _PENALTY * wrong + copied
             best_holder[:] = state.holder
             best_leader[:] = lead.leader
     for replica in range(len(best_holder)):
@@ -143,18 +157,22 @@ def _carried(ground: Ground, lead: Lead, replica: int, into: Floats) -> None:
 
 @compiled
 def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int) -> float:
-    size = float(chances.size[ground.part_of[replica]])
-    if here == chances.home[replica]:
-        return size
-    return -size if there == chances.home[replica] else 0.0
+    """What it costs to have a replica there instead of here; nothing where its partition has been."""
+    partition = ground.part_of[replica]
+    fare = 0.0
+    for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
+        if chances.home[other] == here:
+            fare += chances.size[partition]
+        if chances.home[other] == there:
+            fare -= chances.size[partition]
+    return fare
 
 
 @compiled
 def _copied(ground: Ground, state: State, chances: Chances) -> float:
     total = 0.0
     for replica in range(len(state.holder)):
-        if state.holder[replica] != chances.home[replica]:
-            total += chances.size[ground.part_of[replica]]
+        total -= _fare(ground, chances, replica, state.holder[replica], -2)
     return total
 
 
@@ -191,7 +209,7 @@ def _cost(out: Floats, at_first: Floats) -> float:
     total = 0.0
     for goal in range(len(out)):
         total += out[goal] + _WORSE * max(float(out[goal] - at_first[goal]) - 1e-12, 0.0)
-    return _PENALTY * total
+    return total
 
 
 @compiled

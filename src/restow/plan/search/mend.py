@@ -16,7 +16,7 @@ from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
 if TYPE_CHECKING:
     from restow.plan.search.ground import Bools, Floats, Ground, Ints, State
 
-_NOTHING = 1e-14
+_NOTHING = 1e-19
 # A change must be worth this share of what is wrong with the broker that it is made for.
 _WORTH = 1e-3
 

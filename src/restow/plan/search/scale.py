@@ -74,6 +74,6 @@ def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
 def _inside(lower: Floats, upper: Floats, now: Floats) -> tuple[Floats, Floats]:
     """Bands drawn in a little, but not so far that who is in band now would be out of it."""
     margin = np.minimum(_INSIDE, (upper - lower) / 2)
-    low = np.minimum(lower + margin, np.maximum(lower, now))
-    high = np.maximum(upper - margin, np.minimum(upper, now))
+    low = np.where(now < lower, lower + margin, np.minimum(lower + margin, now))
+    high = np.where(now > upper, upper - margin, np.maximum(upper - margin, now))
     return np.ascontiguousarray(low), np.ascontiguousarray(high)

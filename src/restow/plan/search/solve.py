@@ -34,7 +34,7 @@ _DRAWN_OF_MOVERS = 4_000
 _DRAWN_OF_ALL = 20_000
 # What copying a whole broker counts against being out of band: little, but enough to prefer small replicas.
 _COST = 1e-4
-_RIGHT = 1e-12
+_RIGHT = 1e-18
 _SLACK = 1e-9
 
 

@@ -23,7 +23,8 @@ _LARGE = 100_000
 _STEPS_AT_A_TIME = 100_000
 _STEPS_WHEN_SMALL = 1_000_000
 _STEPS = 3_000_000
-_HOT, _WARM, _COLD = 100.0, 1.0, 1e-4
+_PENALTIES = (3.0, 30.0, 10.0, 100.0, 1000.0)
+_HOT, _COLD = 0.5, 5e-4
 _RIGHT = 1e-9
 _THRIFTY = 1.001
 
@@ -56,6 +57,7 @@ def improve(
         led = led & _near_trouble(problem, scaled, holder, leader)
     if not (movable.any() or led.any()):
         return holder, leader
+    ground = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
     start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
     at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
     for turn in range((_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME):
@@ -74,12 +76,43 @@ def improve(
             held=sums(holder, scaled.size[:, None], scaled.replicas.part_of, len(problem.rack))[:, 0].copy(),
             at_first=at_first,
         )
-        hot = _WARM if turn % 2 else _HOT
-        anneal(scaled.replicas, state, lead, chances, _STEPS_AT_A_TIME, hot, _COLD, problem.seed + turn)
-        holder, leader = lead.holder, lead.leader
+        penalty = _PENALTIES[turn % len(_PENALTIES)]
+        seed = problem.seed + turn
+        anneal(ground, state, lead, chances, _STEPS_AT_A_TIME, penalty, _HOT, _COLD, seed)
+        holder, leader = _at_home_where_possible(problem, lead.holder, lead.leader)
         out = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
         if out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY):
             break
+    return holder, leader
+
+
+def _racks_kept(problem: Problem) -> Ints:
+    """The racks each partition must be in: as many as before, or as wanted if it has to move."""
+    starts = problem.offsets[:-1]
+    part_of = np.repeat(np.arange(len(starts)), np.diff(problem.offsets))
+    racks = int(problem.rack.max()) + 1
+    there = problem.home >= 0
+    pairs = np.unique(part_of[there] * racks + problem.rack[problem.home[there]])
+    before = np.bincount(pairs // racks, minlength=len(starts))
+    must = np.add.reduceat(problem.forced, starts) > 0
+    return np.where(must, problem.racks_wanted, np.minimum(problem.racks_wanted, before))
+
+
+def _at_home_where_possible(problem: Problem, holder: Ints, leader: Ints) -> tuple[Ints, Ints]:
+    """The same places, but no replica stands where another of its partition has been all along."""
+    home = np.where(problem.forced, -1, problem.home)
+    moved = np.flatnonzero(np.add.reduceat(holder != home, problem.offsets[:-1]) > 1)
+    for partition in moved.tolist():
+        slots = range(int(problem.offsets[partition]), int(problem.offsets[partition + 1]))
+        for slot in slots:
+            if home[slot] < 0 or holder[slot] == home[slot]:
+                continue
+            for other in slots:
+                if holder[other] == home[slot]:
+                    holder[slot], holder[other] = holder[other], holder[slot]
+                    if leader[partition] in (slot, other):
+                        leader[partition] = slot + other - leader[partition]
+                    break
     return holder, leader
 
 
@@ -100,6 +133,7 @@ def _per_byte(problem: Problem, scaled: Scaled) -> float:
 def _near_trouble(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints) -> Bools:
     """Partitions with a replica on a broker that is out of a band."""
     load = lead_of(problem, scaled, holder, leader).load
-    off: Bools = np.asarray((load > scaled.upper + _RIGHT) | (load < scaled.lower - _RIGHT)).any(axis=1)
+    outside = np.maximum(load - scaled.upper, scaled.lower - load) > _RIGHT
+    off: Bools = np.any(outside, axis=1)
     near: Bools = np.add.reduceat(off[holder], problem.offsets[:-1]) > 0
     return near
