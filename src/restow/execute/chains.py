@@ -1,8 +1,8 @@
 """Where each move of a plan stands, and the steps that are left of it.
 
-A run that begins finds all of its partitions where the plan says. One that is resumed finds some of them there,
-some done, some under way, some between two steps. And others may have been at work meanwhile: what is neither
-is left alone.
+A run that begins finds all of its partitions where the plan says. One that is resumed finds some of them
+there, some done, some under way, some between two steps. And others may have been at work meanwhile: what is
+neither is left alone.
 """
 
 from __future__ import annotations

@@ -1,0 +1,397 @@
+"""Carry a plan out: admit, throttle, submit, see what has arrived, and again.
+
+Nothing is sent that is not in the journal first. Whatever a turn finds out of order (a broker gone, a topic
+deleted, another tool at work) concerns the partitions it concerns; the others go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, Unreachable
+from restow.execute.chains import chains_of
+from restow.execute.elections import Elections
+from restow.execute.outcome import Ending, Outcome
+from restow.execute.pace import Pace
+from restow.execute.progress import Progress
+from restow.execute.records import step_document
+from restow.execute.sight import look
+from restow.execute.standing import Event, Standing
+from restow.execute.taking_back import take_back
+from restow.execute.throttles import DIR_RATE
+from restow.execute.throttling import Throttling
+from restow.execute.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
+from restow.plan.admission import Admission
+from restow.plan.schedule import SPECIAL_TOPICS, Schedule
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from restow.client import Admin, ReplicaOf
+    from restow.execute.book import Book
+    from restow.execute.control import Control
+    from restow.execute.options import Options
+    from restow.execute.sight import Sight
+    from restow.model import BrokerId, Snapshot, Step, TopicPartition
+    from restow.runtime.clock import Clock
+
+_TRIES = 5
+_TRY_AGAIN_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """Whoever wants to know: of single events, and every now and then of where things stand."""
+
+    event: Callable[[Event], None]
+    standing: Callable[[Standing], None]
+
+
+class Executor:
+    """One run, from where its journal left off to its end."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        clock: Clock,
+        book: Book,
+        snapshot: Snapshot,
+        options: Options,
+        control: Control,
+        watcher: Watcher,
+    ) -> None:
+        self._admin, self._clock, self._book = admin, clock, book
+        self._options, self._watcher = options, watcher
+        plan = book.ledger.plan
+        chains = chains_of(plan, snapshot)
+        self._aims = tuple(move.partition for move in plan.moves)
+        self._admission = Admission(snapshot, plan.limits, self._held)
+        self._schedule = Schedule(chains.steps, self._admission)
+        self._ordinary = {steps[0].partition for steps in chains.steps} - self._special(chains.steps)
+        self._running: dict[TopicPartition, Running] = {}
+        self._progress = Progress(options.stall_s)
+        self._progress.expect(step for steps in chains.steps for step in steps)
+        self._throttling = Throttling(admin, book, options.throttle)
+        self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
+        self._sight: Sight | None = None
+        self._surveyed_s = self._survey_took_s = 0.0
+        self._refusals: dict[TopicPartition, tuple[int, float, str]] = {}
+        self._elections = Elections(admin, book, options.elections_at_once, self.tell)
+        self._steps_done = 0
+        self._strange, self._adopted = chains.strange, chains.under_way
+        self._snapshot = snapshot
+        self._lost_since_s: float | None = None
+        self._stuck_since_s: float | None = None
+
+    def tell(self, kind: str, **facts: object) -> None:
+        """Something happened."""
+        self._watcher.event(Event(at_ms=self._clock.now_ms(), kind=kind, facts=facts))
+
+    async def run(self) -> Outcome:
+        """Until all is done, or somebody says stop, or it cannot go on."""
+        for partition, reason in self._strange.items():
+            self._note_dropped(partition, reason)
+        for step in self._adopted:
+            self._schedule.adopt(step)
+            self._running[step.partition] = Running(step=step)
+            self.tell("found under way", partition=str(step.partition), to=list(step.after))
+        self._settle_accounts()
+        try:
+            outcome = await self._until_over()
+        except BrokerError as error:
+            outcome = Outcome(ending=Ending.FAILED, reason=str(error))
+        return await self._end(outcome)
+
+    def _settle_accounts(self) -> None:
+        """What the journal has under way and the cluster has not, came to its end while nobody looked."""
+        lost = [s for name, s in self._book.ledger.under_way.items() if name not in self._running]
+        now = {step.partition: self._snapshot.partition(step.partition) for step in lost}
+        arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
+        if arrived:
+            self._book.write("finished", steps=[step_document(step) for step in arrived])
+        if gone := [list(step.partition) for step in lost if step not in arrived]:
+            self._book.write("cancelled", partitions=gone)
+        if self._options.elect:
+            over = (name for name in self._aims if name not in self._strange)
+            self._elections.waiting += [name for name in over if not self._schedule.rest_of(name)]
+
+    async def _until_over(self) -> Outcome:
+        while True:
+            try:
+                outcome = await self._turn()
+                self._lost_since_s = None
+            except Unreachable as error:
+                outcome = self._out_of_reach(error)
+            if outcome is not None:
+                return outcome
+            await self._clock.sleep(self._options.look_every_s)
+
+    async def _turn(self) -> Outcome | None:
+        self.pace.obey()
+        surveyed = await self._survey()
+        await self._see_what_arrived()
+        if self.pace.stop == "leave":
+            return Outcome(ending=Ending.LEFT, reason="told to let it go on by itself")
+        if self.pace.stop == "cancel":
+            return await self._cancel()
+        begun = [] if self.pace.paused else self._schedule.admit()
+        begun = await self._throttle(begun, look=surveyed)
+        await self._submit(begun)
+        await self._elections.hold()
+        if surveyed or begun:
+            self._report()
+        if not self._running and not self._schedule.left and not self._elections.waiting:
+            ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
+            return Outcome(ending=ending)
+        return self._stuck()
+
+    async def _survey(self) -> bool:
+        """Look at the whole cluster, the more seldom the longer that takes."""
+        began_s = self._clock.monotonic_s()
+        pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
+        if self._sight is not None and began_s - self._surveyed_s < pause_s:
+            return False
+        if self._sight is None and self._options.auto:
+            self.pace.start(await look(self._admin, self._clock))
+            await self._clock.sleep(self._options.survey_every_s)
+        self._sight = await look(self._admin, self._clock)
+        self._surveyed_s = self._clock.monotonic_s()
+        self._survey_took_s = self._surveyed_s - began_s
+        self.pace.see(self._sight, self._steps())
+        return True
+
+    def _steps(self) -> list[Step]:
+        return [each.step for each in self._running.values()]
+
+    async def _see_what_arrived(self) -> None:
+        if not self._running:
+            return
+        for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
+            self.tell(
+                "directory refused", partition=str(which.partition), broker=which.broker, why=str(error)
+            )
+        moves = await self._admin.moves()
+        quiet = {name.topic for name in self._running if name not in moves}
+        now = await partitions_now(self._admin, quiet)
+        at_s = self._clock.monotonic_s()
+        arrived = []
+        for name, running in tuple(self._running.items()):
+            state, why = running.judge(moves.get(name), now.get(name), at_s)
+            if state is State.ARRIVED:
+                arrived.append(running.step)
+            elif state is State.REFUSED:
+                self._try_again(running.step, why)
+            elif state is State.TAKEN:
+                self._drop(running.step, why)
+        if not arrived:
+            return
+        self._book.write("finished", steps=[step_document(step) for step in arrived])
+        for step in arrived:
+            self._finish(step)
+
+    def _finish(self, step: Step) -> None:
+        name = step.partition
+        del self._running[name]
+        self._schedule.finish(step)
+        self._progress.finish(step)
+        self._steps_done += 1
+        self.tell("arrived", partition=str(name), replicas=list(step.after))
+        if not self._schedule.rest_of(name):
+            self._ordinary.discard(name)
+            if self._options.elect:
+                self._elections.waiting.append(name)
+
+    async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
+        """Settings for all that is under way from now on. What cannot be throttled is not begun."""
+        steps = [*self._steps(), *begun]
+        applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
+        for setting, value in applied.changed.items():
+            self.tell("throttle", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
+        for setting, value in applied.left_alone.items():
+            self.tell("left alone", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
+        hard = {
+            (s.of, s.name): error
+            for s, error in applied.failed.items()
+            if error.code is not ErrorCode.BROKER_NOT_AVAILABLE
+        }
+        kept = []
+        for step in begun:
+            owners = [
+                ("topic", step.partition.topic),
+                *(("broker", str(b)) for b in (*step.before, *step.after)),
+            ]
+            error = next((hard[owner] for owner in owners if owner in hard), None)
+            if error is None:
+                kept.append(step)
+            else:
+                self._drop(step, f"its throttle cannot be set: {error}")
+        return kept
+
+    def _dir_movers(self, steps: Iterable[Step]) -> set[BrokerId]:
+        return {which.broker for step in steps for which in self._wishes(step) if which.broker in step.before}
+
+    def _wishes(self, step: Step) -> dict[ReplicaOf, str]:
+        if not step.log_dirs:
+            return {}
+        copies = {} if self._sight is None else self._sight.copies.get(step.partition, {})
+        return wishes_of(step, {broker: copy.log_dir for broker, copy in copies.items() if not copy.future})
+
+    async def _submit(self, begun: Sequence[Step]) -> None:
+        if not begun:
+            return
+        self._book.write("submit", steps=[step_document(step) for step in begun])
+        for step in begun:
+            self._running[step.partition] = Running(step=step, dirs=self._wishes(step))
+            self.tell(
+                "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
+            )
+        await fulfil_dirs(self._admin, [self._running[step.partition] for step in begun])
+        targets = {step.partition: step.after for step in begun if step.before != step.after}
+        answers = await self._admin.reassign(targets) if targets else {}
+        for step in begun:
+            error = answers.get(step.partition)
+            if error is None:
+                continue
+            if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS):
+                self._drop(step, str(error))
+            else:
+                self._try_again(step, str(error))
+
+    def _try_again(self, step: Step, why: str) -> None:
+        """A few times, a little later; then it is left out."""
+        tries = self._refusals.get(step.partition, (0, 0.0, ""))[0] + 1
+        if tries >= _TRIES:
+            self._drop(step, why)
+            return
+        self._refusals[step.partition] = tries, self._clock.monotonic_s() + _TRY_AGAIN_S, why
+        self._running.pop(step.partition, None)
+        self._book.write("cancelled", partitions=[list(step.partition)])
+        self._schedule.put_back(step)
+        self.tell("refused", partition=str(step.partition), why=why)
+
+    def _drop(self, step: Step, why: str) -> None:
+        self._running.pop(step.partition, None)
+        rest = self._schedule.rest_of(step.partition)
+        self._progress.forget(rest)
+        self._schedule.drop(step)
+        self._note_dropped(step.partition, why)
+
+    def _note_dropped(self, partition: TopicPartition, why: str) -> None:
+        self._ordinary.discard(partition)
+        self._book.write("dropped", partition=list(partition), reason=why)
+        self.tell("dropped", partition=str(partition), why=why)
+
+    async def _cancel(self) -> Outcome:
+        self._sight = await look(self._admin, self._clock)
+        taken = await take_back(self._admin, self._clock, self._book, self._steps(), self._alive)
+        for name in (*taken.back, *taken.arrived):
+            self._running.pop(name, None)
+        for name, why in taken.refused.items():
+            self.tell("not cancelled", partition=str(name), why=why)
+        for name in taken.back:
+            self.tell("cancelled", partition=str(name))
+        if taken.refused:
+            why = f"{len(taken.refused)} moves could not be taken back: {next(iter(taken.refused.values()))}"
+            return Outcome(ending=Ending.LEFT, reason=why)
+        return Outcome(ending=Ending.CANCELLED, reason=f"{len(taken.back)} moves were taken back")
+
+    async def _end(self, outcome: Outcome) -> Outcome:
+        """Throttles off, but for what still moves: it would take all there is."""
+        if outcome.ending not in (Ending.LEFT, Ending.LOST):
+            try:
+                await self._throttle([], look=True)
+            except (BrokerError, Unreachable) as error:
+                self.tell("throttles not brought back", why=str(error))
+        ledger = self._book.ledger
+        outcome = Outcome(
+            ending=outcome.ending,
+            reason=outcome.reason,
+            dropped=ledger.dropped,
+            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
+        )
+        self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
+        if self._sight is not None:
+            self._report()
+        self.tell("ended", **outcome.document())
+        return outcome
+
+    def _out_of_reach(self, error: Unreachable) -> Outcome | None:
+        now_s = self._clock.monotonic_s()
+        if self._lost_since_s is None:
+            self._lost_since_s = now_s
+            self.tell("out of reach", why=str(error))
+        if self.pace.stop == "leave":
+            return Outcome(ending=Ending.LEFT, reason=str(error))
+        if now_s - self._lost_since_s < self._options.patience_s:
+            return None
+        return Outcome(ending=Ending.LOST, reason=str(error))
+
+    def _stuck(self) -> Outcome | None:
+        """Nothing under way, nothing may begin, and nobody has paused it: for how long already?"""
+        if self._running or self.pace.paused or not self._schedule.left:
+            self._stuck_since_s = None
+            return None
+        now_s = self._clock.monotonic_s()
+        if self._stuck_since_s is None:
+            self._stuck_since_s = now_s
+        if now_s - self._stuck_since_s < self._options.give_up_s:
+            return None
+        return Outcome(ending=Ending.STUCK, reason=self._schedule.why_stuck() or "nothing may begin")
+
+    @property
+    def _alive(self) -> frozenset[BrokerId]:
+        return frozenset() if self._sight is None else self._sight.alive
+
+    def _held(self, step: Step) -> str | None:
+        """Reasons of the moment to let a step wait."""
+        name = step.partition
+        refused = self._refusals.get(name)
+        if refused is not None and self._clock.monotonic_s() < refused[1]:
+            return f"it was refused and is tried again: {refused[2]}"
+        if name.topic in SPECIAL_TOPICS and self._options.special_last:
+            if self._ordinary:
+                return "special topics come last"
+            if self._running:
+                return "special topics go one at a time"
+        for broker in step.adding:
+            if broker not in self._alive:
+                return f"broker {broker} is not there"
+        now = None if self._sight is None else self._sight.partitions.get(name)
+        if now is None:
+            return None
+        if now.leader is None:
+            return "it has no leader to copy from"
+        lagging = [b for b in step.before if b in step.after and b not in now.isr]
+        if lagging and step.removing:
+            return f"its replica on broker {lagging[0]} is not in sync, so none may go"
+        return None
+
+    @staticmethod
+    def _special(chains: Iterable[Sequence[Step]]) -> set[TopicPartition]:
+        return {steps[0].partition for steps in chains if steps[0].partition.topic in SPECIAL_TOPICS}
+
+    def _report(self) -> None:
+        if self._sight is None:
+            return
+        rates = {int(s.name): int(v) for s, v in self._throttling.foreign.items() if v and s.key != DIR_RATE}
+        rate = self._throttling.wanted.rate
+        report = self._progress.report(self._sight, self._steps(), throttle=rate, foreign_rates=rates)
+        self.pace.lag_grows(report)
+        self._watcher.standing(
+            Standing(
+                run=self._book.folder.rpartition("/")[2],
+                report=report,
+                steps_done=self._steps_done,
+                steps_left=self._schedule.left,
+                under_way=len(self._running),
+                throttle=rate,
+                auto=self.pace.auto,
+                paused=self.pace.paused,
+                waits=self._schedule.why_stuck(),
+                under_replicated=len(self._sight.under_replicated),
+                offline=len(self._sight.offline),
+                latency_s=self._sight.latency_s,
+            )
+        )

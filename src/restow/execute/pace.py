@@ -1,0 +1,166 @@
+"""How fast a run may go at the moment, and whether at all: wishes, hours, guards, an automatic throttle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.execute.auto import Signs, decide, first
+from restow.execute.control import BadControl
+from restow.execute.rates import parse_throttle
+from restow.execute.stillness import Cause
+from restow.execute.throttles import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.execute.control import Control, Wishes
+    from restow.execute.options import Options
+    from restow.execute.progress import Report
+    from restow.execute.sight import Sight
+    from restow.execute.standing import Tell
+    from restow.execute.throttling import Throttling
+    from restow.model import BrokerId, Step, TopicPartition
+    from restow.plan.admission import Admission
+    from restow.runtime.clock import Clock
+
+
+class Pace:
+    """`paused` says why nothing may begin, None if it may; `stop` how to end, if somebody wants that."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        control: Control,
+        options: Options,
+        throttling: Throttling,
+        admission: Admission,
+        tell: Tell,
+    ) -> None:
+        self._clock, self._control, self._options = clock, control, options
+        self._throttling, self._admission, self._tell = throttling, admission, tell
+        self.auto = options.auto
+        self.stop: str | None = None
+        self._asked_to_pause = False
+        self._alarm: str | None = None
+        self._told: str | None = None
+        self._baseline: Sight | None = None
+        self._last: Sight | None = None
+        self._lag_grows = False
+
+    @property
+    def paused(self) -> str | None:
+        if self._asked_to_pause:
+            return "asked to pause"
+        hours = self._options.hours
+        if hours is not None:
+            now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
+            if not hours.contain(now.hour * 60 + now.minute):
+                return f"it is {now:%H:%M}, and it may begin things only within {hours}"
+        return self._alarm
+
+    def obey(self) -> None:
+        """Read the control file, if it has changed."""
+        try:
+            wishes = self._control.news()
+            if wishes is not None:
+                self.ask(wishes)
+        except (BadControl, InvalidInput) as error:
+            self._tell("control not understood", why=str(error))
+        if self.paused != self._told:
+            self._told = self.paused
+            self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
+
+    def ask(self, wishes: Wishes) -> None:
+        """Wishes of whoever controls the run."""
+        if wishes.paused is not None:
+            self._asked_to_pause = wishes.paused
+        if wishes.stop is not None:
+            self.stop = wishes.stop
+        limits = self._admission.limits
+        wanted = replace(
+            limits,
+            moves_in=wishes.moves_in or limits.moves_in,
+            moves_out=wishes.moves_out or limits.moves_out,
+        )
+        if wanted != limits:
+            self._admission.limits = wanted
+            self._tell("concurrency", moves_in=wanted.moves_in, moves_out=wanted.moves_out)
+        if wishes.throttle is not None:
+            auto, rate = parse_throttle(wishes.throttle)
+            changed = auto != self.auto or (not auto and rate != self._throttling.wanted.rate)
+            self.auto = auto
+            if not auto:
+                self._throttling.wanted = replace(self._throttling.wanted, rate=rate)
+            if changed:
+                self._tell("throttle wished", throttle=wishes.throttle)
+
+    def start(self, sight: Sight) -> None:
+        """The first of two looks that an automatic throttle starts from."""
+        self._last = sight
+
+    def see(self, sight: Sight, steps: Sequence[Step]) -> None:
+        """Judge what was seen: is all well, and is the throttle where it should be?"""
+        if self._baseline is None:
+            self._baseline = sight
+        if self.auto and self._last is not None:
+            self._choose_rate(self._last, sight, steps)
+        self._alarm = self._judge(self._baseline, sight)
+        self._last = sight
+
+    def lag_grows(self, report: Report) -> None:
+        """Remember whether the throttle holds some replica back for good."""
+        self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
+
+    def _choose_rate(self, before: Sight, now: Sight, steps: Sequence[Step]) -> None:
+        signs = signs_of(before, now, steps, lag_grows=self._lag_grows)
+        rate = self._throttling.wanted.rate
+        usual = before.latency_s if self._baseline is None else self._baseline.latency_s
+        decision = first(signs) if rate is None else decide(rate, signs, usual)
+        if decision.rate != rate:
+            self._throttling.wanted = Wanted(rate=decision.rate, dir_rate=decision.rate)
+            self._tell("throttle decided", rate=decision.rate, why=decision.reason)
+
+    def _judge(self, baseline: Sight, now: Sight) -> str | None:
+        guards = self._options.guards
+        if guards.offline is not None:
+            offline = now.offline - baseline.offline
+            if len(offline) > guards.offline:
+                return f"{len(offline)} partitions have gone offline, such as {min(offline)}"
+        if guards.under_replicated is not None:
+            lacking = now.under_replicated - baseline.under_replicated - self._just_moved(now)
+            if len(lacking) > guards.under_replicated:
+                return f"{len(lacking)} partitions have become under-replicated, such as {min(lacking)}"
+        if guards.latency_s is not None and now.latency_s > guards.latency_s:
+            return f"a broker took {now.latency_s * 1000:.0f} ms to answer"
+        return None
+
+    def _just_moved(self, now: Sight) -> frozenset[TopicPartition]:
+        """Metadata and moves are not asked at the same instant: what is ours and under way is no alarm."""
+        return frozenset(step.partition for step in self._admission.under_way) & now.partitions.keys()
+
+
+def signs_of(before: Sight, now: Sight, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
+    """What two sights, one after the other, say about load and about who suffers."""
+    took_s = max(now.at_s - before.at_s, 1e-6)
+    written: Counter[BrokerId] = Counter()
+    for name, partition in now.partitions.items():
+        if partition.leader is not None:
+            written[partition.leader] += max(0, now.size_of(name) - before.size_of(name))
+    copied: Counter[BrokerId] = Counter()
+    for step in steps:
+        for broker in step.adding:
+            new = now.copies.get(step.partition, {}).get(broker)
+            old = before.copies.get(step.partition, {}).get(broker)
+            if new is not None:
+                copied[broker] += max(0, new.size_bytes - (0 if old is None else old.size_bytes))
+    return Signs(
+        incoming=max(written.values(), default=0) / took_s,
+        copied=max(copied.values(), default=0) / took_s,
+        latency_s=now.latency_s,
+        shrunk=len(now.under_replicated - before.under_replicated - {step.partition for step in steps}),
+        lag_grows=lag_grows,
+    )

@@ -1,0 +1,189 @@
+"""Begin a run, go on with one, take one back: each under the cluster's lock, each with its journal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+from restow.execute.book import Book
+from restow.execute.control import CANCEL, Control, Wishes
+from restow.execute.executor import Executor, Watcher
+from restow.execute.journal import Journal
+from restow.execute.lock import Holder, cluster_lock, holder_of
+from restow.execute.options import Options
+from restow.execute.records import plan_document
+from restow.execute.runs import Run, Runs, runs_of
+from restow.execute.undo import inverse
+from restow.snapshot import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.client import Admin
+    from restow.execute.outcome import Outcome
+    from restow.model import Plan, Snapshot
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+
+
+class NotNow(RestowError):
+    """The cluster is not in a state in which this may begin. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a run works with. `root` is the folder under which the journals are."""
+
+    admin: Admin
+    clock: Clock
+    disk: Disk
+    root: str
+
+    async def runs(self) -> Runs:
+        """Of the cluster that the admin talks to."""
+        return runs_of(self.disk, self.root, (await self.admin.cluster()).cluster_id)
+
+
+async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) -> Outcome:
+    """Carry out a plan, if the cluster is what the plan was made for."""
+    runs = await world.runs()
+    name = runs.new(world.clock)
+    with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
+        snapshot = await capture(world.admin, world.clock)
+        check_begin(plan, snapshot, runs)
+        with _begun(world, runs, name, plan) as book:
+            return await _run(world, book, snapshot, options, watcher)
+
+
+async def resume(world: World, options: Options, watcher: Watcher, name: str | None = None) -> Outcome:
+    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named."""
+    runs = await world.runs()
+    run = runs.get(name) if name else _to_resume(runs)
+    with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
+        snapshot = await capture(world.admin, world.clock)
+        with _opened(world, run.folder) as book:
+            _check_cluster(book.ledger.plan, snapshot, run.folder)
+            book.write("resumed", who=asdict(Holder.this_process(run.name)))
+            return await _run(world, book, snapshot, options, watcher)
+
+
+async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Outcome | None:
+    """Take back what a run has under way. One that is being carried out is told to, and None returned."""
+    runs = await world.runs()
+    run = runs.get(name) if name else runs.latest(unsettled=True)
+    holder = holder_of(world.disk, runs.folder)
+    if holder is not None and holder.run == run.name:
+        Control(world.disk, run.folder).wish(Wishes(stop=CANCEL))
+        return None
+    with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
+        return await _take_back(world, run, watcher)
+
+
+async def undo(
+    world: World,
+    options: Options,
+    watcher: Watcher,
+    name: str | None = None,
+    *,
+    as_far_as_possible: bool = False,
+) -> Outcome:
+    """Bring back what a run has changed, the newest first: what is under way, then what has arrived."""
+    runs = await world.runs()
+    run = runs.get(name) if name else runs.latest()
+    own = runs.new(world.clock)
+    with cluster_lock(world.disk, runs.folder, Holder.this_process(own)):
+        if not run.ledger.is_settled:
+            taken = await _take_back(world, run, watcher)
+            if taken.throttles_left or runs.get(run.name).ledger.under_way:
+                raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
+        snapshot = await capture(world.admin, world.clock)
+        plan = inverse(runs.get(run.name), snapshot, as_far_as_possible=as_far_as_possible)
+        with _begun(world, runs, own, plan, undo_of=run.name) as book:
+            return await _run(world, book, snapshot, options, watcher)
+
+
+def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
+    """Refuse what must not begin: another cluster, a cluster that has drifted, an earlier run in disorder."""
+    _check_cluster(plan, snapshot, "the plan")
+    open_runs = [run.name for run in runs.all() if not run.ledger.is_settled]
+    if open_runs:
+        raise NotNow(
+            f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
+            "`restow doctor --fix` first"
+        )
+    drifted = []
+    for move in plan.moves:
+        now = snapshot.partition(move.partition)
+        if now is None:
+            drifted.append(f"{move.partition} does not exist any more")
+        elif now.moving:
+            drifted.append(f"{move.partition} is being moved by somebody else")
+        elif now.replicas != move.before:
+            drifted.append(f"{move.partition} has {list(now.replicas)} and not {list(move.before)}")
+    if drifted:
+        raise NotNow(
+            f"the cluster is not what the plan was made for: {'; '.join(drifted[:5])}"
+            + (f"; and {len(drifted) - 5:,} more" if len(drifted) > 5 else "")
+            + ". Make the plan anew, or rebase it"
+        )
+
+
+def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
+    if plan.cluster_id != snapshot.cluster_id:
+        raise NotNow(
+            f"{what} is for the cluster {plan.cluster_id!r}, and this one is {snapshot.cluster_id!r}: check "
+            "the bootstrap servers"
+        )
+
+
+def _to_resume(runs: Runs) -> Run:
+    """The latest that is not done."""
+    for run in reversed(runs.all()):
+        if not run.ledger.is_settled or run.ledger.outcome != "done":
+            return run
+    return runs.latest(unsettled=True)
+
+
+async def _take_back(world: World, run: Run, watcher: Watcher) -> Outcome:
+    """A run that begins with the wish to be cancelled."""
+    snapshot = await capture(world.admin, world.clock)
+    with _opened(world, run.folder) as book:
+        _check_cluster(book.ledger.plan, snapshot, run.folder)
+        control = Control(world.disk, run.folder)
+        control.clear()
+        control.wish(Wishes(stop=CANCEL))
+        executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher)
+        return await executor.run()
+
+
+async def _run(world: World, book: Book, snapshot: Snapshot, options: Options, watcher: Watcher) -> Outcome:
+    control = Control(world.disk, book.folder)
+    control.clear()
+    executor = Executor(world.admin, world.clock, book, snapshot, options, control, watcher)
+    executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
+    return await executor.run()
+
+
+@contextmanager
+def _begun(world: World, runs: Runs, name: str, plan: Plan, undo_of: str | None = None) -> Iterator[Book]:
+    folder = runs.path(name)
+    world.disk.make_directory(folder)
+    journal = Journal(world.disk, world.clock, folder)
+    who = asdict(Holder.this_process(name))
+    journal.write("began", plan=plan_document(plan), who=who, undo_of=undo_of)
+    book = Book(journal)
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+@contextmanager
+def _opened(world: World, folder: str) -> Iterator[Book]:
+    book = Book(Journal(world.disk, world.clock, folder))
+    try:
+        yield book
+    finally:
+        book.close()

@@ -1,0 +1,101 @@
+"""Taking back moves that are under way, so that every partition has the replicas it had, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.client import ReplicaOf
+from restow.execute.records import step_document
+from restow.execute.under_way import partitions_now
+from restow.model import Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client import Admin
+    from restow.execute.book import Book
+    from restow.model import BrokerId, TopicPartition
+    from restow.runtime.clock import Clock
+
+_WAIT_S = 60.0
+_LOOK_EVERY_S = 0.2
+
+
+@dataclass(slots=True, kw_only=True)
+class Taken:
+    """What came of it."""
+
+    back: list[TopicPartition] = field(default_factory=list)
+    arrived: list[TopicPartition] = field(default_factory=list)
+    """These had ended before they could be taken back."""
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
+
+
+async def take_back(
+    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+) -> Taken:
+    """Cancel these steps. One whose original replicas are not all alive is left to go on."""
+    taken = Taken()
+    able = {}
+    for step in steps:
+        dead = [broker for broker in step.before if broker not in alive]
+        if dead:
+            taken.refused[step.partition] = f"its original replica on broker {dead[0]} is not there"
+        else:
+            able[step.partition] = step
+    if not able:
+        return taken
+    book.write("cancel", partitions=[list(name) for name in able])
+    await admin.reassign(dict.fromkeys(able, None))
+    await _dirs_back(admin, book, able)
+    await _until_at_rest(admin, clock, able)
+    now = await partitions_now(admin, (name.topic for name in able))
+    moves = await admin.moves(able)
+    reorder = []
+    for name, step in able.items():
+        there = now.get(name)
+        if name in moves:
+            taken.refused[name] = "it is still being moved"
+        elif there is None or set(there.replicas) == set(step.before) != set(step.after):
+            taken.back.append(name)
+            if there is not None and there.replicas != step.before:
+                reorder.append(Step(partition=name, before=there.replicas, after=step.before))
+        else:
+            taken.arrived.append(name)
+    if taken.arrived:
+        book.write("finished", steps=[step_document(able[name]) for name in taken.arrived])
+    if taken.back:
+        book.write("cancelled", partitions=[list(name) for name in taken.back])
+    await _reorder(admin, clock, book, reorder)
+    return taken
+
+
+async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:
+    """A wish for the directory that a replica lies in ends its way to another one."""
+    came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
+    wishes = {
+        ReplicaOf(name, broker): came_from[name][broker]
+        for name, step in steps.items()
+        for broker in step.before
+        if step.log_dirs and broker in came_from.get(name, {})
+    }
+    if wishes:
+        await admin.move_between_dirs(wishes)
+
+
+async def _reorder(admin: Admin, clock: Clock, book: Book, steps: Sequence[Step]) -> None:
+    """A cancelled move leaves the replicas it had, but in the order of those it was to have."""
+    if not steps:
+        return
+    book.write("submit", steps=[step_document(step) for step in steps])
+    await admin.reassign({step.partition: step.after for step in steps})
+    await _until_at_rest(admin, clock, [step.partition for step in steps])
+    book.write("cancelled", partitions=[list(step.partition) for step in steps])
+
+
+async def _until_at_rest(admin: Admin, clock: Clock, names: Iterable[TopicPartition]) -> None:
+    wanted = tuple(names)
+    until_s = clock.monotonic_s() + _WAIT_S
+    while await admin.moves(wanted) and clock.monotonic_s() < until_s:
+        await clock.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,137 @@
+"""What has become of the steps that were submitted.
+
+moving      the controller has it, and it goes where we sent it
+arrived     it has the replicas it should have, in their order and in their directories
+refused     it was never seen moving and is where it was: the request did not get through
+taken       somebody else has cancelled it, or sends it elsewhere; or its topic is gone
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, ReplicaOf
+from restow.model import ANY_DIR, ReplicaAssignment, TopicPartition
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.client import Admin, MoveUnderWay
+    from restow.model import BrokerId, Partition, Step, Topic
+
+_GRACE_S = 10.0
+"""For so long brokers may know less than the controller."""
+
+
+class State(Enum):
+    MOVING = "moving"
+    ARRIVED = "arrived"
+    REFUSED = "refused"
+    TAKEN = "taken"
+
+
+@dataclass(slots=True, kw_only=True)
+class Running:
+    """A step that was submitted. `dirs` are the wishes for directories that are not fulfilled yet."""
+
+    step: Step
+    seen: bool = False
+    odd_since_s: float | None = None
+    dirs: dict[ReplicaOf, str] = field(default_factory=dict)
+    accepted: set[ReplicaOf] = field(default_factory=set)
+
+    def judge(self, move: MoveUnderWay | None, now: Partition | None, at_s: float) -> tuple[State, str]:
+        """What has become of it; `now` is only looked at if the controller does not have it."""
+        step = self.step
+        if move is not None:
+            self.seen, self.odd_since_s = True, None
+            target = ReplicaAssignment(move.replicas, move.adding, move.removing).target
+            if target == step.after:
+                return State.MOVING, ""
+            return State.TAKEN, f"somebody else is moving it to {list(target)}"
+        if now is not None and now.replicas == step.after:
+            self.odd_since_s = None
+            return (State.MOVING, "") if self.dirs else (State.ARRIVED, "")
+        if self.odd_since_s is None:
+            self.odd_since_s = at_s
+        if at_s - self.odd_since_s < _GRACE_S:
+            return State.MOVING, ""
+        if now is None:
+            return State.TAKEN, "its topic is gone"
+        if not self.seen and set(now.replicas) == set(step.before):
+            return State.REFUSED, "the cluster knows nothing of it"
+        return State.TAKEN, f"somebody else has cancelled it; it has the replicas {list(now.replicas)}"
+
+
+def wishes_of(step: Step, lies: Mapping[BrokerId, str]) -> dict[ReplicaOf, str]:
+    """The directories that have to be asked for. `lies` says where its replicas are."""
+    return {
+        ReplicaOf(step.partition, broker): path
+        for broker, path in zip(step.after, step.log_dirs, strict=False)
+        if path != ANY_DIR and lies.get(broker) != path
+    }
+
+
+async def partitions_now(admin: Admin, names: Iterable[str]) -> dict[TopicPartition, Partition]:
+    """The partitions of these topics; those of topics that are gone are missing."""
+    wanted = sorted(set(names))
+    try:
+        topics = await admin.topics(wanted) if wanted else ()
+    except BrokerError:
+        found = [await _topic_or_nothing(admin, name) for name in wanted]
+        topics = tuple(topic for some in found for topic in some)
+    return {TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions}
+
+
+async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:
+    try:
+        return await admin.topics([name])
+    except BrokerError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return ()
+        raise
+
+
+async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[ReplicaOf, BrokerError]:
+    """Ask again for directories that were not accepted, see what has arrived; returns what is refused.
+
+    A broker that has not made the replica yet remembers the wish and answers that it has none.
+    """
+    waiting = [each for each in running if each.dirs]
+    if not waiting:
+        return {}
+    asked = {
+        which: path for each in waiting for which, path in each.dirs.items() if which not in each.accepted
+    }
+    answers = await admin.move_between_dirs(asked) if asked else {}
+    disks = await admin.disks(sorted({which.broker for each in waiting for which in each.dirs}))
+    there = {
+        (ReplicaOf(replica.partition, broker), replica.log_dir)
+        for broker, told in disks.items()
+        if not isinstance(told, BrokerError)
+        for replica in told.replicas
+        if not replica.future
+    }
+    refused: dict[ReplicaOf, BrokerError] = {}
+    for each in waiting:
+        for which, path in tuple(each.dirs.items()):
+            error = answers.get(which)
+            if which in asked and error is None:
+                each.accepted.add(which)
+            if (which, path) in there:
+                del each.dirs[which]
+            elif error is not None and error.code not in _NOT_YET:
+                refused[which] = error
+                del each.dirs[which]
+    return refused
+
+
+_NOT_YET = (
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+)

@@ -1,0 +1,85 @@
+"""The way back: a plan that undoes what a run has done, the newest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+from restow.model import ANY_DIR, Move, Plan
+from restow.plan.schedule import waves_of
+from restow.plan.steps import steps_of
+
+if TYPE_CHECKING:
+    from restow.execute.runs import Run
+    from restow.model import Partition, Snapshot
+
+
+class CannotUndo(RestowError):
+    """What a run has done cannot be brought back as things are. Nothing was changed."""
+
+
+def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -> Plan:
+    """Moves from where things are to where they were before the run.
+
+    What others have moved on since is not ours to bring back; what would go to a broker that is not there
+    cannot be.
+    """
+    plan = run.ledger.plan
+    arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
+    moves: list[Move] = []
+    problems: list[str] = []
+    for move in sorted(plan.moves, key=lambda each: -arrived.get(each.partition, -1)):
+        now = snapshot.partition(move.partition)
+        if now is None:
+            problems.append(f"{move.partition} does not exist any more")
+            continue
+        back = _back(move, now)
+        if back is None:
+            continue
+        problem = _problem(move, now, snapshot, plan.limits.extra_copies)
+        if problem is None:
+            moves.append(back)
+        else:
+            problems.append(problem)
+    if problems and not as_far_as_possible:
+        raise CannotUndo(
+            f"{'; '.join(problems[:5])}{'; …' if len(problems) > 5 else ''}. With --as-far-as-possible the "
+            "others are brought back"
+        )
+    return Plan(
+        cluster_id=plan.cluster_id,
+        created_ms=snapshot.taken_ms,
+        moves=tuple(moves),
+        waves=waves_of(moves, snapshot, plan.limits),
+        limits=plan.limits,
+        title=f"undo {run.name}",
+    )
+
+
+def _back(move: Move, now: Partition) -> Move | None:
+    """None if it is where it was."""
+    dirs: tuple[str, ...] = ()
+    if move.log_dirs:
+        dirs = tuple(move.dirs_before.get(broker, ANY_DIR) for broker in move.before)
+    back = Move(
+        partition=move.partition,
+        before=now.replicas,
+        after=move.before,
+        size_bytes=now.size_bytes or move.size_bytes,
+        log_dirs=dirs if any(path != ANY_DIR for path in dirs) else (),
+        dirs_before={copy.broker: copy.log_dir for copy in now.copies if not copy.future},
+        reason="undo",
+    )
+    return back if back.before != back.after or back.dir_changes else None
+
+
+def _problem(move: Move, now: Partition, snapshot: Snapshot, extra_copies: int) -> str | None:
+    ours = {move.before, *(step.after for step in steps_of(move, extra_copies))}
+    if now.moving:
+        return f"{move.partition} is being moved by somebody else"
+    if now.replicas not in ours and set(now.replicas) != set(move.before):
+        return f"{move.partition} was moved on to {list(now.replicas)} by somebody else"
+    for broker in move.before:
+        if broker not in snapshot.broker:
+            return f"{move.partition} was on broker {broker}, which is not there"
+    return None

@@ -1,0 +1,99 @@
+"""A world of dictionaries for executors, with what their watchers were told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.execute.control import Control
+from restow.execute.executor import Watcher
+from restow.execute.options import Options
+from restow.execute.start import World, execute, resume, undo
+from restow.execute.throttles import Wanted
+from restow.model import Limits, Move, Plan, TopicPartition
+from restow.runtime.disk import SystemDisk
+from tests.unit.execute.fake_admin import MB, FakeAdmin, FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from restow.execute.outcome import Outcome
+    from restow.execute.standing import Event, Standing
+
+THROTTLED = Options(throttle=Wanted(rate=5 * MB))
+
+
+@dataclass
+class Stage:
+    """A world, and what its watcher was told."""
+
+    admin: FakeAdmin
+    clock: FakeClock
+    world: World
+    events: list[Event] = field(default_factory=list)
+    standings: list[Standing] = field(default_factory=list)
+    hooks: list[Callable[[Event], None]] = field(default_factory=list)
+
+    @property
+    def watcher(self) -> Watcher:
+        def event(each: Event) -> None:
+            self.events.append(each)
+            for hook in self.hooks:
+                hook(each)
+
+        return Watcher(event=event, standing=self.standings.append)
+
+    def kinds(self) -> list[str]:
+        return [each.kind for each in self.events]
+
+    def execute(self, plan: Plan, options: Options | None = None) -> Outcome:
+        return asyncio.run(execute(self.world, plan, options or Options(), self.watcher))
+
+    def resume(self, options: Options | None = None) -> Outcome:
+        return asyncio.run(resume(self.world, options or Options(), self.watcher))
+
+    def undo(self, options: Options | None = None) -> Outcome:
+        return asyncio.run(undo(self.world, options or Options(), self.watcher))
+
+    def replicas(self, topic: str = "t") -> list[tuple[int, ...]]:
+        return [each.replicas for name, each in sorted(self.admin.assignments.items()) if name.topic == topic]
+
+    def after(self, seconds: float, what: Callable[[], object]) -> None:
+        at_s = self.clock.now_s + seconds
+        done = []
+
+        def tick(_: float) -> None:
+            if self.clock.now_s >= at_s and not done:
+                done.append(True)
+                what()
+
+        self.clock.on_tick.append(tick)
+
+
+def make_stage(tmp_path: Path) -> Stage:
+    clock = FakeClock()
+    admin = FakeAdmin(clock, {1, 2, 3, 4, 5, 6})
+    admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
+    return Stage(admin, clock, World(admin=admin, clock=clock, disk=SystemDisk(), root=str(tmp_path)))
+
+
+def plan_for(
+    stage: Stage, targets: Sequence[tuple[int, ...]], topic: str = "t", limits: Limits | None = None
+) -> Plan:
+    moves = []
+    for number, after in enumerate(targets):
+        name = TopicPartition(topic, number)
+        before = stage.admin.assignments[name].replicas
+        if before != after:
+            moves.append(Move(partition=name, before=before, after=after, size_bytes=stage.admin.sizes[name]))
+    return Plan(cluster_id="fake", created_ms=0, moves=tuple(moves), limits=limits or Limits())
+
+
+AWAY = [(1, 3), (1, 4), (5, 6), (2, 3)]
+
+
+def control_of(stage: Stage) -> Control:
+    folder = next(str(each.facts["folder"]) for each in stage.events if each.kind == "run")
+    return Control(SystemDisk(), folder)

@@ -1,0 +1,185 @@
+"""The executor against a cluster of dictionaries: order, limits, throttles, and all that goes wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf
+from restow.execute.lock import ClusterLocked, Holder, cluster_lock
+from restow.execute.options import Options
+from restow.execute.outcome import Ending
+from restow.execute.start import NotNow
+from restow.execute.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Wanted
+from restow.model import Limits, Plan, ReplicaAssignment, TopicPartition
+from restow.runtime.disk import SystemDisk
+from restow.wire.error_codes import ErrorCode
+from tests.unit.execute.fake_admin import MB
+from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_everything_arrives_and_nothing_is_left(stage: Stage) -> None:
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.DONE
+    assert outcome.is_good
+    assert stage.replicas() == AWAY
+    assert stage.admin.set_ == {}
+    assert stage.admin.leaders[TopicPartition("t", 2)] == 5
+    last = stage.standings[-1].report
+    assert last.done_bytes == last.to_do_bytes == 400 * MB
+
+
+def test_throttles_are_on_exactly_what_moves_while_it_does(stage: Stage) -> None:
+    stage.admin.set_[ConfigOf("topic", "t")] = {LEADER_REPLICAS: "9:9"}
+    seen: list[dict[ConfigOf, dict[str, str]]] = []
+    stage.hooks.append(
+        lambda event: (
+            seen.append({k: dict(v) for k, v in stage.admin.set_.items()}) if event.kind == "begun" else None
+        )
+    )
+    stage.execute(plan_for(stage, [(1, 3), (1, 2), (2, 1), (2, 3)]), THROTTLED)
+    assert seen == [
+        {
+            ConfigOf("topic", "t"): {LEADER_REPLICAS: "0:1,0:2,9:9", FOLLOWER_REPLICAS: "0:3"},
+            ConfigOf("broker", "1"): {LEADER_RATE: str(5 * MB)},
+            ConfigOf("broker", "2"): {LEADER_RATE: str(5 * MB)},
+            ConfigOf("broker", "3"): {FOLLOWER_RATE: str(5 * MB)},
+        }
+    ]
+    assert stage.admin.set_ == {ConfigOf("topic", "t"): {LEADER_REPLICAS: "9:9"}}
+
+
+def test_limits_hold(stage: Stage) -> None:
+    stage.admin.add("many", [(1, 2)] * 12)
+    stage.execute(plan_for(stage, [(1, 3)] * 12, "many", Limits(moves_in=2)))
+    assert stage.admin.most_moving == 2
+    assert stage.replicas("many") == [(1, 3)] * 12
+
+
+def test_a_long_way_goes_in_steps(stage: Stage) -> None:
+    outcome = stage.execute(plan_for(stage, [(4, 5)]))
+    assert outcome.is_good
+    sent = [what for kind, what in stage.admin.calls if kind == "reassign"]
+    assert sent == [{TopicPartition("t", 0): (1, 4)}, {TopicPartition("t", 0): (4, 5)}]
+
+
+def test_special_topics_come_last_and_one_by_one(stage: Stage) -> None:
+    stage.admin.add("__consumer_offsets", [(1, 2)] * 2, size=MB)
+    special = plan_for(stage, [(1, 3)] * 2, "__consumer_offsets").moves
+    plan = plan_for(stage, AWAY)
+    both = Plan(cluster_id="fake", created_ms=0, moves=(*special, *plan.moves))
+    assert stage.execute(both).is_good
+    began = [str(each.facts["partition"]) for each in stage.events if each.kind == "begun"]
+    assert began[-2:] == ["__consumer_offsets-0", "__consumer_offsets-1"]
+
+
+def test_another_cluster_and_a_drifted_one_are_refused(stage: Stage) -> None:
+    plan = plan_for(stage, AWAY)
+    with pytest.raises(NotNow, match="is for the cluster 'other'"):
+        stage.execute(Plan(cluster_id="other", created_ms=0, moves=plan.moves))
+    stage.admin.assignments[TopicPartition("t", 0)] = ReplicaAssignment((2, 1))
+    with pytest.raises(NotNow, match=r"t-0 has \[2, 1\] and not \[1, 2\]"):
+        stage.execute(plan)
+    assert stage.admin.calls == []
+
+
+def test_a_second_run_is_told_who_holds_the_lock(stage: Stage, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/runs/fake"
+    holder = Holder(pid=7, host="desk", user="ada", run="r1")
+    with (
+        cluster_lock(SystemDisk(), folder, holder),
+        pytest.raises(ClusterLocked, match=r"ada is at it: run r1"),
+    ):
+        stage.execute(plan_for(stage, AWAY))
+
+
+def test_a_topic_that_is_deleted_meanwhile_costs_only_itself(stage: Stage) -> None:
+    stage.admin.add("gone", [(1, 2)])
+    moves = (*plan_for(stage, AWAY).moves, *plan_for(stage, [(1, 3)], "gone").moves)
+    stage.after(3, lambda: stage.admin.remove("gone"))
+    outcome = stage.execute(Plan(cluster_id="fake", created_ms=0, moves=moves), THROTTLED)
+    assert outcome.ending is Ending.IN_PART
+    assert outcome.dropped == {TopicPartition("gone", 0): "its topic is gone"}
+    assert stage.replicas() == AWAY
+    assert stage.admin.set_ == {}
+
+
+def test_another_tool_that_cancels_is_respected(stage: Stage) -> None:
+    stage.after(3, lambda: stage.admin.cancel(TopicPartition("t", 0)))
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.IN_PART
+    assert "somebody else has cancelled it" in outcome.dropped[TopicPartition("t", 0)]
+    assert stage.replicas() == [(1, 2), *AWAY[1:]]
+    assert stage.admin.set_ == {}
+
+
+def test_a_refusal_is_tried_again_and_then_left_out(stage: Stage) -> None:
+    stage.admin.refuse[TopicPartition("t", 0)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.IN_PART
+    assert stage.kinds().count("refused") == 4
+    assert list(outcome.dropped) == [TopicPartition("t", 0)]
+    assert stage.admin.set_ == {}
+
+
+def test_a_dead_target_holds_up_its_own_and_is_named(stage: Stage) -> None:
+    stage.after(3, lambda: stage.admin.brokers.discard(3))
+    stage.after(60, lambda: stage.admin.brokers.add(3))
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.is_good
+    assert any(each.cause.value == "dead target" for seen in stage.standings for each in seen.report.still)
+    assert stage.admin.set_ == {}
+
+
+def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None:
+    plan = plan_for(stage, AWAY)
+    stage.admin.brokers.discard(4)
+    outcome = stage.execute(plan, Options(throttle=Wanted(rate=MB), give_up_s=30))
+    assert outcome.ending is Ending.STUCK
+    assert outcome.reason == "t-1: broker 4 is not there"
+    assert stage.admin.set_ == {}
+    stage.admin.brokers.add(4)
+    assert stage.resume().is_good
+    assert stage.replicas() == AWAY
+
+
+def test_a_throttle_that_cannot_be_set_begins_nothing(stage: Stage) -> None:
+    stage.admin.refuse_configs[ConfigOf("topic", "t")] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.IN_PART
+    assert not any(kind == "reassign" for kind, _ in stage.admin.calls)
+    assert {ConfigOf("topic", "t")}.isdisjoint(stage.admin.set_)
+    assert not any(of.of == "broker" for of in stage.admin.set_)
+
+
+def test_out_of_reach_for_a_while_is_waited_out(stage: Stage) -> None:
+    def fail() -> None:
+        stage.admin.down = True
+
+    def heal() -> None:
+        stage.admin.down = False
+
+    stage.after(3, fail)
+    stage.after(40, heal)
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    assert "out of reach" in stage.kinds()
+
+
+def test_out_of_reach_for_good_is_named_and_resumed(stage: Stage) -> None:
+    def fail() -> None:
+        stage.admin.down = True
+
+    stage.after(3, fail)
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.LOST
+    stage.admin.down = False
+    assert stage.admin.set_
+    with pytest.raises(NotNow, match="has not been brought to its end"):
+        stage.execute(plan_for(stage, AWAY))
+    assert stage.resume(THROTTLED).is_good
+    assert stage.admin.set_ == {}
+    assert stage.replicas() == AWAY

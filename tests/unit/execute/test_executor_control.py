@@ -1,0 +1,174 @@
+"""A run is paused, tuned, cancelled, left, resumed and undone; and it looks after itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from restow.client import ConfigOf
+from restow.execute.control import Wishes
+from restow.execute.options import Guards, Hours, Options
+from restow.execute.outcome import Ending
+from restow.execute.start import cancel
+from restow.execute.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.undo import CannotUndo
+from restow.model import Limits, TopicPartition
+from tests.unit.execute.fake_admin import MB
+from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
+
+
+def test_pause_holds_what_has_not_begun_and_going_on_begins_it(stage: Stage) -> None:
+    plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
+    stage.after(1, lambda: control_of(stage).wish(Wishes(paused=True)))
+    stage.after(100, lambda: control_of(stage).wish(Wishes(paused=False)))
+    assert stage.execute(plan).is_good
+    begun = [each.at_ms for each in stage.events if each.kind == "begun"]
+    paused = next(each.at_ms for each in stage.events if each.kind == "paused")
+    goes_on = next(each.at_ms for each in stage.events if each.kind == "goes on")
+    assert not [at for at in begun if paused < at < goes_on]
+    assert [at for at in begun if at >= goes_on]
+
+
+def test_throttle_and_concurrency_change_while_it_runs(stage: Stage) -> None:
+    stage.after(2, lambda: control_of(stage).wish(Wishes(throttle="7MB/s", moves_in=1)))
+    rates = []
+    stage.hooks.append(
+        lambda event: (
+            rates.append(event.facts["value"])
+            if event.kind == "throttle" and event.facts["key"] == FOLLOWER_RATE
+            else None
+        )
+    )
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    assert str(5 * MB) in rates
+    assert str(7 * MB) in rates
+    assert "concurrency" in stage.kinds()
+    assert stage.admin.set_ == {}
+
+
+def test_cancel_takes_back_what_is_under_way_in_its_order(stage: Stage) -> None:
+    plan = plan_for(stage, [(3, 1), (1, 4), (5, 6), (2, 3)])
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    outcome = stage.execute(plan, THROTTLED)
+    assert outcome.ending is Ending.CANCELLED
+    assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
+    assert stage.admin.set_ == {}
+
+
+def test_cancel_leaves_alone_what_has_nowhere_to_go_back_to(stage: Stage) -> None:
+    def wish() -> None:
+        stage.admin.brokers.discard(2)
+        control_of(stage).wish(Wishes(stop="cancel"))
+
+    stage.after(2.5, wish)
+    outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
+    assert outcome.ending is Ending.LEFT
+    assert "its original replica on broker 2 is not there" in outcome.reason
+
+
+def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
+    assert stage.admin.set_
+    outcome = asyncio.run(cancel(stage.world, stage.watcher))
+    assert outcome is not None
+    assert outcome.ending is Ending.CANCELLED
+    assert stage.admin.set_ == {}
+    assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
+
+
+def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    asyncio.run(stage.clock.sleep(100))
+    assert stage.replicas()[0] == (1, 3)
+    assert stage.resume(THROTTLED).is_good
+    assert stage.admin.set_ == {}
+
+
+def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
+    before = stage.replicas()
+    stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
+    arrived = [str(each.facts["partition"]) for each in stage.events if each.kind == "arrived"]
+    stage.events.clear()
+    assert stage.undo(THROTTLED).is_good
+    assert stage.replicas() == before
+    begun = [str(each.facts["partition"]) for each in stage.events if each.kind == "begun"]
+    assert begun[0] == arrived[-1]
+    assert stage.admin.set_ == {}
+    assert stage.admin.leaders[TopicPartition("t", 2)] == 2
+
+
+def test_undo_of_a_run_in_the_middle(stage: Stage) -> None:
+    before = stage.replicas()
+    stage.after(22, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
+    assert stage.replicas() != before
+    assert stage.undo(THROTTLED).is_good
+    assert stage.replicas() == before
+    assert stage.admin.set_ == {}
+
+
+def test_undo_asks_first_whether_the_originals_are_alive(stage: Stage) -> None:
+    stage.execute(plan_for(stage, [(1, 3)]))
+    stage.admin.brokers.discard(2)
+    with pytest.raises(CannotUndo, match="t-0 was on broker 2, which is not there"):
+        stage.undo()
+
+
+def test_a_rate_that_somebody_else_sets_meanwhile_is_theirs(stage: Stage) -> None:
+    broker = ConfigOf("broker", "3")
+    stage.after(2.5, lambda: stage.admin.set_[broker].update({FOLLOWER_RATE: "77"}))
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    assert stage.admin.set_ == {broker: {FOLLOWER_RATE: "77"}}
+    assert "left alone" in stage.kinds()
+
+
+def test_a_throttle_that_somebody_takes_off_while_things_move_is_put_on_again(stage: Stage) -> None:
+    stage.after(2.5, lambda: stage.admin.set_.pop(ConfigOf("topic", "t")))
+    seen = []
+    stage.after(8, lambda: seen.append(dict(stage.admin.set_.get(ConfigOf("topic", "t"), {}))))
+    stage.execute(plan_for(stage, AWAY), Options(throttle=Wanted(rate=5 * MB)))
+    assert seen[0]
+    assert stage.admin.set_ == {}
+
+
+def test_new_under_replicated_partitions_pause_it_until_they_are_well(stage: Stage) -> None:
+    stage.admin.add("other", [(5, 6)])
+    name = TopicPartition("other", 0)
+    stage.after(2, lambda: stage.admin.lagging.add((name, 6)))
+    stage.after(60, lambda: stage.admin.lagging.discard((name, 6)))
+    plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
+    assert stage.execute(plan, Options(guards=Guards())).is_good
+    why = [each.facts["why"] for each in stage.events if each.kind == "paused"]
+    assert why == ["1 partitions have become under-replicated, such as other-0"]
+
+
+def test_a_replica_out_of_sync_keeps_others_from_going(stage: Stage) -> None:
+    stage.admin.lagging.add((TopicPartition("t", 0), 1))
+    stage.admin.leaders[TopicPartition("t", 0)] = 2
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), Options(give_up_s=10))
+    assert outcome.ending is Ending.STUCK
+    assert "its replica on broker 1 is not in sync" in outcome.reason
+
+
+def test_outside_its_hours_nothing_begins(stage: Stage) -> None:
+    from datetime import datetime
+
+    now = datetime.fromtimestamp(stage.clock.now_s).astimezone()
+    minute = now.hour * 60 + now.minute
+    hours = Hours((minute + 5) % 1440, (minute + 100) % 1440)
+    assert stage.execute(plan_for(stage, AWAY), Options(hours=hours)).is_good
+    begun = next(each.at_ms for each in stage.events if each.kind == "begun")
+    assert begun / 1000 - 1_000_000 > 200
+
+
+def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
+    stage.admin.rate = 40 * MB
+    outcome = stage.execute(plan_for(stage, AWAY), Options(auto=True))
+    assert outcome.is_good
+    decided = [each.facts for each in stage.events if each.kind == "throttle decided"]
+    assert decided[0]["rate"] == 10 * MB
+    assert decided[1]["why"] == "all of it is used and nobody suffers"
+    assert stage.admin.set_ == {}
