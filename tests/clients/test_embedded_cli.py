@@ -183,5 +183,5 @@ def test_a_taken_port_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = restow("cluster", "up", "--brokers", "1", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1
-    assert "a port is taken" in done.stderr
+    assert "a port of these brokers is taken" in done.stderr
     assert "Traceback" not in done.stderr

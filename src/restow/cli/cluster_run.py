@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from restow.cli.connection import hush
 from restow.cli.frame import Answer, show
 from restow.cli.live import show_live
 from restow.cli.signals import told_to_stop
+from restow.cli.starting import started
 from restow.client import Settings, connected
-from restow.errors import BrokerFailed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +23,7 @@ _LOOK_EVERY_S = 2.0
 async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
     """Start, say so, show what happens, and stop in order at the first signal."""
     with told_to_stop() as told:
-        if not await _started(cluster, told):
+        if not await started(cluster.start(), told, "a port of these brokers"):
             return
         try:
             show(_ready(cluster, as_json=as_json))
@@ -38,29 +35,6 @@ async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
                     await show_live(admin, _LOOK_EVERY_S, told=told)
         finally:
             await cluster.stop()
-
-
-async def _started(cluster: EmbeddedCluster, told: asyncio.Event) -> bool:
-    """Whether it has; False if it was told to stop before."""
-    loop = asyncio.get_running_loop()
-    starting, waiting = loop.create_task(cluster.start()), loop.create_task(told.wait())
-    try:
-        await asyncio.wait({starting, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        if not starting.done():
-            starting.cancel()
-            with suppress(asyncio.CancelledError):
-                await starting
-            return False
-        starting.result()
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        raise BrokerFailed(
-            f"a port is taken ({error.strerror or error}): give another --port, or 0 for free ones"
-        ) from error
-    finally:
-        waiting.cancel()
-    return True
 
 
 def _ready(cluster: EmbeddedCluster, *, as_json: bool) -> Answer:
