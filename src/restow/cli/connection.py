@@ -1,26 +1,38 @@
-"""How commands reach a cluster: one flag, or its environment variable."""
+"""How commands reach a cluster: flags, their environment variables, and Kafka's own property files.
+
+A command names the brokers to ask as a parameter of the type `Bootstrap` and hands them to `on_cluster`. The
+options that say how to talk to them are the same for all, so `Command` adds them to every command that has
+`--bootstrap-server`; what they were given is kept for `on_cluster`, which needs it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+import os
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from restow.client import KafkaAdmin
+    from typer.core import TyperCommand
+
+    from restow.client import KafkaAdmin, Settings
 
 T = TypeVar("T")
 
 PANEL = "Connection"
+BOOTSTRAP = "--bootstrap-server"
 
 Bootstrap: TypeAlias = Annotated[
     str,
     typer.Option(
-        "--bootstrap-server",
+        BOOTSTRAP,
         "-b",
         metavar="HOST:PORT[,…]",
         envvar="RESTOW_BOOTSTRAP_SERVER",
@@ -28,7 +40,79 @@ Bootstrap: TypeAlias = Annotated[
         rich_help_panel=PANEL,
     ),
 ]
+CommandConfig: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar="RESTOW_COMMAND_CONFIG",
+        help="Kafka's client.properties: TLS, login, timeouts.",
+        rich_help_panel=PANEL,
+    ),
+]
+CommandProperties: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--command-property",
+        metavar="NAME=VALUE",
+        help="One of these properties by itself; also as RESTOW_CLIENT_SASL_PASSWORD and the like.",
+        rich_help_panel=PANEL,
+    ),
+]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How to talk to the cluster, as it was said on the command line."""
+
+    command_config: str | None = None
+    command_property: tuple[str, ...] = ()
+
+
+_said: ContextVar[Manner | None] = ContextVar("restow_connection", default=None)
+
+
+def _shared(command_config: CommandConfig = None, command_property: CommandProperties = []) -> None:  # noqa: B006
+    """Nothing but the options, for `typer` to make them of."""
+
+
+def add_connection_options(command: TyperCommand) -> None:
+    """What every command has that talks to a cluster. An option that it has itself stays its own."""
+    taken = {flag for param in command.params for flag in param.opts}
+    if BOOTSTRAP in taken:
+        command.params += [option for option in _options() if taken.isdisjoint(option.opts)]
+
+
+@cache
+def _options() -> tuple[Any, ...]:
+    """Each keeps what it is given, or its default, and the command does not see it."""
+    application = typer.Typer(add_completion=False)
+    application.command()(_shared)
+    found = tuple(typer.main.get_command(application).params)
+    for option in found:
+        option.expose_value = False
+        option.callback = _keep
+    return found
+
+
+def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
+    said = _said.get() or Manner()
+    if option.multiple:
+        _said.set(replace(said, command_property=tuple(value or ())))
+    else:
+        _said.set(replace(said, command_config=value))
+    return value
+
+
+def settings_for(bootstrap: str, how: Manner | None = None) -> Settings:
+    """File, environment, command line: what is said later counts more."""
+    from restow.client.properties import settings
+    from restow.client.property_files import from_environment, from_flags, read_properties
+
+    how = how or _said.get() or Manner()
+    file = read_properties(how.command_config) if how.command_config else {}
+    return settings(bootstrap, file, from_environment(os.environ), from_flags(how.command_property))
 
 
 def hush() -> None:
@@ -38,12 +122,13 @@ def hush() -> None:
 
 def on_cluster(bootstrap: str, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     """Connect, do it, hang up."""
-    from restow.client import Settings, connected
+    from restow.client import connected
 
     hush()
+    settings = settings_for(bootstrap)
 
     async def main() -> T:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(settings) as admin:
             return await work(admin)
 
     return asyncio.run(main())

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from restow.cli.connection import add_connection_options
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -131,6 +132,10 @@ def _coloured(line: str, goes_on: bool) -> str:
 
 class Command(_HelpInSections, TyperCommand):
     """A command: its arguments, and a function that returns an `Answer`."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        add_connection_options(self)
 
 
 class Group(_HelpInSections, TyperGroup):

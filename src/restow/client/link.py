@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import MetadataRequest
@@ -26,6 +28,8 @@ _TRIES = 5
 _PAUSE_S = 0.2
 _ADDRESS = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:\s]+)(:(?P<port>[0-9]{1,5}))?")
 _PORTS = range(1, 65_536)
+_ASKED_AT_ONCE = 64
+"""Brokers that do not answer hold a thread each until their time is up, and must not starve the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,7 @@ class Link:
         self._manager = client._manager  # noqa: SLF001
         self._settings = settings
         self._controller: int | None = None
+        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="restow-link")
 
     @property
     def timeout_ms(self) -> int:
@@ -58,16 +63,19 @@ class Link:
         return tuple(sorted(node.node_id for node in self._manager.cluster.brokers()))
 
     async def ask(self, request: Message, broker: int | None = None) -> Message:
-        """One broker's answer; of any, if none is named."""
+        """One broker's answer; of any, if none is named. All tries together have the time of one."""
         from kafka.errors import KafkaError
 
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + self._settings.timeout_s
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE_S * 2**attempt)
             try:
-                return await asyncio.to_thread(self._ask, request, broker)
+                return await loop.run_in_executor(self._threads, self._ask, request, broker)
             except KafkaError as error:
-                if not getattr(error, "retriable", False) or attempt == _TRIES - 1:
+                again = getattr(error, "retriable", False) and loop.time() < deadline_s
+                if not again or attempt == _TRIES - 1:
                     raise _translated(error, broker, self._settings) from error
         raise AssertionError("the last try returns or raises")
 
@@ -90,6 +98,7 @@ class Link:
 
     async def close(self) -> None:
         await asyncio.to_thread(self._client.close)
+        self._threads.shutdown(wait=False)
 
     def _ask(self, request: Message, broker: int | None) -> Message:
         cluster = self._manager.cluster
@@ -118,6 +127,7 @@ async def open_link(settings: Settings) -> Link:
 def _connect(settings: Settings) -> Any:
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
+    from kafka.net.compat import KafkaNetClient
 
     class Client(KafkaAdminClient):  # type: ignore[misc]
         """Hangs up when it cannot connect; the library's own leaves its thread and its sockets behind."""
@@ -131,19 +141,51 @@ def _connect(settings: Settings) -> Any:
                     self.close()
                 raise
 
+    def watched(**options: Any) -> Any:
+        client = KafkaNetClient(**options)
+        _remember_failures(client._manager, settings, failures)  # noqa: SLF001
+        return client
+
     servers = _servers(settings.bootstrap)
+    failures: list[Unreachable] = []
+    keep_credentials_out_of_logs()
+    options = {"client_id": "restow", **settings.options}
     try:
         return Client(
             bootstrap_servers=servers,
-            client_id="restow",
             request_timeout_ms=int(settings.timeout_s * 1000),
             bootstrap_timeout_ms=int(settings.connect_timeout_s * 1000),
-            **settings.options,
+            kafka_client=watched,
+            **options,
         )
     except KafkaError as error:
-        raise _translated(error, None, settings) from error
+        raise (failures[-1] if failures else _translated(error, None, settings)) from error
     except (OSError, ValueError) as error:
         raise Unreachable(f"cannot connect to {settings.bootstrap}: {error}") from error
+
+
+def _remember_failures(manager: Any, settings: Settings, failures: list[Unreachable]) -> None:
+    """Why each connection failed, of which the library tells only its log.
+
+    A login that was refused is not tried again and again: that is how accounts get locked.
+    """
+    from kafka.errors import SaslAuthenticationFailedError
+
+    get_connection = manager.get_connection
+
+    def remember(node_id: Any, error: Exception) -> None:
+        failures.append(_translated(error, None, settings))
+        if isinstance(error, SaslAuthenticationFailedError):
+            manager._auth_failures[node_id] = error  # noqa: SLF001
+
+    def watched(node_id: Any, *given: Any, **named: Any) -> Any:
+        known = node_id in manager._conns  # noqa: SLF001
+        connection = get_connection(node_id, *given, **named)
+        if not known:
+            connection.close_future.add_errback(lambda error: remember(node_id, error))
+        return connection
+
+    manager.get_connection = watched
 
 
 def _servers(bootstrap: str) -> list[str]:
@@ -159,6 +201,21 @@ def _servers(bootstrap: str) -> list[str]:
 
 
 def _translated(error: Exception, broker: int | None, settings: Settings) -> Unreachable:
+    """In one sentence, with what to look at."""
+    from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+
     where = settings.bootstrap if broker is None else f"broker {broker}"
     said = str(error) or type(error).__name__
+    protocol = settings.options.get("security_protocol", "PLAINTEXT")
+    if isinstance(error, (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)):
+        return Unreachable(f"{where} refuses the login ({said}): check user, password and sasl.mechanism")
+    if "Handshake failed" in said:
+        return Unreachable(
+            f"{where}: no TLS connection ({said}): check that it speaks TLS at this port, the trust store, "
+            "the client's own certificate and that the certificate is for this host"
+        )
+    if "disconnected" in said and protocol == "PLAINTEXT":
+        return Unreachable(
+            f"{where} hangs up ({said}): if it wants TLS or a login, say so with --command-config"
+        )
     return Unreachable(f"{where} does not answer ({said}): is the address right, and is it up?")

@@ -1,0 +1,120 @@
+"""Certificates for loopback and the stores that Kafka and its clients keep them in, made afresh.
+
+    made = certificates(tmp_path)
+    made.authority, made.client        PEM files
+    made.server_store, made.trust_store  PKCS12 stores for brokers
+
+By `openssl`; JKS stores by Java's `keytool`. The private keys are for tests and are good for a day.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.java import HarnessError, java
+from harness.process import HOST
+
+PASSWORD = "only-for-tests"  # noqa: S105
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """All that a broker and a client need to trust each other."""
+
+    folder: Path
+    authority: Path
+    """The certificate that vouches for all others."""
+    client: Path
+    """The client's key, in the clear, and certificate."""
+    client_encrypted: Path
+    """The same with the key under `PASSWORD`."""
+    server_store: Path
+    client_store: Path
+    trust_store: Path
+    """PKCS12, all under `PASSWORD`."""
+
+
+def certificates(folder: Path, *, host: str = HOST) -> Certificates:
+    """For a server at that address, and for a client called restow."""
+    folder.mkdir(parents=True, exist_ok=True)
+    authority, authority_key = folder / "authority.pem", folder / "authority.key"
+    name = ("-subj", "/CN=authority of a test", "-days", "1", "-nodes")
+    _openssl("req", "-x509", *_KEY, "-keyout", authority_key, "-out", authority, *name)
+    for who, alternative in (("server", f"IP:{host},DNS:localhost"), ("client", "DNS:restow")):
+        _issue(folder, who, alternative)
+    client, encrypted = folder / "client.pem", folder / "client-encrypted.pem"
+    key, certificate = folder / "client.key", folder / "client.crt"
+    client.write_text(key.read_text() + certificate.read_text())
+    _openssl("pkcs8", "-topk8", "-in", key, "-out", encrypted, "-passout", f"pass:{PASSWORD}")
+    encrypted.write_text(encrypted.read_text() + certificate.read_text())
+    stores = {}
+    for who in ("server", "client"):
+        stores[who] = folder / f"{who}.p12"
+        given = ("-inkey", folder / f"{who}.key", "-in", folder / f"{who}.crt", "-certfile", authority)
+        _openssl("pkcs12", "-export", *given, "-out", stores[who], "-passout", f"pass:{PASSWORD}")
+    trust = folder / "trust.p12"
+    keytool("-importcert", "-noprompt", "-alias", "authority", "-file", authority, "-keystore", trust)
+    return Certificates(
+        folder=folder,
+        authority=authority,
+        client=client,
+        client_encrypted=encrypted,
+        server_store=stores["server"],
+        client_store=stores["client"],
+        trust_store=trust,
+    )
+
+
+def as_jks(store: Path) -> Path:
+    """The same things in Java's old store."""
+    target = store.with_suffix(".jks")
+    given = ("-srckeystore", store, "-srcstorepass", PASSWORD, "-srcstoretype", "PKCS12")
+    keytool("-importkeystore", "-noprompt", *given, "-destkeystore", target, store_type="JKS")
+    return target
+
+
+def keytool(*arguments: str | Path, store_type: str = "PKCS12") -> None:
+    """Java's, with the password of tests."""
+    program = Path(java()).with_name("keytool")
+    command = [str(program), *map(str, arguments)]
+    if arguments[0] == "-importkeystore":
+        command += ["-deststorepass", PASSWORD, "-deststoretype", store_type]
+    else:
+        command += ["-storepass", PASSWORD, "-storetype", store_type]
+    _run(command)
+
+
+def _issue(folder: Path, who: str, alternative: str) -> None:
+    request = folder / f"{who}.csr"
+    name = ("-subj", f"/CN={who}", "-nodes")
+    _openssl("req", "-new", *_KEY, "-keyout", folder / f"{who}.key", "-out", request, *name)
+    extension = folder / f"{who}.ext"
+    extension.write_text(f"subjectAltName={alternative}\n")
+    by = (
+        "-CA",
+        folder / "authority.pem",
+        "-CAkey",
+        folder / "authority.key",
+        "-CAcreateserial",
+        "-days",
+        "1",
+    )
+    out = ("-out", folder / f"{who}.crt", "-extfile", extension)
+    _openssl("x509", "-req", "-in", request, *by, *out)
+
+
+def _openssl(*arguments: str | Path) -> None:
+    program = shutil.which("openssl")
+    if program is None:
+        raise HarnessError("there is no openssl on the PATH to make certificates with: install it")
+    _run([program, *map(str, arguments)])
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode != 0:
+        raise HarnessError(f"{Path(command[0]).name} {command[1]} failed:\n{done.stdout}{done.stderr}")

@@ -1,0 +1,99 @@
+"""Properties as Java writes them into files, and as the command line and the environment give them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from restow.client.secrets import Secret
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+ENVIRONMENT = "RESTOW_CLIENT_"
+"""RESTOW_CLIENT_SECURITY_PROTOCOL is security.protocol."""
+
+_SECRET = re.compile(r"password|jaas|keystore\.key$|secret")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
+_CONTINUES = re.compile(r"(?<!\\)(?:\\\\)*\\$")
+_NAME_ENDS = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A value and where it was said. One that may be a secret does not show itself."""
+
+    value: str
+    where: str
+
+
+def read_properties(path: str) -> dict[str, Property]:
+    """A file of Kafka's, say client.properties. Of a name that comes twice the last counts, as in Java."""
+    try:
+        text = Path(path).read_bytes().decode("latin-1")
+    except OSError as error:
+        raise InvalidInput(f"the file {path!r} cannot be read: {error.strerror}") from error
+    found = {}
+    for number, line in _logical_lines(text):
+        end = _NAME_ENDS.search(line)
+        name = _unescaped(line[: end.start("gap")] if end else line, path, number)
+        value = _unescaped(line[end.end() :] if end else "", path, number)
+        found[name] = Property(_guarded(name, value), f"{path}:{number}")
+    return found
+
+
+def from_flags(given: Iterable[str]) -> dict[str, Property]:
+    """name=value, each."""
+    found = {}
+    for each in given:
+        name, equals, value = each.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(
+                "--command-property: what is given is not NAME=VALUE; write it like security.protocol=SSL"
+            )
+        found[name.strip()] = Property(_guarded(name, value), "--command-property")
+    return found
+
+
+def from_environment(environment: Mapping[str, str]) -> dict[str, Property]:
+    """All that begins with RESTOW_CLIENT_, with dots for the underscores."""
+    found = {}
+    for variable, value in sorted(environment.items()):
+        if variable.startswith(ENVIRONMENT):
+            name = variable.removeprefix(ENVIRONMENT).lower().replace("_", ".")
+            found[name] = Property(_guarded(name, value), variable)
+    return found
+
+
+def _guarded(name: str, value: str) -> str:
+    return Secret(value) if _SECRET.search(name) else value
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Without comments and empty lines; a line that ends in a backslash goes on in the next one."""
+    lines = re.split(r"\r\n|\r|\n", text)
+    at = 0
+    while at < len(lines):
+        first, line = at + 1, lines[at].lstrip(" \t\f")
+        at += 1
+        if not line or line[0] in "#!":
+            continue
+        while _CONTINUES.search(line):
+            line = line[:-1] + (lines[at].lstrip(" \t\f") if at < len(lines) else "")
+            at += 1
+        yield first, line
+
+
+def _unescaped(text: str, path: str, number: int) -> str:
+    def one(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        if match[2] == "u":
+            raise InvalidInput(f"{path}:{number}: after \\u come four hexadecimal digits")
+        return _ESCAPED.get(match[2], match[2])
+
+    return _ESCAPE.sub(one, text)

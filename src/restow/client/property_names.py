@@ -1,0 +1,84 @@
+"""Which of Kafka's client properties mean something here, and which are heard and passed over.
+
+A name that is in none of these is somebody's slip of the pen.
+"""
+
+from __future__ import annotations
+
+NUMBERS = {
+    "connections.max.idle.ms": "connections_max_idle_ms",
+    "metadata.max.age.ms": "metadata_max_age_ms",
+    "receive.buffer.bytes": "receive_buffer_bytes",
+    "reconnect.backoff.max.ms": "reconnect_backoff_max_ms",
+    "reconnect.backoff.ms": "reconnect_backoff_ms",
+    "retry.backoff.ms": "retry_backoff_ms",
+    "send.buffer.bytes": "send_buffer_bytes",
+}
+"""Kafka's names and kafka-python's, of what is a number."""
+
+TIMEOUTS = frozenset({"request.timeout.ms", "socket.connection.setup.timeout.ms"})
+
+SECURITY = frozenset(
+    {
+        "security.protocol",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.protocol",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.password",
+        "sasl.username",
+    }
+)
+
+REFUSED = {
+    "config.providers": "values are not looked up elsewhere; write them into the file",
+    "sasl.client.callback.handler.class": "classes of Java's cannot be loaded here",
+    "sasl.login.callback.handler.class": "classes of Java's cannot be loaded here",
+    "sasl.login.class": "classes of Java's cannot be loaded here",
+    "security.providers": "classes of Java's cannot be loaded here",
+    "ssl.cipher.suites": "OpenSSL has other names for them; leave it out and its choice is used",
+    "ssl.engine.factory.class": "classes of Java's cannot be loaded here",
+    "ssl.provider": "the provider is OpenSSL",
+}
+"""What would change how safe a connection is, and cannot be done, with why."""
+
+_COMMON = """
+    bootstrap.servers bootstrap.controllers client.dns.lookup client.id client.rack default.api.timeout.ms
+    auto.include.jmx.reporter enable.metrics.push metric.reporters metrics.num.samples metrics.recording.level
+    metrics.sample.window.ms metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms retries
+    retry.backoff.max.ms socket.connection.setup.timeout.max.ms ssl.keymanager.algorithm
+    ssl.secure.random.implementation ssl.trustmanager.algorithm sasl.kerberos.kinit.cmd
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+    sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+    sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
+    sasl.login.retry.backoff.ms
+"""
+
+_CONSUMERS_AND_PRODUCERS = """
+    acks allow.auto.create.topics auto.commit.interval.ms auto.offset.reset batch.size buffer.memory
+    check.crcs compression.type delivery.timeout.ms enable.auto.commit enable.idempotence
+    exclude.internal.topics
+    fetch.max.bytes fetch.max.wait.ms fetch.min.bytes group.id group.instance.id group.protocol
+    group.remote.assignor heartbeat.interval.ms interceptor.classes isolation.level key.deserializer
+    key.serializer linger.ms max.block.ms max.in.flight.requests.per.connection max.partition.fetch.bytes
+    max.poll.interval.ms max.poll.records max.request.size metadata.max.idle.ms
+    partition.assignment.strategy partitioner.class session.timeout.ms transaction.timeout.ms
+    transactional.id value.deserializer value.serializer
+"""
+
+PASSED_OVER = frozenset((_COMMON + _CONSUMERS_AND_PRODUCERS).split())
+"""Properties of Kafka's clients, one file of which often serves several, that change nothing here."""
+
+KNOWN = frozenset(NUMBERS) | TIMEOUTS | SECURITY | frozenset(REFUSED) | PASSED_OVER
