@@ -1,0 +1,48 @@
+"""Two plans side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from restow.model import Plan, TopicPartition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What two plans have in common, and what not. Each pair is of the first and the second."""
+
+    moves: tuple[int, int]
+    copied_bytes: tuple[int, int]
+    waves: tuple[int, int]
+    bound_bytes: tuple[int | None, int | None]
+    same: int
+    """Partitions that both move to the same replicas."""
+    different: tuple[TopicPartition, ...]
+    """Those that both move, but to other ones."""
+    only: tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
+    same_start: bool
+    """Whether the partitions that both move start from the same replicas."""
+
+
+def compare(first: Plan, second: Plan) -> Comparison:
+    """Lay them side by side."""
+    one = {move.partition: move for move in first.moves}
+    two = {move.partition: move for move in second.moves}
+    both = sorted(one.keys() & two.keys())
+    different = [
+        each
+        for each in both
+        if one[each].after != two[each].after or one[each].log_dirs != two[each].log_dirs
+    ]
+    return Comparison(
+        moves=(len(one), len(two)),
+        copied_bytes=(first.bytes_to_copy, second.bytes_to_copy),
+        waves=(len(first.waves), len(second.waves)),
+        bound_bytes=(first.bound_bytes, second.bound_bytes),
+        same=len(both) - len(different),
+        different=tuple(different),
+        only=(tuple(sorted(one.keys() - two.keys())), tuple(sorted(two.keys() - one.keys()))),
+        same_start=all(one[each].before == two[each].before for each in both),
+    )

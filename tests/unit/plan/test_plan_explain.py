@@ -1,0 +1,93 @@
+"""What is said of plans, how two are compared, and load models as files."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from restow.errors import InvalidDocument
+from restow.model.load_text import dumps
+from restow.model.load_text import loads as load_from
+from restow.plan.compare import compare
+from restow.plan.explain import explain
+from restow.plan.propose import propose
+from restow.plan.request import Request
+
+from test_plan_propose import cluster, loads  # isort: skip
+
+
+def test_sums_agree_before_and_after() -> None:
+    snapshot = cluster(partitions=90, dirs=2)
+    request = Request(balance=True, disks=True)
+    plan = propose(snapshot, loads(snapshot), request)
+    told = explain(snapshot, loads(snapshot), plan, request)
+    for table in (told.brokers, told.racks, told.dirs):
+        assert sum(each.before_bytes for each in table) == sum(each.after_bytes for each in table)
+        assert sum(each.before_replicas for each in table) == 270
+    assert sum(told.reasons.values()) == len(plan.moves)
+    disk = told.goals[0]
+    assert disk.name == "disk"
+    assert disk.after[0] < disk.before[0]
+    assert told.ratio is not None
+    assert told.ratio >= 1
+
+
+def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
+    snapshot = cluster(partitions=7, factor=1)
+    request = Request(balance=True, bands={"disk": 0.001})
+    told = explain(snapshot, None, propose(snapshot, None, request), request)
+    assert any(each.goal == "disk" and "single replicas are too large" in each.because for each in told.unmet)
+    assert any("no load model" in note for note in told.notes)
+
+
+def test_a_budget_is_named_as_what_stops_it() -> None:
+    snapshot = cluster(partitions=90)
+    request = Request(balance=True, most_moves=1)
+    plan = propose(snapshot, None, request)
+    assert len(plan.moves) == 1
+    assert any(
+        "no more than 1 moves" in each.because for each in explain(snapshot, None, plan, request).unmet
+    )
+
+
+def test_two_plans_side_by_side() -> None:
+    snapshot = cluster(partitions=60)
+    all_of_it = propose(snapshot, None, Request(balance=True))
+    drained = propose(snapshot, None, Request(drain=frozenset({0})))
+    same = compare(all_of_it, all_of_it)
+    assert same.same == len(all_of_it.moves)
+    assert not same.different
+    assert same.only == ((), ())
+    other = compare(all_of_it, drained)
+    assert other.same + len(other.different) + len(other.only[0]) == len(all_of_it.moves)
+    assert other.same_start
+
+
+def test_a_load_model_comes_back_from_its_file() -> None:
+    load = loads(cluster())
+    back = load_from(dumps(load))
+    assert back.partitions == load.partitions
+    for name, resource in load.resources.items():
+        assert np.array_equal(back.resources[name].leading, resource.leading)
+        assert np.array_equal(back.resources[name].following, resource.following)
+    assert dumps(back) == dumps(load)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda document: document["partitions"][0].pop("cpu"), "has no cpu of t0-0"),
+        (lambda document: document["partitions"].append(document["partitions"][0]), "t0-0 twice"),
+        (lambda document: document["partitions"][0].update(cpu=[1]), "damaged"),
+        (lambda document: document["partitions"][0].update(cpu="much"), "damaged"),
+        (lambda document: document.pop("made_ms"), "lacks 'made_ms'"),
+        (lambda document: document.update(restow_load=9), "not a load model"),
+    ],
+)
+def test_a_damaged_load_model_is_refused(change: object, says: str) -> None:
+    document = json.loads(dumps(loads(cluster())))
+    change(document)  # type: ignore[operator]
+    with pytest.raises(InvalidDocument, match=says):
+        load_from(json.dumps(document))
