@@ -53,7 +53,7 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
     with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
-        with _begun(world, runs, name, plan) as book:
+        with begun(world, runs, name, plan) as book:
             return await _run(world, book, snapshot, options, watcher)
 
 
@@ -78,7 +78,7 @@ async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Out
         Control(world.disk, run.folder).wish(Wishes(stop=CANCEL))
         return None
     with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
-        return await _take_back(world, run, watcher)
+        return await take_back_run(world, run, watcher)
 
 
 async def undo(
@@ -95,12 +95,12 @@ async def undo(
     own = runs.new(world.clock)
     with cluster_lock(world.disk, runs.folder, Holder.this_process(own)):
         if not run.ledger.is_settled:
-            taken = await _take_back(world, run, watcher)
+            taken = await take_back_run(world, run, watcher)
             if taken.throttles_left or runs.get(run.name).ledger.under_way:
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
         snapshot = await capture(world.admin, world.clock)
         plan = inverse(runs.get(run.name), snapshot, as_far_as_possible=as_far_as_possible)
-        with _begun(world, runs, own, plan, undo_of=run.name) as book:
+        with begun(world, runs, own, plan, undo_of=run.name) as book:
             return await _run(world, book, snapshot, options, watcher)
 
 
@@ -146,7 +146,7 @@ def _to_resume(runs: Runs) -> Run:
     return runs.latest(unsettled=True)
 
 
-async def _take_back(world: World, run: Run, watcher: Watcher) -> Outcome:
+async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
     """A run that begins with the wish to be cancelled."""
     snapshot = await capture(world.admin, world.clock)
     with _opened(world, run.folder) as book:
@@ -167,7 +167,7 @@ async def _run(world: World, book: Book, snapshot: Snapshot, options: Options, w
 
 
 @contextmanager
-def _begun(world: World, runs: Runs, name: str, plan: Plan, undo_of: str | None = None) -> Iterator[Book]:
+def begun(world: World, runs: Runs, name: str, plan: Plan, undo_of: str | None = None) -> Iterator[Book]:
     folder = runs.path(name)
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)

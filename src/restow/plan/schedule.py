@@ -93,6 +93,15 @@ class Schedule:
             self._leave_line(step)
         self.left -= len(self._rest.pop(step.partition)[1])
 
+    def put_back(self, step: Step) -> None:
+        """A step that was begun could not be; it waits again."""
+        self._admission.give_up(step)
+        self._line_up(self._rest[step.partition][0], step)
+
+    def rest_of(self, partition: TopicPartition) -> tuple[Step, ...]:
+        """What is still to be done of one partition, the step that is under way included."""
+        return tuple(self._rest[partition][1]) if partition in self._rest else ()
+
     def why_stuck(self) -> str | None:
         """If nothing is under way and nothing may begin: what hinders the first that waits."""
         if self._admission.under_way:

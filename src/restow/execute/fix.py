@@ -1,0 +1,58 @@
+"""Set right what the doctor found and what is ours to set right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.execute.doctor import Finding, Ill, examine
+from restow.execute.elections import Elections
+from restow.execute.lock import Holder, cluster_lock, holder_of
+from restow.execute.options import Options
+from restow.execute.standing import Event
+from restow.execute.start import World, begun, take_back_run
+from restow.model import Plan
+from restow.snapshot import capture
+
+if TYPE_CHECKING:
+    from restow.execute.executor import Watcher
+
+
+async def diagnose(world: World) -> tuple[Finding, ...]:
+    """Look, and touch nothing."""
+    runs = await world.runs()
+    holder = holder_of(world.disk, runs.folder)
+    snapshot = await capture(world.admin, world.clock)
+    return examine(snapshot, runs.all(), None if holder is None else holder.run)
+
+
+async def fix(world: World, watcher: Watcher) -> tuple[Finding, ...]:
+    """Set right what can be, and say what is still out of order afterwards."""
+    runs = await world.runs()
+    name = runs.new(world.clock)
+    with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
+        found = examine(await capture(world.admin, world.clock), runs.all())
+        for run in dict.fromkeys(each.run for each in found if each.run is not None):
+            await take_back_run(world, runs.get(run), watcher)
+        await _elect(world, name, found, watcher)
+        return examine(await capture(world.admin, world.clock), runs.all())
+
+
+async def _elect(world: World, name: str, found: tuple[Finding, ...], watcher: Watcher) -> None:
+    wanted = [each.partition for each in found if each.ill is Ill.LEADER and each.partition is not None]
+    if not wanted:
+        return
+    runs = await world.runs()
+    cluster_id = (await world.admin.cluster()).cluster_id
+    plan = Plan(cluster_id=cluster_id, created_ms=world.clock.now_ms(), moves=(), title="doctor")
+
+    def tell(kind: str, **facts: object) -> None:
+        watcher.event(Event(at_ms=world.clock.now_ms(), kind=kind, facts=facts))
+
+    with begun(world, runs, name, plan) as book:
+        options = Options()
+        elections = Elections(world.admin, book, options.elections_at_once, tell)
+        elections.waiting = wanted
+        while elections.waiting:
+            await elections.hold()
+            await world.clock.sleep(options.look_every_s)
+        book.write("ended", outcome="done", reason="")

@@ -1,0 +1,223 @@
+"""Runs on the embedded cluster, with data: executed, throttled, cancelled, undone; and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
+from restow.cluster.embedded import EmbeddedCluster
+from restow.execute.control import Control, Wishes
+from restow.execute.executor import Watcher
+from restow.execute.options import Options
+from restow.execute.outcome import Ending
+from restow.execute.start import World, execute, resume, undo
+from restow.execute.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, Wanted
+from restow.model import Limits, Move, Plan
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.snapshot import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from restow.execute.standing import Event, Standing
+
+# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+PARTITIONS = 6
+RECORDS = 3000
+VALUE = bytes(1000)
+BEFORE = [(0, 1), (1, 0), (0, 1), (1, 0), (0, 1), (1, 0)]
+AFTER = [(2, 1), (1, 2), (0, 2), (3, 0), (2, 3), (3, 2)]
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Now, and not in the middle of somebody else's test."""
+    yield
+    gc.collect()
+
+
+def write(bootstrap: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "batch.size": 16_384})
+    for number in range(RECORDS):
+        producer.produce("orders", VALUE, b"%d" % number, number % PARTITIONS)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def read(bootstrap: str) -> set[bytes]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("orders", number, 0) for number in range(PARTITIONS)])
+    found: set[bytes] = set()
+    try:
+        for _ in range(60):
+            found |= {message.key() for message in consumer.consume(1000, 1.0)}
+            if len(found) >= RECORDS:
+                break
+    finally:
+        consumer.close()
+    return found
+
+
+async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigOf, dict[str, str | None]]:
+    """What is set of what throttles, on all brokers and the topic."""
+    of = [ConfigOf("topic", "orders"), *(ConfigOf("broker", str(broker)) for broker in range(brokers))]
+    found: dict[ConfigOf, dict[str, str | None]] = {}
+    for owner, configs in (await admin.configs(of)).items():
+        assert isinstance(configs, dict)
+        here = {
+            name: config.value
+            for name, config in configs.items()
+            if name in (*RATES, *REPLICAS) and config.source == owner.of
+        }
+        if here:
+            found[owner] = here
+    return found
+
+
+async def plan_of(
+    admin: KafkaAdmin, targets: Sequence[tuple[int, ...]], limits: Limits | None = None
+) -> Plan:
+    snapshot = await capture(admin, SystemClock())
+    moves = []
+    for name, partition in snapshot.all_partitions():
+        if name.topic == "orders" and partition.replicas != targets[name.partition]:
+            moves.append(
+                Move(
+                    partition=name,
+                    before=partition.replicas,
+                    after=targets[name.partition],
+                    size_bytes=partition.size_bytes,
+                )
+            )
+    return Plan(
+        cluster_id=snapshot.cluster_id, created_ms=0, moves=tuple(moves), limits=limits or Limits(moves_in=2)
+    )
+
+
+async def replicas(admin: KafkaAdmin) -> list[tuple[int, ...]]:
+    (topic,) = await admin.topics(["orders"])
+    return [each.replicas for each in topic.partitions]
+
+
+class Stage:
+    """A run's surroundings on an embedded cluster of four brokers."""
+
+    def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
+        self.world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
+        self.events: list[Event] = []
+        self.standings: list[Standing] = []
+        self.watcher = Watcher(event=self.events.append, standing=self.standings.append)
+
+    async def control(self) -> Control:
+        while not any(each.kind == "begun" for each in self.events):
+            await asyncio.sleep(0.02)
+        folder = next(str(each.facts["folder"]) for each in self.events if each.kind == "run")
+        return Control(SystemDisk(), folder)
+
+
+async def prepared(cluster: EmbeddedCluster, admin: KafkaAdmin) -> Mapping[ConfigOf, dict[str, str | None]]:
+    """The topic with its data, and throttles that somebody else has set."""
+    made = await admin.create([NewTopic(name="orders", by_hand=dict(enumerate(BEFORE)))])
+    assert made == {"orders": None}
+    await asyncio.to_thread(write, cluster.bootstrap)
+    set_ = await admin.set_configs(
+        {
+            ConfigOf("topic", "orders"): {LEADER_REPLICAS: "77:1"},
+            ConfigOf("broker", "1"): {LEADER_RATE: "123456789"},
+        }
+    )
+    assert set(set_.values()) == {None}
+    return await throttles(admin, 4)
+
+
+def test_the_whole_life(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(4) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            before = await prepared(cluster, admin)
+            stage = Stage(admin, tmp_path)
+            options = Options(throttle=Wanted(rate=5_000_000), survey_every_s=0.5)
+            outcome = await execute(stage.world, await plan_of(admin, AFTER), options, stage.watcher)
+            assert outcome.is_good, outcome
+            assert await replicas(admin) == AFTER
+            assert await throttles(admin, 4) == before
+            assert await admin.moves() == {}
+            (topic,) = await admin.topics(["orders"])
+            assert [each.leader for each in topic.partitions] == [each[0] for each in AFTER]
+            assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
+
+            outcome = await undo(stage.world, options, stage.watcher)
+            assert outcome.is_good, outcome
+            assert await replicas(admin) == BEFORE
+            assert await throttles(admin, 4) == before
+            assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
+
+    asyncio.run(main())
+
+
+def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(4) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            before = await prepared(cluster, admin)
+            stage = Stage(admin, tmp_path)
+            slow = Options(throttle=Wanted(rate=20_000), survey_every_s=0.5)
+            plan = await plan_of(admin, AFTER)
+            running = asyncio.create_task(execute(stage.world, plan, slow, stage.watcher))
+            control = await stage.control()
+            await asyncio.sleep(1)
+            control.wish(Wishes(stop="cancel"))
+            outcome = await running
+            assert outcome.ending is Ending.CANCELLED, outcome
+            assert await throttles(admin, 4) == before
+            assert await admin.moves() == {}
+            assert await replicas(admin) == BEFORE
+
+            outcome = await resume(stage.world, Options(throttle=Wanted(rate=50_000_000)), stage.watcher)
+            assert outcome.is_good, outcome
+            assert await replicas(admin) == AFTER
+            assert await throttles(admin, 4) == before
+            assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
+
+    asyncio.run(main())
+
+
+def test_a_target_that_dies_and_comes_back(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(4) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            before = await prepared(cluster, admin)
+            stage = Stage(admin, tmp_path)
+            options = Options(throttle=Wanted(rate=300_000), survey_every_s=0.5)
+            plan = await plan_of(admin, AFTER)
+            running = asyncio.create_task(execute(stage.world, plan, options, stage.watcher))
+            control = await stage.control()
+            await cluster.kill_broker(3)
+            await asyncio.sleep(3)
+            await cluster.start_broker(3)
+            control.wish(Wishes(throttle="50MB/s"))
+            outcome = await running
+            assert outcome.is_good, outcome
+            assert await replicas(admin) == AFTER
+            assert await throttles(admin, 4) == before
+            assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
+
+    asyncio.run(main())

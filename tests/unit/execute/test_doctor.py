@@ -1,0 +1,98 @@
+"""What the doctor finds, on values; and that a fix touches what is ours and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf
+from restow.execute.control import Wishes
+from restow.execute.doctor import Ill, examine
+from restow.execute.fix import diagnose, fix
+from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS
+from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
+from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def snapshot(
+    partition: Partition, *, racks: str = "abc", configs: Mapping[str, str] | None = None
+) -> Snapshot:
+    return Snapshot(
+        cluster_id="c",
+        taken_ms=0,
+        controller=0,
+        brokers=tuple(
+            LiveBroker(id=number, host="h", port=1, rack=rack) for number, rack in enumerate(racks)
+        ),
+        topics=(Topic(name="t", partitions=(partition,), configs=configs or {}),),
+    )
+
+
+def partition(**changes: object) -> Partition:
+    usual: dict[str, object] = {"number": 0, "replicas": (0, 1), "isr": (0, 1), "leader": 0}
+    return Partition(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def test_a_cluster_in_order() -> None:
+    assert examine(snapshot(partition()), ()) == ()
+
+
+@pytest.mark.parametrize(
+    ("ill", "changes"),
+    [
+        (Ill.UNDER_REPLICATED, {"isr": (0,)}),
+        (Ill.OFFLINE, {"leader": None, "isr": ()}),
+        (Ill.LEADER, {"leader": 1}),
+        (Ill.MOVE, {"replicas": (0, 1, 2), "adding": (2,)}),
+        (Ill.LEFTOVER, {"replicas": (0, 1, 2), "isr": (0, 1, 2), "adding": (2,)}),
+        (Ill.STRAY, {"copies": (Copy(broker=2, log_dir="/d", size_bytes=5),)}),
+        (Ill.FUTURE, {"copies": (Copy(broker=1, log_dir="/e", size_bytes=5, future=True),)}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Ill) else "",
+)
+def test_each_ill_is_found_by_itself(ill: Ill, changes: dict[str, object]) -> None:
+    assert [each.ill for each in examine(snapshot(partition(**changes)), ())] == [ill]
+
+
+def test_replicas_in_one_rack_where_there_are_more() -> None:
+    assert [each.ill for each in examine(snapshot(partition(), racks="aab"), ())] == [Ill.RACKS]
+    assert examine(snapshot(partition(), racks="aaa"), ()) == ()
+
+
+def test_a_throttle_that_nobody_needs_is_told_and_not_ours_to_fix() -> None:
+    (found,) = examine(snapshot(partition(), configs={LEADER_REPLICAS: "0:0"}), ())
+    assert found.ill is Ill.THROTTLE
+    assert not found.can_be_fixed
+    moving = partition(replicas=(0, 1, 2), adding=(2,))
+    ills = [each.ill for each in examine(snapshot(moving, configs={LEADER_REPLICAS: "0:0"}), ())]
+    assert ills == [Ill.MOVE]
+
+
+def test_fixing_takes_back_what_a_run_left_and_nothing_of_others(stage: Stage) -> None:
+    theirs = {ConfigOf("broker", "6"): {FOLLOWER_RATE: "5"}, ConfigOf("topic", "t"): {LEADER_REPLICAS: "9:9"}}
+    stage.admin.set_.update({of: dict(values) for of, values in theirs.items()})
+    other = TopicPartition("other", 0)
+    stage.admin.add("other", [(1, 2)], size=10**12)
+    stage.admin.assignments[other] = ReplicaAssignment((1, 2)).reassign_to((1, 3))
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.execute(plan_for(stage, AWAY), THROTTLED)
+    found = asyncio.run(diagnose(stage.world))
+    assert {each.ill for each in found} >= {Ill.OPEN_RUN, Ill.MOVE}
+    left = asyncio.run(fix(stage.world, stage.watcher))
+    assert stage.admin.set_ == theirs
+    assert stage.admin.assignments[other].is_moving
+    assert Ill.OPEN_RUN not in {each.ill for each in left}
+    assert not any(each.can_be_fixed for each in left)
+    assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
+
+
+def test_fixing_elects_preferred_leaders(stage: Stage) -> None:
+    stage.admin.leaders[TopicPartition("t", 0)] = 2
+    assert [each.ill for each in asyncio.run(diagnose(stage.world))] == [Ill.LEADER]
+    assert asyncio.run(fix(stage.world, stage.watcher)) == ()
+    assert stage.admin.leaders[TopicPartition("t", 0)] == 1
