@@ -19,8 +19,24 @@ if TYPE_CHECKING:
 ANY_DIR = "any"
 
 
+class _Change:
+    """From some replicas to others."""
+
+    __slots__ = ()
+    before: tuple[BrokerId, ...]
+    after: tuple[BrokerId, ...]
+
+    @property
+    def adding(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def removing(self) -> tuple[BrokerId, ...]:
+        return tuple(broker for broker in self.before if broker not in self.after)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(_Change):
     """One partition's way from its present replicas to others, or to other directories, or another order."""
 
     partition: TopicPartition
@@ -34,14 +50,6 @@ class Move:
     """The directory each present replica lies in, as far as known; what undoing needs."""
     reason: str = ""
     """Which goal it serves, in a few words."""
-
-    @property
-    def adding(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
-    def removing(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.before if broker not in self.after)
 
     @property
     def dir_changes(self) -> Mapping[BrokerId, str]:
@@ -59,7 +67,7 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(_Change):
     """A part of a move that is submitted at once: from one list of replicas to the next."""
 
     partition: TopicPartition
@@ -67,14 +75,6 @@ class Step:
     after: tuple[BrokerId, ...]
     size_bytes: int = 0
     log_dirs: tuple[str, ...] = ()
-
-    @property
-    def adding(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.after if broker not in self.before)
-
-    @property
-    def removing(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.before if broker not in self.after)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
