@@ -15,6 +15,7 @@ from restow.client.values import (
     ReplicaOf,
     ReplicaOnDisk,
 )
+from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
 
 __all__ = [
     "Admin",
@@ -32,5 +33,7 @@ __all__ = [
     "ReplicaOnDisk",
     "Settings",
     "Unreachable",
+    "ZooKeeperAdmin",
     "connected",
+    "zookeeper_connected",
 ]

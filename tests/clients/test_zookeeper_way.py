@@ -1,0 +1,321 @@
+"""The old way, through ZooKeeper: on bare nodes, on brokers of ours, and on Apache Kafka 3.9.1."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from harness.apache import apache_kafka
+from harness.brokers import broker_processes
+from harness.zookeeper import zookeeper
+from restow.client import (
+    BrokerError,
+    ClientError,
+    ConfigOf,
+    MoveUnderWay,
+    NewTopic,
+    ReplicaOf,
+    Settings,
+    Unreachable,
+    connected,
+    zookeeper_connected,
+)
+from restow.errors import InvalidAddress
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from tests.conftest import needs_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from harness.zookeeper import ZooKeeper
+    from restow.client import Admin
+
+# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Now, and not in the middle of somebody else's test."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    with needs_kafka(), zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
+
+
+class Nodes:
+    """A tree such as an old Kafka leaves, under a root of its own, without any Kafka."""
+
+    def __init__(self, client: KazooClient, address: str) -> None:
+        self.client = client
+        self.address = address
+
+    def put(self, path: str, document: object) -> None:
+        self.client.ensure_path(path)
+        self.client.set(path, document if isinstance(document, bytes) else json.dumps(document).encode())
+
+    def get(self, path: str) -> Any:
+        return json.loads(self.client.get(path)[0])
+
+    def do(self, work: Callable[[Admin], Awaitable[Any]], timeout_s: float = 30.0) -> Any:
+        async def main() -> Any:
+            async with zookeeper_connected(self.address, timeout_s) as admin:
+                return await work(admin)
+
+        return asyncio.run(main())
+
+
+@pytest.fixture
+def nodes(server: ZooKeeper, request: pytest.FixtureRequest) -> Iterator[Nodes]:
+    root = f"/{abs(hash(request.node.name))}"
+    plain = KazooClient(server.address)
+    plain.start()
+    plain.ensure_path(root)
+    plain.chroot = root
+    made = Nodes(plain, server.address + root)
+    for broker in (1, 2, 3):
+        made.put(f"/brokers/ids/{broker}", {"version": 1, "host": "h", "port": 9000 + broker})
+    made.put("/brokers/topics/t", {"version": 1, "partitions": {"0": [1, 2], "1": [2, 1]}})
+    for number in (0, 1):
+        state = {"version": 1, "leader": 1, "isr": [1, 2], "leader_epoch": 0, "controller_epoch": 1}
+        made.put(f"/brokers/topics/t/partitions/{number}/state", state)
+    yield made
+    plain.delete("/", recursive=True)
+    plain.stop()
+    plain.close()
+
+
+def codes(outcome: Mapping[Any, BrokerError | None]) -> dict[Any, ErrorCode | None]:
+    return {each: error and error.code for each, error in outcome.items()}
+
+
+def test_an_old_tree_is_read(nodes: Nodes) -> None:
+    view = nodes.do(lambda admin: admin.cluster())
+    assert (view.cluster_id, view.controller) == ("", None)
+    assert [(node.id, node.host, node.port, node.rack) for node in view.nodes] == [
+        (1, "h", 9001, None),
+        (2, "h", 9002, None),
+        (3, "h", 9003, None),
+    ]
+    (topic,) = nodes.do(lambda admin: admin.topics())
+    assert (topic.name, topic.id) == ("t", None)
+    assert [(each.replicas, each.leader, each.isr) for each in topic.partitions] == [
+        ((1, 2), 1, (1, 2)),
+        ((2, 1), 1, (1, 2)),
+    ]
+    with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION: topic 'none'"):
+        nodes.do(lambda admin: admin.topics(["none"]))
+
+
+def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
+    asked = {
+        T0: (3, 1),
+        T1: (1, 1),
+        TopicPartition("t", 2): (1,),
+        TopicPartition("none", 0): (1,),
+    }
+    first = nodes.do(lambda admin: admin.reassign(asked))
+    assert codes(first) == {
+        T0: None,
+        T1: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        TopicPartition("t", 2): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        TopicPartition("none", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    entry = {"topic": "t", "partition": 0, "replicas": [3, 1]}
+    assert nodes.get("/admin/reassign_partitions") == {"version": 1, "partitions": [entry]}
+    second = nodes.do(lambda admin: admin.reassign({T1: (3, 1), T0: None}))
+    assert codes(second) == {T1: ErrorCode.REASSIGNMENT_IN_PROGRESS, T0: ErrorCode.UNSUPPORTED_VERSION}
+    assert nodes.get("/admin/reassign_partitions")["partitions"] == [entry]
+    assert nodes.do(lambda admin: admin.moves()) == {
+        T0: MoveUnderWay(replicas=(3, 1, 2), adding=(3,), removing=(2,))
+    }
+    assert nodes.do(lambda admin: admin.moves([T1])) == {}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "may_change", "code"),
+    [
+        ((), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1, 9), True, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ((1, 2, 3), False, ErrorCode.INVALID_REPLICATION_FACTOR),
+    ],
+)
+def test_what_a_controller_would_pass_over_is_not_written(
+    nodes: Nodes, replicas: tuple[int, ...], may_change: bool, code: ErrorCode
+) -> None:
+    outcome = nodes.do(lambda admin: admin.reassign({T0: replicas}, may_change_factor=may_change))
+    assert codes(outcome) == {T0: code}
+    assert nodes.client.exists("/admin/reassign_partitions") is None
+
+
+def test_configs_are_merged_and_told(nodes: Nodes) -> None:
+    nodes.put("/config/topics/t", {"version": 1, "config": {"retention.ms": "5", "flush.ms": "7"}})
+    topic, everyone, one = ConfigOf("topic", "t"), ConfigOf("broker", ""), ConfigOf("broker", "2")
+    none = ConfigOf("topic", "none")
+    changes = {
+        topic: {"retention.ms": None, "min.insync.replicas": "2"},
+        everyone: {"leader.replication.throttled.rate": "9"},
+        one: {"follower.replication.throttled.rate": "8"},
+        none: {"flush.ms": "1"},
+    }
+    outcome = nodes.do(lambda admin: admin.set_configs(changes))
+    assert codes(outcome) == {
+        topic: None,
+        everyone: None,
+        one: None,
+        none: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert nodes.get("/config/topics/t")["config"] == {"flush.ms": "7", "min.insync.replicas": "2"}
+    told = [
+        nodes.get(f"/config/changes/{each}") for each in sorted(nodes.client.get_children("/config/changes"))
+    ]
+    assert [each["entity_path"] for each in told] == ["topics/t", "brokers/<default>", "brokers/2"]
+    found = nodes.do(lambda admin: admin.configs([topic, everyone, one]))
+    assert {of: {each.name: each.value for each in some.values()} for of, some in found.items()} == {
+        topic: {"flush.ms": "7", "min.insync.replicas": "2"},
+        everyone: {"leader.replication.throttled.rate": "9"},
+        one: {"follower.replication.throttled.rate": "8"},
+    }
+
+
+def test_an_election_that_nobody_holds_is_late(nodes: Nodes) -> None:
+    outcome = nodes.do(lambda admin: admin.elect_preferred([T0, TopicPartition("t", 7)]), timeout_s=1.0)
+    assert codes(outcome) == {
+        T0: ErrorCode.REQUEST_TIMED_OUT,
+        TopicPartition("t", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+    assert nodes.get("/admin/preferred_replica_election")["partitions"] == [{"topic": "t", "partition": 0}]
+
+
+def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
+    async def work(admin: Admin) -> None:
+        replica = ReplicaOf(T0, 1)
+        outcomes: list[Mapping[Any, Any]] = [
+            await admin.disks([1]),
+            await admin.move_between_dirs({replica: "/d"}),
+            await admin.create([NewTopic(name="x", partitions=1, factor=1)]),
+            await admin.delete(["t"]),
+        ]
+        for outcome in outcomes:
+            assert set(codes(outcome).values()) == {ErrorCode.UNSUPPORTED_VERSION}
+        for call in (admin.versions(1), admin.expand("t", 5)):
+            with pytest.raises(BrokerError, match="use --bootstrap-server"):
+                await call
+
+    nodes.do(work)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'{"version":1}', b'{"partitions":{"0":5}}'])
+def test_a_node_that_is_no_topic_is_named(nodes: Nodes, data: bytes) -> None:
+    nodes.put("/brokers/topics/t", data)
+    with pytest.raises(ClientError, match="the node /brokers/topics/t in ZooKeeper"):
+        nodes.do(lambda admin: admin.topics())
+
+
+@pytest.mark.parametrize("address", ["", ":2181", "a:b", "a:1,", "a:1 b:2", "a:1/x y", "zookeeper://a:1"])
+def test_what_is_no_address(address: str) -> None:
+    async def main() -> None:
+        async with zookeeper_connected(address):
+            raise AssertionError("somebody answered")
+
+    with pytest.raises(InvalidAddress, match="is not HOST:PORT"):
+        asyncio.run(main())
+
+
+def test_a_zookeeper_without_kafka_and_none_at_all(server: ZooKeeper) -> None:
+    async def main(address: str) -> None:
+        async with zookeeper_connected(address, timeout_s=1.0):
+            raise AssertionError("somebody answered")
+
+    with pytest.raises(Unreachable, match="no Kafka brokers under /nowhere"):
+        asyncio.run(main(f"{server.address}/nowhere"))
+    with pytest.raises(Unreachable, match="no ZooKeeper answers"):
+        asyncio.run(main("127.0.0.1:1"))
+
+
+@contextmanager
+def ours(folder: Path) -> Iterator[tuple[str, str]]:
+    with broker_processes(folder, count=3) as brokers:
+        yield brokers.bootstrap, f"{brokers.zookeeper.address}/restow"
+
+
+@contextmanager
+def apaches(folder: Path) -> Iterator[tuple[str, str]]:
+    with (
+        zookeeper(folder / "zookeeper") as server,
+        apache_kafka(folder / "kafka", nodes=3, zookeeper=f"{server.address}/kafka") as cluster,
+    ):
+        yield cluster.bootstrap, f"{server.address}/kafka"
+
+
+@pytest.mark.parametrize(
+    "cluster", [ours, pytest.param(apaches, marks=[pytest.mark.apache, pytest.mark.full])]
+)
+def test_a_cluster_is_worked_on_by_its_nodes(cluster: Any, tmp_path: Path) -> None:
+    """What is read is what the brokers tell; what is written, they do."""
+
+    async def main(bootstrap: str, address: str) -> None:
+        async with connected(Settings(bootstrap=bootstrap)) as wire, zookeeper_connected(address) as old:
+            by_hand = {0: (1, 2), 1: (2, 1)}
+            assert await wire.create([NewTopic(name="t", by_hand=by_hand)]) == {"t": None}
+            told = await wire.cluster()
+            seen = await old.cluster()
+            assert (seen.cluster_id, seen.nodes) == (told.cluster_id, told.nodes)
+            assert await old.topics(["t"]) == await wire.topics(["t"])
+            rate = {"leader.replication.throttled.rate": "12345678"}
+            of = ConfigOf("broker", "2")
+            assert await old.set_configs(
+                {of: rate, ConfigOf("topic", "t"): {"retention.ms": "86400000"}}
+            ) == {
+                of: None,
+                ConfigOf("topic", "t"): None,
+            }
+            await until(lambda: _value(wire, of, "leader.replication.throttled.rate"), "12345678")
+            await until(lambda: _value(wire, ConfigOf("topic", "t"), "retention.ms"), "86400000")
+            assert await old.reassign({T0: (3, 1), T1: (1, 2)}) == {T0: None, T1: None}
+            await until(lambda: _moving(old), {})
+            await until(lambda: _replicas(wire), [(3, 1), (1, 2)])
+            assert await old.topics(["t"]) == await wire.topics(["t"])
+            assert codes(await old.elect_preferred([T0, T1])) == {T0: None, T1: None}
+            assert [each.leader for each in (await old.topics(["t"]))[0].partitions] == [3, 1]
+
+    with needs_kafka(), cluster(tmp_path) as (bootstrap, address):
+        asyncio.run(main(bootstrap, address))
+
+
+async def until(ask: Callable[[], Awaitable[object]], answer: object) -> None:
+    for _ in range(600):
+        got = await ask()
+        if got == answer:
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError(f"{got!r} is not {answer!r}")
+
+
+async def _value(admin: Admin, of: ConfigOf, name: str) -> str | None:
+    found = (await admin.configs([of]))[of]
+    assert not isinstance(found, BrokerError)
+    return found[name].value if name in found else None
+
+
+async def _moving(admin: Admin) -> Mapping[TopicPartition, MoveUnderWay]:
+    return await admin.moves()
+
+
+async def _replicas(admin: Admin) -> list[tuple[int, ...]]:
+    (topic,) = await admin.topics(["t"])
+    return [each.replicas for each in topic.partitions]
