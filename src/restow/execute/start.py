@@ -60,7 +60,7 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
 async def resume(world: World, options: Options, watcher: Watcher, name: str | None = None) -> Outcome:
     """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named."""
     runs = await world.runs()
-    run = runs.get(name) if name else _to_resume(runs)
+    run = runs.get(name) if name else run_to_resume(runs)
     with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
         snapshot = await capture(world.admin, world.clock)
         with _opened(world, run.folder) as book:
@@ -138,7 +138,7 @@ def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
         )
 
 
-def _to_resume(runs: Runs) -> Run:
+def run_to_resume(runs: Runs) -> Run:
     """The latest that is not done."""
     for run in reversed(runs.all()):
         if not run.ledger.is_settled or run.ledger.outcome != "done":

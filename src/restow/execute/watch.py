@@ -11,7 +11,7 @@ from restow.execute.standing import Standing
 from restow.model import ReplicaAssignment, Step
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from restow.execute.sight import Sight
     from restow.execute.start import World
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _STALL_S = 30.0
 
 
-async def watch(world: World, every_s: float) -> AsyncIterator[Standing]:
+async def watch(world: World, every_s: float) -> AsyncGenerator[Standing, None]:
     """Where things stand, again and again, for as long as the caller wants to know.
 
     What was there at the first look and what has begun since is what is to be done.

@@ -1,0 +1,74 @@
+"""`restow control`: change a run while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.frame import Answer
+from restow.cli.run_flags import JournalFolder, world_of
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.execute.control import Wishes
+
+ABOUT = "Change a run while it runs."
+HELP = """Change the throttle or the concurrency of a run while it runs; pause it, let it go on.
+
+\b
+Examples:
+  $ restow control --throttle 20MB/s -b localhost:9092
+  $ restow control --pause -b localhost:9092
+  $ restow control --go-on --moves-in 2 -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    throttle: Annotated[str | None, typer.Option(metavar="RATE|auto|none", help="Per broker.")] = None,
+    moves_in: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be receiving.")] = None,
+    moves_out: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be sending.")] = None,
+    pause: Annotated[bool | None, typer.Option("--pause/--go-on", help="Begin nothing new, or do.")] = None,
+    leave: Annotated[bool, typer.Option("--leave", help="End, and let what is under way go on.")] = False,
+    journal: JournalFolder = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.errors import InvalidInput
+    from restow.execute.control import LEAVE, Wishes
+    from restow.execute.rates import parse_throttle
+
+    if throttle is not None:
+        parse_throttle(throttle)
+    wishes = Wishes(
+        throttle=throttle,
+        moves_in=moves_in,
+        moves_out=moves_out,
+        paused=pause,
+        stop=LEAVE if leave else None,
+    )
+    if wishes == Wishes():
+        raise InvalidInput("nothing is wished: give --throttle, --moves-in, --moves-out, --pause or --go-on")
+    run = on_cluster(bootstrap, lambda admin: _wish(admin, journal, wishes))
+    return Answer(
+        document=lambda: {"run": run, "told": True},
+        draw=lambda console: console.print(f"run {run} has been told"),
+        as_json=as_json,
+    )
+
+
+async def _wish(admin: KafkaAdmin, journal: str | None, wishes: Wishes) -> str:
+    from restow.errors import InvalidInput
+    from restow.execute.control import Control
+    from restow.execute.lock import holder_of
+
+    world = world_of(admin, journal)
+    runs = await world.runs()
+    holder = holder_of(world.disk, runs.folder)
+    if holder is None:
+        raise InvalidInput(
+            "no run is being carried out on this cluster from here: there is nothing to change"
+        )
+    Control(world.disk, runs.path(holder.run)).wish(wishes)
+    return holder.run

@@ -1,0 +1,154 @@
+"""What the commands around a run have in common: where journals are, how fast, and when."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from restow.cli.connection import on_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from restow.client import KafkaAdmin
+    from restow.execute.executor import Watcher
+    from restow.execute.options import Options
+    from restow.execute.outcome import Outcome
+    from restow.execute.start import World
+
+PACE, SAFETY = "Pace", "Safety"
+
+JournalFolder: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--journal",
+        metavar="FOLDER",
+        envvar="RESTOW_JOURNAL",
+        help="Where journals are kept; else under the user's state folder.",
+        rich_help_panel=SAFETY,
+    ),
+]
+RunName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--run", metavar="NAME", help="Which run; the latest that needs it, if not given."),
+]
+Throttle: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="RATE|auto|none", help="Per broker, like 50MB/s; auto finds its own.", rich_help_panel=PACE
+    ),
+]
+DirThrottle: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="RATE", help="For copies between a broker's directories.", rich_help_panel=PACE),
+]
+HoursOnly: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--hours", metavar="22:00-06:00", help="Begin moves only then.", rich_help_panel=PACE),
+]
+MaxUnderReplicated: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=-1,
+        help="Pause when so many more partitions lack a replica than at the start; -1 for any.",
+        rich_help_panel=SAFETY,
+    ),
+]
+MaxLatency: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-latency-ms", min=1, help="Pause when brokers take longer to answer.", rich_help_panel=SAFETY
+    ),
+]
+SpecialLast: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--special-last/--no-special-last",
+        help="__consumer_offsets and __transaction_state last, one at a time.",
+        rich_help_panel=PACE,
+    ),
+]
+Elect: TypeAlias = Annotated[
+    bool, typer.Option("--elect/--no-elect", help="Let first replicas lead once they are there.")
+]
+GiveUp: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--give-up-after",
+        metavar="SECONDS",
+        min=1,
+        help="End when nothing may begin for so long.",
+        rich_help_panel=SAFETY,
+    ),
+]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
+
+
+def options_from(
+    *,
+    throttle: str,
+    dir_throttle: str | None,
+    hours: str | None,
+    max_under_replicated: int,
+    max_latency_ms: float | None,
+    special_last: bool,
+    elect: bool,
+    give_up_after: float,
+) -> Options:
+    """Checked: a wrong value is told before anybody is asked anything."""
+    from restow.execute.options import Guards, Hours, Options
+    from restow.execute.rates import parse_rate, parse_throttle
+    from restow.execute.throttles import Wanted
+
+    auto, rate = parse_throttle(throttle)
+    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
+    return Options(
+        throttle=Wanted(rate=rate, dir_rate=dir_rate),
+        auto=auto,
+        hours=Hours.parse(hours) if hours else None,
+        guards=Guards(
+            under_replicated=None if max_under_replicated < 0 else max_under_replicated,
+            offline=None if max_under_replicated < 0 else max_under_replicated,
+            latency_s=None if max_latency_ms is None else max_latency_ms / 1000,
+        ),
+        special_last=special_last,
+        elect=elect,
+        give_up_s=give_up_after,
+    )
+
+
+def world_of(admin: KafkaAdmin, journal: str | None) -> World:
+    """The real clock and the real disk."""
+    from restow.execute.runs import state_folder
+    from restow.execute.start import World
+    from restow.runtime.clock import SystemClock
+    from restow.runtime.disk import SystemDisk
+
+    return World(
+        admin=admin, clock=SystemClock(), disk=SystemDisk(), root=journal or state_folder(os.environ)
+    )
+
+
+def carry_out(
+    bootstrap: str,
+    journal: str | None,
+    work: Callable[[World, Watcher], Awaitable[Outcome | None]],
+    *,
+    as_json: bool,
+) -> None:
+    """Connect, run, show, and leave with the exit code of how it came out."""
+    from restow.cli.run_screen import Screen, conclude
+
+    screen = Screen(as_json=as_json)
+
+    async def main(admin: KafkaAdmin) -> Outcome | None:
+        with screen.shown():
+            return await work(world_of(admin, journal), screen.watcher)
+
+    outcome = on_cluster(bootstrap, main)
+    if outcome is not None:
+        code = conclude(outcome, interactive=screen.interactive)
+        if code:
+            raise typer.Exit(code)
