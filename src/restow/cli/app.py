@@ -2,7 +2,16 @@
 
     restow
     ├── place                 where a topic's replicas go
+    ├── reassign              Apache's kafka-reassign-partitions, with its flags
+    ├── plan
+    │   ├── balance           every goal into its band, with the fewest bytes copied
+    │   ├── add-brokers, drain, replace, change-rf, fix-racks, leaders, disks, relieve
+    │   └── compare           two plans side by side
     ├── broker                one broker as a process of its own
+    ├── execute               carry out a plan
+    ├── watch, control        look at what moves; change a run while it runs
+    ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
+    ├── doctor                what is out of order
     ├── cluster
     │   ├── up                a cluster in this process
     │   └── status            who is there, who leads, what is out of sync
@@ -25,16 +34,34 @@ import typer
 from restow import __version__
 from restow.cli import (
     broker,
+    cancel,
     cluster_status,
     cluster_up,
+    control,
+    doctor,
+    execute,
     groups_assign,
     groups_assignors,
     place,
+    plan_add_brokers,
+    plan_balance,
+    plan_change_rf,
+    plan_compare,
+    plan_disks,
+    plan_drain,
+    plan_fix_racks,
+    plan_leaders,
+    plan_relieve,
+    plan_replace,
+    reassign,
+    resume,
     topics_create,
     topics_delete,
     topics_describe,
     topics_expand,
     topics_list,
+    undo,
+    watch,
 )
 from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
 
@@ -79,6 +106,15 @@ Examples:
   $ restow topics describe orders -b localhost:9092
 """
 
+_PLAN_HELP = """Plans: what to change, with the fewest bytes copied. Making one changes nothing.
+
+\b
+Examples:
+  $ restow plan balance -b localhost:9092 -o plan.json
+  $ restow plan drain 3 -b localhost:9092 -o plan.json
+  $ restow plan compare monday.json tuesday.json
+"""
+
 _SETTINGS: dict[Any, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -98,9 +134,19 @@ def _group(about: str) -> typer.Typer:
 
 groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)
 
+plans = _group(_PLAN_HELP)
+
 for _typer, _name, _module in (
     (app, "place", place),
     (app, "broker", broker),
+    (app, "reassign", reassign),
+    (app, "execute", execute),
+    (app, "watch", watch),
+    (app, "control", control),
+    (app, "resume", resume),
+    (app, "undo", undo),
+    (app, "cancel", cancel),
+    (app, "doctor", doctor),
     (cluster, "up", cluster_up),
     (cluster, "status", cluster_status),
     (topics, "create", topics_create),
@@ -108,13 +154,25 @@ for _typer, _name, _module in (
     (topics, "describe", topics_describe),
     (topics, "expand", topics_expand),
     (topics, "delete", topics_delete),
+    (plans, "balance", plan_balance),
+    (plans, "add-brokers", plan_add_brokers),
+    (plans, "drain", plan_drain),
+    (plans, "remove-brokers", plan_drain),
+    (plans, "replace", plan_replace),
+    (plans, "change-rf", plan_change_rf),
+    (plans, "fix-racks", plan_fix_racks),
+    (plans, "leaders", plan_leaders),
+    (plans, "disks", plan_disks),
+    (plans, "relieve", plan_relieve),
+    (plans, "compare", plan_compare),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
 ):
+    _own: dict[Any, Any] = getattr(_module, "SETTINGS", {})
     _typer.command(
-        _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS
+        _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS | _own
     )(_module.command)
-for _typer, _name in ((groups, "groups"), (cluster, "cluster"), (topics, "topics")):
+for _typer, _name in ((groups, "groups"), (cluster, "cluster"), (topics, "topics"), (plans, "plan")):
     app.add_typer(_typer, name=_name, context_settings=_SETTINGS)
 
 
@@ -142,6 +200,7 @@ def root(
 @groups.callback()
 @cluster.callback()
 @topics.callback()
+@plans.callback()
 def noun_root(ctx: typer.Context) -> None:
     """Without a command, say what there is."""
     _help_if_alone(ctx)

@@ -1,0 +1,105 @@
+"""`restow reassign`: what Apache's kafka-reassign-partitions does, with its flags, lines and exit codes."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.client import Settings
+
+ABOUT = "Apache's kafka-reassign-partitions: same flags, lines and exit codes."
+HELP = """Do what Apache's kafka-reassign-partitions does: generate, execute, verify, list or cancel moves.
+Flags, files, lines and exit codes are the same, so that scripts go on working. For something safer see
+`plan from-json` and `execute`.
+
+\b
+Actions (exactly one):
+  --generate    propose a layout: --topics-to-move-json-file FILE --broker-list 1,2,3
+                [--disable-rack-aware]
+  --execute     start moves: --reassignment-json-file FILE [--throttle BYTES/S]
+                [--replica-alter-log-dirs-throttle BYTES/S] [--timeout MS] [--additional]
+                [--disallow-replication-factor-change]
+  --verify      how far they are; clears throttles at the end: --reassignment-json-file FILE
+                [--preserve-throttles]
+  --list        what is being moved
+  --cancel      take moves back: --reassignment-json-file FILE [--preserve-throttles] [--timeout MS]
+
+\b
+Connection:
+  --bootstrap-server HOST:PORT[,…]    any brokers of the cluster
+  --command-config FILE               Kafka's client properties
+
+\b
+Examples:
+  $ restow reassign --list --bootstrap-server localhost:9092
+  $ restow reassign --bootstrap-server localhost:9092 --verify --reassignment-json-file moves.json
+"""
+SETTINGS: dict[Any, Any] = {"ignore_unknown_options": True, "allow_extra_args": True}
+
+
+def command(ctx: typer.Context) -> None:
+    raise typer.Exit(reassign(ctx.args))
+
+
+def main() -> None:
+    """The program under Apache's name."""
+    from restow.cli.app import run
+
+    given = sys.argv[1:]
+    if given == ["--version"]:
+        sys.exit(run(given))
+    sys.exit(run(["reassign", *given]))
+
+
+def reassign(given: Sequence[str]) -> int:
+    """One call; flags that make no sense are complained of on stderr."""
+    from restow.cli.connection import hush
+    from restow.client import connected
+    from restow.execute.kafka_tool import UsageError, parse_arguments, run_tool
+    from restow.runtime.clock import SystemClock
+
+    try:
+        arguments = parse_arguments(given)
+    except UsageError as error:
+        sys.stderr.write(f"{error}\nSee restow reassign --help.\n")
+        return 1
+    hush()
+
+    def connect() -> Any:
+        return connected(_settings(arguments.values))
+
+    return asyncio.run(run_tool(arguments, connect, read=_read, say=_say, clock=SystemClock()))
+
+
+def _settings(given: Any) -> Settings:
+    from restow.client import Settings
+    from restow.errors import InvalidInput
+
+    bootstrap = given.get("bootstrap-server")
+    if bootstrap is None:
+        raise InvalidInput("--zookeeper is for clusters older than 2.4; give --bootstrap-server for this one")
+    if "command-config" not in given:
+        return Settings(bootstrap=bootstrap)
+    from restow.client.properties import settings
+    from restow.client.property_files import read_properties
+
+    return settings(bootstrap, read_properties(given["command-config"]))
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise OSError(f"Unable to read file {path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

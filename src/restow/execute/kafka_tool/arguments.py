@@ -1,0 +1,145 @@
+"""The flags of Apache's tool, and which go with which action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_TIMEOUT_MS = 10_000
+
+
+class Action(Enum):
+    """What is to be done; exactly one of them."""
+
+    GENERATE = "generate"
+    EXECUTE = "execute"
+    VERIFY = "verify"
+    CANCEL = "cancel"
+    LIST = "list"
+
+
+CONNECTION = frozenset({"bootstrap-server", "bootstrap-controller", "command-config", "zookeeper"})
+REQUIRED: Mapping[Action, tuple[str, ...]] = {
+    Action.GENERATE: ("topics-to-move-json-file", "broker-list"),
+    Action.EXECUTE: ("reassignment-json-file",),
+    Action.VERIFY: ("reassignment-json-file",),
+    Action.CANCEL: ("reassignment-json-file",),
+    Action.LIST: (),
+}
+ALLOWED: Mapping[Action, frozenset[str]] = {
+    Action.GENERATE: frozenset({"disable-rack-aware"}),
+    Action.EXECUTE: frozenset(
+        {
+            "additional",
+            "disallow-replication-factor-change",
+            "throttle",
+            "replica-alter-log-dirs-throttle",
+            "timeout",
+        }
+    ),
+    Action.VERIFY: frozenset({"preserve-throttles"}),
+    Action.CANCEL: frozenset({"preserve-throttles", "timeout"}),
+    Action.LIST: frozenset(),
+}
+_SWITCHES = frozenset(
+    {
+        *(action.value for action in Action),
+        "additional",
+        "disable-rack-aware",
+        "disallow-replication-factor-change",
+        "preserve-throttles",
+    }
+)
+_WITH_VALUE = (
+    CONNECTION
+    | frozenset().union(*REQUIRED.values())
+    | frozenset({"throttle", "replica-alter-log-dirs-throttle", "timeout"})
+)
+
+
+class UsageError(RestowError):
+    """Flags that do not go together, or are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """One action with its options, as they were given."""
+
+    action: Action
+    values: Mapping[str, str] = field(default_factory=dict)
+    switches: frozenset[str] = frozenset()
+
+    def number(self, name: str, default: int) -> int:
+        """A number that an option gives; what is none is found out when it is needed, as in the original."""
+        given = self.values.get(name)
+        if given is None:
+            return default
+        try:
+            number = int(given)
+        except ValueError:
+            number = 2**63
+        if not -(2**63) <= number < 2**63:
+            raise UsageError(f"Cannot parse argument '{given}' of option {name}")
+        return number
+
+
+def parse_arguments(given: Sequence[str]) -> Arguments:
+    """`--name value`, `--name=value` and switches, in any order; no abbreviations."""
+    values, switches = _split(given)
+    actions = [action for action in Action if action.value in switches]
+    if len(actions) != 1:
+        names = ", ".join(f"--{action.value}" for action in Action)
+        raise UsageError(f"Command must include exactly one action: {names}")
+    arguments = Arguments(action=actions[0], values=values, switches=frozenset(switches) - {actions[0].value})
+    _check_connection(arguments)
+    for name in REQUIRED[arguments.action]:
+        if name not in values:
+            raise UsageError(f'Missing required argument "[{name}]"')
+    fitting = {*REQUIRED[arguments.action], *ALLOWED[arguments.action], *CONNECTION}
+    for name in (*values, *sorted(arguments.switches)):
+        if name not in fitting:
+            raise UsageError(f'Option "[{name}]" can\'t be used with action "[{arguments.action.value}]"')
+    return arguments
+
+
+def _split(given: Sequence[str]) -> tuple[dict[str, str], set[str]]:
+    values: dict[str, str] = {}
+    switches: set[str] = set()
+    rest = list(given)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--"):
+            raise UsageError(f"{word!r} belongs to no option: lists have no spaces, like --broker-list 1,2")
+        if name in _SWITCHES and not equals:
+            switches.add(name)
+        elif name in _WITH_VALUE:
+            if not equals:
+                if not rest:
+                    raise UsageError(f"Option {name} requires an argument")
+                value = rest.pop(0)
+            if name in values:
+                raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
+            values[name] = value
+        else:
+            raise UsageError(f"{name} is not a recognized option")
+    return values, switches
+
+
+def _check_connection(arguments: Arguments) -> None:
+    ways = [name for name in ("bootstrap-server", "bootstrap-controller") if name in arguments.values]
+    if len(ways) > 1:
+        raise UsageError("Please don't specify both --bootstrap-server and --bootstrap-controller")
+    if ways == ["bootstrap-controller"]:
+        raise UsageError(
+            "--bootstrap-controller is not supported: name brokers with --bootstrap-server; they ask the "
+            "controller themselves"
+        )
+    if not ways and "zookeeper" not in arguments.values:
+        raise UsageError("Please specify --bootstrap-server")
