@@ -1,0 +1,51 @@
+"""A run that is killed at a journal entry: `killed_run.py BOOTSTRAP ROOT PLAN ENTRY before|after`.
+
+`after` kills it when the entry is on the disk and what it announces is not done; `before`, when all that the
+entries so far have announced is done and the next entry is not written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from restow.client import Settings, connected
+from restow.execute.executor import Watcher
+from restow.execute.journal import Journal
+from restow.execute.options import Options
+from restow.execute.start import World, execute
+from restow.execute.throttles import Wanted
+from restow.plan.text import loads
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+
+
+def die_at(number: int, when: str) -> None:
+    write = Journal.write
+
+    def killed(self: Journal, kind: str, **facts: Any) -> Any:
+        if when == "before" and len(self.entries) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        entry = write(self, kind, **facts)
+        if when == "after" and entry.number == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return entry
+
+    Journal.write = killed  # type: ignore[method-assign]
+
+
+async def main(bootstrap: str, root: str, plan: str) -> None:
+    async with connected(Settings(bootstrap=bootstrap)) as admin:
+        world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=root)
+        options = Options(throttle=Wanted(rate=3_000_000), look_every_s=0.05)
+        watcher = Watcher(event=lambda _: None, standing=lambda _: None)
+        await execute(world, loads(Path(plan).read_text()), options, watcher)
+
+
+if __name__ == "__main__":
+    die_at(int(sys.argv[4]), sys.argv[5])
+    asyncio.run(main(*sys.argv[1:4]))

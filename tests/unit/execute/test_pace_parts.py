@@ -1,0 +1,118 @@
+"""What sets the pace: rates as people write them, hours, wishes in a file, and the automatic throttle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.errors import InvalidInput
+from restow.execute.auto import FLOOR, Signs, decide, first
+from restow.execute.control import BadControl, Control, Wishes
+from restow.execute.options import Hours
+from restow.execute.rates import parse_rate, parse_throttle
+from restow.runtime.disk import SystemDisk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MB = 10**6
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("50MB/s", 50 * MB),
+        ("1.5MiB/s", 3 * 2**19),
+        ("800kB", 800_000),
+        ("2 GB/s", 2 * 10**9),
+        ("123", 123),
+        ("1kiB", 1024),
+    ],
+)
+def test_rates(text: str, rate: int) -> None:
+    assert parse_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "fast", "1e9", "5 parsecs", "0.0001kB", "9" * 30, "1iB"])
+def test_what_is_no_rate(text: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a rate above zero"):
+        parse_rate(text)
+
+
+def test_throttles() -> None:
+    assert parse_throttle("auto") == (True, None)
+    assert parse_throttle("None") == (False, None)
+    assert parse_throttle("5MB") == (False, 5 * MB)
+
+
+def test_hours() -> None:
+    night = Hours.parse("22:00-06:00")
+    assert [night.contain(hour * 60) for hour in (21, 22, 23, 0, 5, 6)] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
+    day = Hours.parse("9:30-17:00")
+    assert [day.contain(minute) for minute in (569, 570, 1019, 1020)] == [False, True, True, False]
+    assert str(night) == "22:00-06:00"
+
+
+@pytest.mark.parametrize("text", ["", "22-6", "25:00-03:00", "10:00-10:00", "10:00-24:30", "10:60-11:00"])
+def test_what_are_no_hours(text: str) -> None:
+    with pytest.raises(InvalidInput, match="part of the day"):
+        Hours.parse(text)
+
+
+def test_wishes_are_news_once_and_add_up(tmp_path: Path) -> None:
+    control = Control(SystemDisk(), str(tmp_path))
+    assert control.news() is None
+    control.wish(Wishes(throttle="5MB"))
+    assert control.news() == Wishes(throttle="5MB")
+    assert control.news() is None
+    control.wish(Wishes(paused=True))
+    control.wish(Wishes(paused=False, moves_in=3))
+    assert control.news() == Wishes(throttle="5MB", paused=False, moves_in=3)
+    control.clear()
+    assert control.news() is None
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"speed": 3}'])
+def test_a_control_file_that_makes_no_sense(tmp_path: Path, text: str) -> None:
+    (tmp_path / "control.json").write_text(text)
+    with pytest.raises(BadControl):
+        Control(SystemDisk(), str(tmp_path)).news()
+
+
+def signs(**changes: object) -> Signs:
+    usual: dict[str, object] = {"incoming": 5.0 * MB, "copied": 20.0 * MB, "latency_s": 0.01}
+    return Signs(**{**usual, **changes})  # type: ignore[arg-type]
+
+
+def test_it_starts_from_what_is_written() -> None:
+    assert first(signs()).rate == 10 * MB
+    assert first(signs(incoming=40.0 * MB)).rate == 80 * MB
+
+
+def test_it_goes_up_while_it_is_used_up() -> None:
+    assert decide(20 * MB, signs(), 0.01).rate == 25 * MB
+    assert decide(40 * MB, signs(), 0.01).rate == 40 * MB
+
+
+def test_it_is_cut_when_somebody_suffers() -> None:
+    assert decide(40 * MB, signs(shrunk=2), 0.01).rate == 10 * MB
+    slow = decide(20 * MB, signs(latency_s=0.2), 0.01)
+    assert slow.rate == 10 * MB
+    assert slow.reason == "requests take 200 ms, before it was 10 ms"
+    assert decide(FLOOR, signs(shrunk=1, copied=0.0), 0.01).rate == FLOOR
+
+
+def test_three_times_nothing_is_nothing() -> None:
+    assert decide(20 * MB, signs(latency_s=0.04), 0.001).rate == 25 * MB
+
+
+def test_it_rises_above_what_is_written_when_replicas_fall_behind() -> None:
+    assert decide(10 * MB, signs(lag_grows=True, incoming=80.0 * MB, copied=0.0), 0.01).rate == 100 * MB
