@@ -2,12 +2,17 @@
 
     restow
     ├── place                 where a topic's replicas go
+    ├── snapshot              a cluster as it is now, in a file
+    │   └── diff              what changed between two
+    ├── show                  what a plan does
     ├── reassign              Apache's kafka-reassign-partitions, with its flags
     ├── plan
     │   ├── balance           every goal into its band, with the fewest bytes copied
     │   ├── add-brokers, drain, replace, change-rf, fix-racks, leaders, disks, relieve
+    │   ├── from-json         what Kafka's reassignment JSON says, pinned and in order
     │   └── compare           two plans side by side
     ├── broker                one broker as a process of its own
+    ├── broker-check          whether a broker may be stopped for good
     ├── execute               carry out a plan
     ├── watch, control        look at what moves; change a run while it runs
     ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
@@ -34,6 +39,7 @@ import typer
 from restow import __version__
 from restow.cli import (
     broker,
+    broker_check,
     cancel,
     cluster_status,
     cluster_up,
@@ -50,11 +56,15 @@ from restow.cli import (
     plan_disks,
     plan_drain,
     plan_fix_racks,
+    plan_from_json,
     plan_leaders,
     plan_relieve,
     plan_replace,
     reassign,
     resume,
+    show,
+    snapshot_diff,
+    snapshot_take,
     topics_create,
     topics_delete,
     topics_describe,
@@ -135,11 +145,16 @@ def _group(about: str) -> typer.Typer:
 groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)
 
 plans = _group(_PLAN_HELP)
+snapshots = _group(snapshot_take.HELP)
+snapshots.callback()(snapshot_take.command)
 
 for _typer, _name, _module in (
     (app, "place", place),
     (app, "broker", broker),
+    (app, "broker-check", broker_check),
     (app, "reassign", reassign),
+    (app, "show", show),
+    (snapshots, "diff", snapshot_diff),
     (app, "execute", execute),
     (app, "watch", watch),
     (app, "control", control),
@@ -164,6 +179,7 @@ for _typer, _name, _module in (
     (plans, "leaders", plan_leaders),
     (plans, "disks", plan_disks),
     (plans, "relieve", plan_relieve),
+    (plans, "from-json", plan_from_json),
     (plans, "compare", plan_compare),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
@@ -172,7 +188,13 @@ for _typer, _name, _module in (
     _typer.command(
         _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS | _own
     )(_module.command)
-for _typer, _name in ((groups, "groups"), (cluster, "cluster"), (topics, "topics"), (plans, "plan")):
+for _typer, _name in (
+    (groups, "groups"),
+    (cluster, "cluster"),
+    (topics, "topics"),
+    (plans, "plan"),
+    (snapshots, "snapshot"),
+):
     app.add_typer(_typer, name=_name, context_settings=_SETTINGS)
 
 

@@ -12,6 +12,7 @@ from restow.client.values import (
     MoveUnderWay,
     NewTopic,
     Node,
+    Quorum,
     ReplicaOf,
     ReplicaOnDisk,
 )
@@ -29,6 +30,7 @@ __all__ = [
     "MoveUnderWay",
     "NewTopic",
     "Node",
+    "Quorum",
     "ReplicaOf",
     "ReplicaOnDisk",
     "Settings",

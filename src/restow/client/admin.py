@@ -15,9 +15,11 @@ if TYPE_CHECKING:
         Disks,
         MoveUnderWay,
         NewTopic,
+        Quorum,
         ReplicaOf,
     )
     from restow.model import BrokerId, Topic, TopicPartition
+    from restow.model.permissions import Permissions
 
 
 class Admin(Protocol):
@@ -76,6 +78,13 @@ class Admin(Protocol):
 
     async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         """Which versions of which requests a broker answers."""
+
+    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
+        """What we may do on the cluster and on these topics."""
+
+    async def quorum(self) -> Quorum | None:
+        """Who keeps the metadata; None where that is ZooKeeper. There the view's controller is the real one,
+        while brokers of a quorum name any of themselves."""
 
     async def close(self) -> None:
         """Hang up."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from restow.client import configs, moves, topics
+from restow.client import configs, moves, rights, topics
 from restow.client.errors import BrokerError
 from restow.client.link import open_link
 from restow.client.values import ClusterView, Node
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from restow.client.link import Link, Settings
-    from restow.client.values import Config, ConfigOf, Disks, MoveUnderWay, NewTopic, ReplicaOf
+    from restow.client.values import Config, ConfigOf, Disks, MoveUnderWay, NewTopic, Quorum, ReplicaOf
     from restow.model import BrokerId, Topic, TopicPartition
+    from restow.model.permissions import Permissions
+
+_DESCRIBE_QUORUM = 55
 
 
 class KafkaAdmin:
@@ -93,6 +96,17 @@ class KafkaAdmin:
         answer = await self._link.ask(ApiVersionsRequest(max_version=2), broker)
         BrokerError.check(answer.error_code)
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+
+    async def permissions(self, names: Sequence[str] = ()) -> Permissions:
+        return await rights.permissions(self._link, names)
+
+    async def quorum(self) -> Quorum | None:
+        """Brokers answer the question only where there is a quorum."""
+        for broker in self._link.brokers:
+            if _DESCRIBE_QUORUM in await self.versions(broker):
+                return await rights.quorum(self._link)
+            break
+        return None
 
     async def close(self) -> None:
         await self._link.close()

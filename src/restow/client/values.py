@@ -30,6 +30,14 @@ class ClusterView:
     nodes: tuple[Node, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """Who keeps the metadata of a cluster without ZooKeeper; the leader is its controller."""
+
+    leader: BrokerId | None
+    voters: tuple[BrokerId, ...]
+
+
 class ConfigOf(NamedTuple):
     """Whose configs: `of` is "topic" or "broker"; a broker's name is its id, or empty for the default."""
 

@@ -23,6 +23,7 @@ from restow.client.values import ClusterView, Config, MoveUnderWay
 from restow.client.zookeeper_checks import refusal
 from restow.errors import InvalidAddress
 from restow.model import Partition, Topic, TopicPartition
+from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -112,6 +113,13 @@ class ZooKeeperAdmin:
 
     async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         raise _cannot(f"what broker {broker} answers is not in ZooKeeper")
+
+    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
+        """Not told: whoever may write to ZooKeeper may do everything."""
+        return Permissions(topics=dict.fromkeys(topics))
+
+    async def quorum(self) -> None:
+        return None
 
     async def close(self) -> None:
         await asyncio.to_thread(_hang_up, self._client)

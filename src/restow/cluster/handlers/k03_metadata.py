@@ -5,7 +5,7 @@ way, if both the client and auto.create.topics.enable want it; the client is tol
 
 Versions: 0 has no way to ask for no topics, an empty list means all, from 1 on null does; 4 lets a client
 forbid creation; 10 tells ids, 12 lets topics be asked for by id.
-Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+Nothing is forbidden to anybody: from 8 on all operations are told to whoever asks what is allowed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from restow.cluster.handlers.registry import handles
 from restow.cluster.topic_rules import Refused, check_name
 from restow.wire.error_codes import ErrorCode
-from restow.wire.metadata import VERSIONS, encode_metadata_response, encode_unknown_topic
+from restow.wire.metadata import NOT_ASKED_FOR, VERSIONS, encode_metadata_response, encode_unknown_topic
+from restow.wire.operations import ON_CLUSTERS, ON_TOPICS, bits
 
 if TYPE_CHECKING:
     from restow.cluster.services import Context
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _FIRST_WITH_NULL = 1
 _FIRST_WITH_CHOICE = 4
+_FIRST_WITH_RIGHTS = 8
+_LAST_WITH_CLUSTER = 10
 _FIRST_BY_ID = 12
 _FIRST_NEWS_S = 5.0
 """For how long a broker that has just begun waits for the controller, rather than deny that topics exist."""
@@ -34,21 +37,31 @@ async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
     body, version = request.body, request.api_version
     metadata = context.broker.metadata
     await metadata.until(lambda: bool(metadata.brokers), _FIRST_NEWS_S)
+    tells = version >= _FIRST_WITH_RIGHTS
+    allowed = bits(ON_TOPICS) if tells and body.include_topic_authorized_operations else NOT_ASKED_FOR
     if body.topics is None or (version < _FIRST_WITH_NULL and not body.topics):
-        topics = [topic.encode(version) for topic in metadata.topics.values()]
+        topics = [topic.encode(version, authorized_operations=allowed) for topic in metadata.topics.values()]
     else:
         may_create = version < _FIRST_WITH_CHOICE or body.allow_auto_topic_creation
-        topics = [_topic(context, version, wanted, may_create=may_create) for wanted in body.topics]
+        topics = [
+            _topic(context, version, wanted, may_create=may_create, allowed=allowed) for wanted in body.topics
+        ]
     return encode_metadata_response(
         version,
         brokers=tuple(metadata.brokers.values()),
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
         topics=topics,
+        authorized_operations=(
+            bits(ON_CLUSTERS)
+            if _FIRST_WITH_RIGHTS <= version <= _LAST_WITH_CLUSTER
+            and body.include_cluster_authorized_operations
+            else NOT_ASKED_FOR
+        ),
     )
 
 
-def _topic(context: Context, version: int, wanted: Message, *, may_create: bool) -> bytes:
+def _topic(context: Context, version: int, wanted: Message, *, may_create: bool, allowed: int) -> bytes:
     metadata = context.broker.metadata
     name = wanted.name
     if name is None:
@@ -61,7 +74,7 @@ def _topic(context: Context, version: int, wanted: Message, *, may_create: bool)
             )
     known = metadata.topics.get(name)
     if known is not None:
-        return known.encode(version)
+        return known.encode(version, authorized_operations=allowed)
     try:
         check_name(name)
     except Refused as refused:

@@ -2,7 +2,7 @@
 
 Versions: 1 asks for brokers or controllers; as this cluster has no controllers of their own, the latter are
 refused with UNSUPPORTED_ENDPOINT_TYPE.
-Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+Nothing is forbidden to anybody: all operations are told to whoever asks what is allowed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeClusterResponse, Message
+from restow.wire.operations import ON_CLUSTERS
 
 if TYPE_CHECKING:
     from restow.cluster.services import Context
@@ -40,6 +41,7 @@ async def handle(request: Request, context: Context) -> Message:
         endpoint_type=_BROKERS,
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
+        authorized_operations=(ON_CLUSTERS if request.body.include_cluster_authorized_operations else None),
         brokers=[
             DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack

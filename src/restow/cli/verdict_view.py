@@ -1,0 +1,73 @@
+"""A verdict as a table, as a document, and as an exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from restow.cli.frame import FAILED, Answer, show
+from restow.model import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.model import Verdict
+
+_PRETTY = {"holds": "✓", "fails": "✗", "unknown": "?"}
+_PLAIN = {"holds": "+", "fails": "x", "unknown": "?"}
+_STYLES = {"holds": "green", "fails": "red", "unknown": "yellow"}
+
+
+def tell(verdict: Verdict, *, as_json: bool) -> None:
+    """Print it; exit code 1 unless all checks hold."""
+    show(
+        Answer(
+            document=lambda: verdict_document(verdict),
+            draw=lambda console: draw_verdict(console, verdict),
+            as_json=as_json,
+        )
+    )
+    if not verdict.holds:
+        raise typer.Exit(FAILED)
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    """What `--json` prints."""
+    return {
+        "subject": verdict.subject,
+        "holds": verdict.holds,
+        "checks": [
+            {
+                "name": check.name,
+                "outcome": check.outcome.value,
+                "evidence": check.evidence,
+                "advice": check.advice,
+            }
+            for check in verdict.checks
+        ],
+    }
+
+
+def draw_verdict(console: Console, verdict: Verdict) -> None:
+    """One line for each check, with what to do below those that do not hold."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from restow.cli.drawing import PRETTY, clean, glyphs
+
+    is_pretty = glyphs(console) is PRETTY
+    signs, arrow = (_PRETTY, "→") if is_pretty else (_PLAIN, "->")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in verdict.checks:
+        words = Text(clean(check.evidence))
+        if check.advice and check.outcome is not Outcome.HOLDS:
+            words.append(f"\n{arrow} {clean(check.advice)}", style="dim")
+        outcome = check.outcome.value
+        table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
+    console.print(table)
+    answer = "yes" if verdict.holds else "no"
+    console.print(Text(f"{verdict.subject}: {answer}", style="green" if verdict.holds else "red"))

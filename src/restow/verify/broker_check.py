@@ -1,0 +1,158 @@
+"""May this broker be stopped for good?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.model import Check, Outcome, Verdict
+from restow.verify.evidence import none_of, some
+
+if TYPE_CHECKING:
+    from restow.model import BrokerId, Partition, Snapshot, TopicPartition
+
+COORDINATED = {
+    "__consumer_offsets": "consumer groups",
+    "__transaction_state": "transactions",
+    "__share_group_state": "share groups",
+}
+"""Whoever leads a partition of these coordinates what hashes to it."""
+
+
+def broker_check(
+    snapshot: Snapshot, broker: BrokerId, *, voters: tuple[BrokerId, ...] | None = None
+) -> Verdict:
+    """With the voters of the metadata quorum, if there is one: then no broker is controller by itself."""
+    all_of_them = list(snapshot.all_partitions())
+    replicas = [_name(which) for which, each in all_of_them if broker in each.replicas]
+    leads = [_name(which) for which, each in all_of_them if each.leader == broker]
+    moves = [_name(which) for which, each in all_of_them if each.moving and _takes_part(each, broker)]
+    drain = f"move them away: restow plan drain {broker}"
+    return Verdict(
+        subject=f"broker {broker} may be stopped for good",
+        checks=(
+            _known(snapshot, broker, bool(replicas)),
+            none_of("no replicas", replicas, "replica", good="none is assigned to it", advice=drain),
+            none_of("no leaders", leads, "partition", good="it leads none", advice=drain),
+            none_of(
+                "no moves",
+                moves,
+                "move",
+                good="none comes from it or goes to it",
+                advice="wait until they are over: restow watch",
+            ),
+            _coordinates(snapshot, broker),
+            _on_disk(snapshot, broker),
+            _controls(snapshot, broker, voters),
+            _others_are_well(snapshot, broker),
+        ),
+    )
+
+
+def _name(which: TopicPartition) -> str:
+    return f"{which.topic}-{which.partition}"
+
+
+def _takes_part(partition: Partition, broker: BrokerId) -> bool:
+    return broker in partition.replicas or broker in partition.adding or broker in partition.removing
+
+
+def _known(snapshot: Snapshot, broker: BrokerId, has_replicas: bool) -> Check:
+    """A number that nobody has ever had is more likely a slip than a broker that is long gone."""
+    if broker in snapshot.broker:
+        return Check(name="known", outcome=Outcome.HOLDS, evidence="it is up")
+    if has_replicas:
+        return Check(name="known", outcome=Outcome.HOLDS, evidence="it is down, and has replicas")
+    there = some(sorted(snapshot.broker))
+    return Check(
+        name="known",
+        outcome=Outcome.UNKNOWN,
+        evidence=f"no broker of this number is up or has replicas; there are {there}",
+        advice="check the number; if it was stopped already, nothing is left to do",
+    )
+
+
+def _coordinates(snapshot: Snapshot, broker: BrokerId) -> Check:
+    led = [
+        f"{topic}-{each.number} ({what})"
+        for topic, what in COORDINATED.items()
+        if topic in snapshot.topic
+        for each in snapshot.topic[topic].partitions
+        if each.leader == broker
+    ]
+    return none_of(
+        "no coordinator",
+        led,
+        "partition",
+        good="it coordinates no groups and no transactions",
+        advice="their partitions have to be led by others first",
+    )
+
+
+def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
+    """What lies there without being assigned is about to be deleted, or was forgotten."""
+    name = "nothing left on disk"
+    if broker in snapshot.unanswered:
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence="it does not tell what is in its directories",
+            advice="see whether it hangs",
+        )
+    left = [
+        f"{_name(which)} in {copy.log_dir}"
+        for which, each in snapshot.all_partitions()
+        for copy in each.copies
+        if copy.broker == broker and broker not in each.replicas
+    ]
+    return none_of(
+        name,
+        left,
+        "copy",
+        good="every copy on it is a replica" if broker in snapshot.broker else "it is down",
+        advice="wait a minute: brokers delete what they need not keep; if it stays, look with restow doctor",
+    )
+
+
+def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...] | None) -> Check:
+    name = "not the controller"
+    if voters is not None:
+        if broker not in voters:
+            evidence = f"the metadata quorum is {some(voters)}"
+            return Check(name=name, outcome=Outcome.HOLDS, evidence=evidence)
+        return Check(
+            name=name,
+            outcome=Outcome.FAILS,
+            evidence=f"it is a voter of the metadata quorum ({some(voters)})",
+            advice="take it out of the quorum first: kafka-metadata-quorum remove-controller",
+        )
+    if snapshot.controller is None:
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence="the cluster has no controller at the moment",
+            advice="ask again when one was elected",
+        )
+    if snapshot.controller == broker:
+        return Check(
+            name=name,
+            outcome=Outcome.FAILS,
+            evidence="it is the controller",
+            advice="another one takes over when it is stopped in order; do that when nothing is being moved",
+        )
+    return Check(name=name, outcome=Outcome.HOLDS, evidence=f"that is broker {snapshot.controller}")
+
+
+def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:
+    """Who counts on this broker while another one is behind?"""
+    behind = [
+        _name(which)
+        for which, each in snapshot.all_partitions()
+        if len(each.isr) < len(each.replicas) and broker in each.replicas
+    ]
+    return none_of(
+        "nobody counts on it",
+        behind,
+        "partition",
+        good="no under-replicated partition has a replica on it",
+        advice="wait until all replicas are in sync",
+    )

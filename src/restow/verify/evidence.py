@@ -1,0 +1,34 @@
+"""How what was seen is put into a few words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.model import Check, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_SHOWN = 5
+
+
+def some(items: Iterable[object]) -> str:
+    """The first few, and how many more there are."""
+    listed = [str(each) for each in items]
+    more = len(listed) - _SHOWN
+    return ", ".join(listed[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def count(number: int, noun: str) -> str:
+    """One copy, two copies."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
+
+
+def none_of(name: str, found: Sequence[object], noun: str, *, good: str, advice: str) -> Check:
+    """A check that holds if nothing of the kind was found."""
+    if not found:
+        return Check(name=name, outcome=Outcome.HOLDS, evidence=good)
+    evidence = f"{count(len(found), noun)}: {some(found)}"
+    return Check(name=name, outcome=Outcome.FAILS, evidence=evidence, advice=advice)

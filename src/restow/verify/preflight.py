@@ -1,0 +1,264 @@
+"""What has to hold before the first change, by a snapshot and by what brokers say they can and allow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from restow.model import ANY_DIR, Check, Outcome, Verdict
+from restow.model.permissions import Permissions
+from restow.verify.evidence import count, none_of, some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from restow.model import BrokerId, LogDir, Plan, Snapshot, TopicPartition
+
+_NEEDED = {
+    35: ("DescribeLogDirs", 1),
+    43: ("ElectLeaders", 0),
+    44: ("IncrementalAlterConfigs", 0),
+    45: ("AlterPartitionReassignments", 0),
+    46: ("ListPartitionReassignments", 0),
+}
+_NEEDED_FOR_DIRS = {34: ("AlterReplicaLogDirs", 1)}
+_ON_CLUSTER = {
+    "ALTER": "to move replicas and elect leaders",
+    "ALTER_CONFIGS": "to throttle brokers",
+    "DESCRIBE": "to see moves and directories",
+    "DESCRIBE_CONFIGS": "to know brokers' throttles before changing them",
+}
+_ON_TOPICS = {
+    "ALTER_CONFIGS": "to throttle replicas",
+    "DESCRIBE": "to see replicas",
+    "DESCRIBE_CONFIGS": "to know topics' throttles before changing them",
+}
+
+
+def preflight(
+    snapshot: Snapshot,
+    plan: Plan,
+    versions: Mapping[BrokerId, Mapping[int, tuple[int, int]]],
+    permissions: Permissions | None = None,
+) -> Verdict:
+    """Whether the plan can be carried out on the cluster as it is now.
+
+    What could not be told is UNKNOWN, which is for the caller to weigh: old brokers do not tell everything.
+    """
+    return Verdict(
+        subject=f"the plan of {count(len(plan.moves), 'move')} can begin",
+        checks=(
+            _right_cluster(snapshot, plan),
+            _brokers_alive(snapshot, plan),
+            _can_do(plan, versions),
+            _may_do(plan, permissions or Permissions()),
+            _no_drift(snapshot, plan),
+            _nobody_else_moves(snapshot, plan),
+            _leaders_alive(snapshot, plan),
+            _dirs_well(snapshot, plan),
+            _free_space(snapshot, plan),
+        ),
+    )
+
+
+def blocking(verdict: Verdict) -> tuple[Check, ...]:
+    """The checks that forbid to begin: those that are known to fail."""
+    return tuple(check for check in verdict.checks if check.outcome is Outcome.FAILS)
+
+
+def _right_cluster(snapshot: Snapshot, plan: Plan) -> Check:
+    holds = snapshot.cluster_id == plan.cluster_id
+    return Check(
+        name="cluster",
+        outcome=Outcome.HOLDS if holds else Outcome.FAILS,
+        evidence=f"it is {snapshot.cluster_id!r}"
+        + ("" if holds else f", the plan is for {plan.cluster_id!r}"),
+        advice="" if holds else "check the address, or plan again",
+    )
+
+
+def _brokers_alive(snapshot: Snapshot, plan: Plan) -> Check:
+    targets = {broker for move in plan.moves for broker in move.adding}
+    missing = sorted(targets - snapshot.broker.keys())
+    return none_of(
+        "brokers alive",
+        missing,
+        "broker",
+        good=f"{count(len(targets), 'broker')} that replicas go to",
+        advice="start them, or plan without them",
+    )
+
+
+def _can_do(plan: Plan, versions: Mapping[BrokerId, Mapping[int, tuple[int, int]]]) -> Check:
+    needed = _NEEDED | (_NEEDED_FOR_DIRS if any(move.log_dirs for move in plan.moves) else {})
+    if not versions:
+        evidence = "no broker tells which requests it answers"
+        return Check(name="api versions", outcome=Outcome.UNKNOWN, evidence=evidence)
+    lacking = [
+        f"broker {broker} has no {name} (version {least})"
+        for broker, served in sorted(versions.items())
+        for key, (name, least) in needed.items()
+        if served.get(key, (0, -1))[1] < least
+    ]
+    return none_of(
+        "api versions",
+        lacking,
+        "gap",
+        good=f"{count(len(versions), 'broker')} can do all of it",
+        advice="Kafka 2.4 is the oldest that can; older ones go through --zookeeper",
+    )
+
+
+def _may_do(plan: Plan, permissions: Permissions) -> Check:
+    if permissions.cluster is None:
+        return Check(
+            name="permissions",
+            outcome=Outcome.UNKNOWN,
+            evidence="the cluster does not tell what is allowed",
+            advice="what is missing will show when it is asked for",
+        )
+    missing = [
+        f"{operation} on the cluster ({why})"
+        for operation, why in _ON_CLUSTER.items()
+        if operation not in permissions.cluster
+    ]
+    for topic in sorted({move.partition.topic for move in plan.moves}):
+        allowed = permissions.topics.get(topic)
+        if allowed is not None:
+            missing += [
+                f"{operation} on topic {topic} ({why})"
+                for operation, why in _ON_TOPICS.items()
+                if operation not in allowed
+            ]
+    return none_of(
+        "permissions",
+        missing,
+        "missing ACL",
+        good="everything that is needed is allowed",
+        advice="grant them with kafka-acls, or run as somebody who has them",
+    )
+
+
+def _no_drift(snapshot: Snapshot, plan: Plan) -> Check:
+    return none_of(
+        "no drift",
+        list(_drifted(snapshot, plan)),
+        "partition",
+        good="every partition is where the plan starts from",
+        advice="rebase the plan, or plan again",
+    )
+
+
+def _drifted(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    for move in plan.moves:
+        found = snapshot.partition(move.partition)
+        if found is None:
+            yield f"{_name(move.partition)} is gone"
+        elif found.replicas != move.before and not found.moving:
+            yield f"{_name(move.partition)} has {_list(found.replicas)}, not {_list(move.before)}"
+
+
+def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
+    """Moves of other partitions count, too: they use the same disks and links."""
+    ours = {move.partition for move in plan.moves}
+    moving = [
+        _name(which) + ("" if which in ours else " (not in the plan)")
+        for which, each in snapshot.all_partitions()
+        if each.moving
+    ]
+    return none_of(
+        "no running moves",
+        moving,
+        "partition",
+        good="nothing is being moved",
+        advice="wait for them (restow watch), or see whose they are (restow doctor)",
+    )
+
+
+def _leaders_alive(snapshot: Snapshot, plan: Plan) -> Check:
+    """Without a leader there is nobody to copy from."""
+    partitions = ((move.partition, snapshot.partition(move.partition)) for move in plan.moves)
+    return none_of(
+        "leaders alive",
+        [_name(which) for which, found in partitions if found is not None and found.leader is None],
+        "partition",
+        good="every partition to be moved has a leader",
+        advice="start a broker that has an in-sync replica, or leave these partitions out",
+    )
+
+
+def _dirs_well(snapshot: Snapshot, plan: Plan) -> Check:
+    """Offline directories of the brokers that take part, and named ones that are not there."""
+    involved = {broker for move in plan.moves for broker in (*move.before, *move.after)}
+    wrong = [
+        f"{directory.path} of broker {broker} is offline"
+        for broker in sorted(involved & snapshot.broker.keys())
+        for directory in snapshot.broker[broker].log_dirs
+        if directory.failed
+    ]
+    wanted = {
+        (broker, path)
+        for move in plan.moves
+        for broker, path in zip(move.after, move.log_dirs, strict=False)
+        if path != ANY_DIR
+    }
+    for broker, path in sorted(wanted):
+        if broker in snapshot.broker and broker not in snapshot.unanswered:
+            known = {each.path for each in snapshot.broker[broker].log_dirs}
+            wrong += [] if path in known else [f"broker {broker} has no directory {path}"]
+    return none_of(
+        "log dirs",
+        wrong,
+        "directory",
+        good="all that are needed are there",
+        advice="repair them, or plan without them",
+    )
+
+
+def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
+    """In the end what came, less what went, must fit. That it fits at every moment is seen to on the way."""
+    more: dict[BrokerId, int] = defaultdict(int)
+    for move in plan.moves:
+        for broker in move.adding:
+            more[broker] += move.size_bytes
+        for broker in move.removing:
+            more[broker] -= move.size_bytes
+    untold, full = [], []
+    for broker, size in sorted(more.items()):
+        if size <= 0 or broker not in snapshot.broker:
+            continue
+        room = _room(snapshot.broker[broker].log_dirs, plan.limits.fill)
+        if room is None:
+            untold.append(broker)
+        elif size > room:
+            full.append(f"broker {broker}: {size:,} bytes more, room for {max(0, room):,}")
+    if untold and not full:
+        return Check(
+            name="free space",
+            outcome=Outcome.UNKNOWN,
+            evidence=f"{count(len(untold), 'broker')} do not tell how large their disks are: {some(untold)}",
+            advice="see to it that there is room; brokers tell it since 3.3",
+        )
+    return none_of(
+        "free space",
+        full,
+        "broker",
+        good=f"all of it fits below {plan.limits.fill:.0%} of every disk",
+        advice="free some space, or plan for other brokers",
+    )
+
+
+def _room(log_dirs: tuple[LogDir, ...], fill: float) -> int | None:
+    """How much fits into a broker's directories, each taken for a file system of its own."""
+    well = [each for each in log_dirs if not each.failed]
+    if not well or any(each.total_bytes is None or each.usable_bytes is None for each in well):
+        return None
+    return sum(int((each.usable_bytes or 0) - (1 - fill) * (each.total_bytes or 0)) for each in well)
+
+
+def _name(which: TopicPartition) -> str:
+    return f"{which.topic}-{which.partition}"
+
+
+def _list(brokers: tuple[BrokerId, ...]) -> str:
+    return f"[{','.join(map(str, brokers))}]"

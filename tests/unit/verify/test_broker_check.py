@@ -1,0 +1,105 @@
+"""May this broker be stopped for good?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from restow.model import Copy, LiveBroker, Outcome, Partition, Snapshot, Topic
+from restow.verify import broker_check
+
+
+def partition(number: int, replicas: tuple[int, ...], **other: object) -> Partition:
+    given = {"isr": replicas, "leader": replicas[0], **other}
+    return Partition(number=number, replicas=replicas, **given)  # type: ignore[arg-type]
+
+
+def topic(name: str, *partitions: Partition) -> Topic:
+    return Topic(name=name, partitions=partitions)
+
+
+WELL = Snapshot(
+    cluster_id="c",
+    taken_ms=0,
+    controller=1,
+    brokers=tuple(LiveBroker(id=number, host="h", port=number) for number in (1, 2, 3)),
+    topics=(
+        topic("__consumer_offsets", partition(0, (1, 2))),
+        topic("orders", partition(0, (1, 2)), partition(1, (2, 1))),
+    ),
+)
+
+
+def failing(snapshot: Snapshot, broker: int = 3, **given: object) -> dict[str, str]:
+    verdict = broker_check(snapshot, broker, **given)  # type: ignore[arg-type]
+    return {check.name: check.evidence for check in verdict.checks if check.outcome is not Outcome.HOLDS}
+
+
+def with_topic(found: Topic) -> Snapshot:
+    kept = tuple(each for each in WELL.topics if each.name != found.name)
+    return replace(WELL, topics=tuple(sorted((*kept, found), key=lambda each: each.name)))
+
+
+def test_a_drained_broker_may_go() -> None:
+    verdict = broker_check(WELL, 3)
+    assert verdict.holds
+    assert verdict.subject == "broker 3 may be stopped for good"
+
+
+def test_replicas_leaders_and_those_who_count_on_it() -> None:
+    snapshot = with_topic(topic("orders", partition(0, (3, 1), isr=(3,)), partition(1, (2, 3))))
+    assert failing(snapshot) == {
+        "no replicas": "2 replicas: orders-0, orders-1",
+        "no leaders": "1 partition: orders-0",
+        "nobody counts on it": "1 partition: orders-0",
+    }
+
+
+def test_many_are_counted_and_some_are_named() -> None:
+    snapshot = with_topic(topic("orders", *(partition(number, (1, 3)) for number in range(1_200))))
+    assert failing(snapshot)["no replicas"] == (
+        "1,200 replicas: orders-0, orders-1, orders-2, orders-3, orders-4 and 1,195 more"
+    )
+
+
+@pytest.mark.parametrize("side", ["adding", "removing"])
+def test_moves(side: str) -> None:
+    moving = partition(0, (1, 2), **{side: (3,)})
+    assert failing(with_topic(topic("orders", moving))) == {"no moves": "1 move: orders-0"}
+
+
+def test_a_coordinator() -> None:
+    found = failing(with_topic(topic("__consumer_offsets", partition(0, (3, 1)))))
+    assert found["no coordinator"] == "1 partition: __consumer_offsets-0 (consumer groups)"
+
+
+def test_a_copy_that_is_no_replica() -> None:
+    left = Copy(broker=3, log_dir="/d", size_bytes=1)
+    kept = Copy(broker=1, log_dir="/d", size_bytes=1)
+    found = failing(with_topic(topic("orders", partition(0, (1, 2), copies=(kept, left)))))
+    assert found == {"nothing left on disk": "1 copy: orders-0 in /d"}
+
+
+def test_a_broker_that_does_not_tell_of_its_disks() -> None:
+    verdict = broker_check(replace(WELL, unanswered=(3,)), 3)
+    assert not verdict.holds
+    assert [each.name for each in verdict.checks if each.outcome is Outcome.UNKNOWN] == [
+        "nothing left on disk"
+    ]
+
+
+def test_the_controller_with_zookeeper_and_with_a_quorum() -> None:
+    mine = replace(WELL, controller=3)
+    assert failing(mine) == {"not the controller": "it is the controller"}
+    assert failing(mine, voters=(1, 2)) == {}
+    assert failing(WELL, voters=(1, 3)) == {
+        "not the controller": "it is a voter of the metadata quorum (1, 3)"
+    }
+    assert "no controller" in failing(replace(WELL, controller=None))["not the controller"]
+
+
+def test_a_number_that_nobody_has() -> None:
+    assert failing(WELL, 9) == {"known": "no broker of this number is up or has replicas; there are 1, 2, 3"}
+    down = replace(WELL, brokers=WELL.brokers[1:])
+    assert "known" not in failing(down, 1)

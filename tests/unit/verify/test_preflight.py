@@ -1,0 +1,152 @@
+"""What has to hold before the first change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from restow.model import (
+    ANY_DIR,
+    Limits,
+    LiveBroker,
+    LogDir,
+    Move,
+    Outcome,
+    Partition,
+    Plan,
+    Snapshot,
+    Topic,
+    TopicPartition,
+)
+from restow.model.permissions import Permissions
+from restow.verify import blocking, preflight
+
+MOVE = Move(partition=TopicPartition("orders", 0), before=(1, 2), after=(3, 2), size_bytes=100)
+PLAN = Plan(cluster_id="c", created_ms=0, moves=(MOVE,), limits=Limits(fill=0.9))
+DIRS = (LogDir(path="/a", total_bytes=1_000, usable_bytes=300), LogDir(path="/b", failed=False))
+SNAPSHOT = Snapshot(
+    cluster_id="c",
+    taken_ms=0,
+    controller=1,
+    brokers=tuple(LiveBroker(id=number, host="h", port=number, log_dirs=DIRS[:1]) for number in (1, 2, 3)),
+    topics=(
+        Topic(
+            name="orders",
+            partitions=(Partition(number=0, replicas=(1, 2), isr=(1, 2), leader=1),),
+        ),
+    ),
+)
+VERSIONS = {broker: dict.fromkeys((34, 35, 43, 44, 45, 46), (0, 2)) for broker in (1, 2, 3)}
+ALL = Permissions(
+    cluster=frozenset({"ALTER", "ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"}),
+    topics={"orders": frozenset({"ALTER_CONFIGS", "DESCRIBE", "DESCRIBE_CONFIGS"})},
+)
+
+
+def failing(
+    snapshot: Snapshot = SNAPSHOT,
+    plan: Plan = PLAN,
+    versions: Any = VERSIONS,
+    permissions: Permissions | None = ALL,
+    outcome: Outcome = Outcome.FAILS,
+) -> dict[str, str]:
+    verdict = preflight(snapshot, plan, versions, permissions)
+    return {check.name: check.evidence for check in verdict.checks if check.outcome is outcome}
+
+
+def with_partition(**changes: Any) -> Snapshot:
+    found = replace(SNAPSHOT.topics[0].partitions[0], **changes)
+    return replace(SNAPSHOT, topics=(replace(SNAPSHOT.topics[0], partitions=(found,)),))
+
+
+def with_dirs(*dirs: LogDir) -> Snapshot:
+    return replace(SNAPSHOT, brokers=tuple(replace(each, log_dirs=dirs) for each in SNAPSHOT.brokers))
+
+
+def test_all_is_well() -> None:
+    verdict = preflight(SNAPSHOT, PLAN, VERSIONS, ALL)
+    assert verdict.holds
+    assert blocking(verdict) == ()
+
+
+def test_another_cluster() -> None:
+    assert failing(plan=replace(PLAN, cluster_id="d")) == {"cluster": "it is 'c', the plan is for 'd'"}
+
+
+def test_a_target_that_is_down() -> None:
+    assert failing(replace(SNAPSHOT, brokers=SNAPSHOT.brokers[:2])) == {"brokers alive": "1 broker: 3"}
+
+
+def test_a_broker_that_is_too_old() -> None:
+    old = VERSIONS | {2: {35: (0, 0), 43: (0, 0), 44: (0, 0)}}
+    said = failing(versions=old)["api versions"]
+    assert said == (
+        "3 gaps: broker 2 has no DescribeLogDirs (version 1), broker 2 has no AlterPartitionReassignments "
+        "(version 0), broker 2 has no ListPartitionReassignments (version 0)"
+    )
+    no_dirs = {broker: {k: v for k, v in served.items() if k != 34} for broker, served in VERSIONS.items()}
+    assert failing(versions=no_dirs) == {}
+    within = replace(PLAN, moves=(replace(MOVE, log_dirs=("/a", ANY_DIR)),))
+    assert "no AlterReplicaLogDirs" in failing(plan=within, versions=no_dirs)["api versions"]
+
+
+def test_every_missing_acl_is_named() -> None:
+    assert ALL.cluster is not None
+    some = Permissions(
+        cluster=ALL.cluster - {"ALTER"}, topics={"orders": frozenset({"DESCRIBE", "DESCRIBE_CONFIGS"})}
+    )
+    assert failing(permissions=some) == {
+        "permissions": "2 missing ACLs: ALTER on the cluster (to move replicas and elect leaders), "
+        "ALTER_CONFIGS on topic orders (to throttle replicas)"
+    }
+
+
+def test_what_is_not_told_blocks_nobody_but_does_not_hold() -> None:
+    unknown = failing(with_dirs(LogDir(path="/a")), versions={}, permissions=None, outcome=Outcome.UNKNOWN)
+    assert unknown.keys() == {"api versions", "permissions", "free space"}
+    verdict = preflight(with_dirs(LogDir(path="/a")), PLAN, {}, None)
+    assert not verdict.holds
+    assert blocking(verdict) == ()
+
+
+def test_drift() -> None:
+    assert failing(with_partition(replicas=(2, 1))) == {
+        "no drift": "1 partition: orders-0 has [2,1], not [1,2]"
+    }
+    assert failing(replace(SNAPSHOT, topics=())) == {"no drift": "1 partition: orders-0 is gone"}
+
+
+def test_moves_of_ours_and_of_others() -> None:
+    moving = with_partition(replicas=(3, 1, 2), adding=(3,))
+    assert failing(moving) == {"no running moves": "1 partition: orders-0"}
+    other = Topic(
+        name="x", partitions=(Partition(number=0, replicas=(1,), isr=(1,), leader=1, removing=(1,)),)
+    )
+    assert failing(replace(SNAPSHOT, topics=(*SNAPSHOT.topics, other))) == {
+        "no running moves": "1 partition: x-0 (not in the plan)"
+    }
+
+
+def test_a_partition_without_a_leader() -> None:
+    assert failing(with_partition(leader=None)) == {"leaders alive": "1 partition: orders-0"}
+
+
+def test_directories_that_are_offline_or_unknown() -> None:
+    broken = with_dirs(DIRS[0], LogDir(path="/b", failed=True))
+    assert "/b of broker 1 is offline" in failing(broken)["log dirs"]
+    elsewhere = replace(PLAN, moves=(replace(MOVE, log_dirs=("/z", ANY_DIR)),))
+    assert failing(plan=elsewhere) == {"log dirs": "1 directory: broker 3 has no directory /z"}
+
+
+def test_room_is_what_is_left_below_the_limit() -> None:
+    """Of 1,000 bytes 300 are free and 100 of these must stay free: 200 fit."""
+    for size, fits in ((200, True), (201, False)):
+        found = failing(plan=replace(PLAN, moves=(replace(MOVE, size_bytes=size),)))
+        assert found == ({} if fits else {"free space": "1 broker: broker 3: 201 bytes more, room for 200"})
+
+
+def test_what_goes_makes_room_for_what_comes() -> None:
+    back = Move(partition=TopicPartition("payments", 0), before=(3,), after=(1,), size_bytes=150)
+    both = replace(PLAN, moves=(replace(MOVE, size_bytes=300), back))
+    topic = Topic(name="payments", partitions=(Partition(number=0, replicas=(3,), isr=(3,), leader=3),))
+    assert failing(replace(SNAPSHOT, topics=(*SNAPSHOT.topics, topic)), both) == {}
