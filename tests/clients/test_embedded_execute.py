@@ -16,7 +16,8 @@ from restow.execute.options import Options
 from restow.execute.outcome import Ending
 from restow.execute.start import World, execute, resume, undo
 from restow.execute.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, Wanted
-from restow.model import Limits, Move, Plan
+from restow.model import Limits, Move, Plan, TopicPartition
+from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
@@ -219,5 +220,44 @@ def test_a_target_that_dies_and_comes_back(tmp_path: Path) -> None:
             assert await replicas(admin) == AFTER
             assert await throttles(admin, 4) == before
             assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
+
+    asyncio.run(main())
+
+
+def test_directories_are_moved_and_brought_back(tmp_path: Path) -> None:
+    async def where(admin: KafkaAdmin) -> dict[int, str]:
+        snapshot = await capture(admin, SystemClock())
+        partition = snapshot.partition(TopicPartition("orders", 0))
+        assert partition is not None
+        assert not any(copy.future for copy in partition.copies)
+        return {copy.broker: copy.log_dir for copy in partition.copies}
+
+    async def main() -> None:
+        async with (
+            EmbeddedCluster(3, log_dirs=2) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        ):
+            hand = dict.fromkeys(range(PARTITIONS), (0, 1))
+            assert await admin.create([NewTopic(name="orders", by_hand=hand)]) == {"orders": None}
+            await asyncio.to_thread(write, cluster.bootstrap)
+            lies = await where(admin)
+            snapshot = await capture(admin, SystemClock())
+            dirs = {each.id: [d.path for d in each.log_dirs] for each in snapshot.brokers}
+            other = next(path for path in dirs[0] if path != lies[0])
+            target = Target(
+                partition=TopicPartition("orders", 0), replicas=(0, 2), log_dirs=(other, dirs[2][1])
+            )
+            plan = plan_from_targets(snapshot, [target], created_ms=1)
+            stage = Stage(admin, tmp_path)
+            options = Options(throttle=Wanted(rate=5_000_000, dir_rate=5_000_000), survey_every_s=0.5)
+            outcome = await execute(stage.world, plan, options, stage.watcher)
+            assert outcome.is_good, outcome
+            assert await where(admin) == {0: other, 2: dirs[2][1]}
+            assert await throttles(admin, 3) == {}
+
+            outcome = await undo(stage.world, options, stage.watcher)
+            assert outcome.is_good, outcome
+            assert await where(admin) == lies
+            assert await throttles(admin, 3) == {}
 
     asyncio.run(main())

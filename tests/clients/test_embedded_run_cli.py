@@ -1,0 +1,124 @@
+"""The commands around a run, as somebody would type them, on the embedded cluster."""
+
+from __future__ import annotations
+
+import gc
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.cli import run
+from restow.cluster.threaded import ThreadedCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with ThreadedCluster(3) as cluster:
+        yield cluster.bootstrap
+    gc.collect()
+
+
+@pytest.fixture
+def restow(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, list[Any]]]:
+    """Runs a command line with `--json`; returns the exit code and the documents it printed."""
+    monkeypatch.setenv("RESTOW_BOOTSTRAP_SERVER", bootstrap)
+    monkeypatch.setenv("RESTOW_JOURNAL", str(tmp_path / "state"))
+
+    def command(*arguments: str) -> tuple[int, list[Any]]:
+        code = run([*arguments, "--json"])
+        said = capsys.readouterr()
+        return code, [json.loads(line) for line in said.out.splitlines()] or [said.err]
+
+    return command
+
+
+def make_plan(restow: Callable[..., tuple[int, list[Any]]], topic: str, folder: Path) -> Path:
+    """A topic of two partitions on brokers 0 and 1, and a plan to have them on 1 and 2."""
+    import asyncio
+    import os
+
+    from restow.client import Settings, connected
+    from restow.model import TopicPartition
+    from restow.plan.pin import Target, plan_from_targets
+    from restow.plan.text import dumps
+    from restow.runtime.clock import SystemClock
+    from restow.snapshot import capture
+
+    assert restow("topics", "create", topic, "--replica-assignment", "0:1,1:0")[0] == 0
+
+    async def made() -> str:
+        async with connected(Settings(bootstrap=os.environ["RESTOW_BOOTSTRAP_SERVER"])) as admin:
+            snapshot = await capture(admin, SystemClock())
+            targets = [Target(partition=TopicPartition(topic, number), replicas=(2, 1)) for number in (0, 1)]
+            return dumps(plan_from_targets(snapshot, targets, created_ms=1))
+
+    path = folder / "plan.json"
+    path.write_text(asyncio.run(made()))
+    return path
+
+
+def replicas(restow: Callable[..., tuple[int, list[Any]]], topic: str) -> list[list[int]]:
+    _, (described,) = restow("topics", "describe", topic)
+    return [each["replicas"] for each in described["partitions"]]
+
+
+def test_execute_and_undo(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
+    plan = make_plan(restow, "orders", tmp_path)
+    code, events = restow("execute", str(plan), "--throttle", "10MB/s")
+    assert code == 0, events[-1]
+    kinds = [each["event"] for each in events]
+    assert kinds[0] == "run"
+    assert kinds[-1] == "ended"
+    assert {"begun", "arrived", "progress", "throttle"} <= set(kinds)
+    assert replicas(restow, "orders") == [[2, 1], [2, 1]]
+
+    code, (shown,) = restow("undo")
+    assert code == 0
+    assert len(shown["moves"]) == 2
+    assert replicas(restow, "orders") == [[2, 1], [2, 1]], "without --yes nothing is done"
+    code, events = restow("undo", "--yes", "--throttle", "none")
+    assert code == 0, events[-1]
+    assert replicas(restow, "orders") == [[0, 1], [1, 0]]
+    assert restow("doctor")[0] == 0
+    assert restow("execute", str(plan), "--throttle", "none")[0] == 0, "what was undone can be done again"
+
+
+def test_what_cannot_be_is_one_line_and_nothing_happens(
+    restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
+) -> None:
+    plan = make_plan(restow, "refused", tmp_path)
+    for arguments, code, words in (
+        (("execute", str(tmp_path / "none.json"), "--throttle", "none"), 2, "cannot be read"),
+        (("execute", str(plan), "--throttle", "fast"), 2, "is not a rate above zero"),
+        (("execute", str(plan), "--throttle", "none", "--hours", "at night"), 2, "part of the day"),
+        (("resume", "--run", "nobody"), 2, "there is no run 'nobody'"),
+        (("cancel",), 2, "no run on this cluster needs care"),
+        (("control", "--pause"), 2, "no run is being carried out"),
+        (("control",), 2, "nothing is wished"),
+    ):
+        found, (said,) = restow(*arguments)
+        assert (found, words in said) == (code, True), (arguments, said)
+    assert replicas(restow, "refused") == [[0, 1], [1, 0]]
+
+
+def test_a_drifted_cluster_is_refused(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
+    plan = make_plan(restow, "drifted", tmp_path)
+    assert restow("execute", str(plan), "--throttle", "none")[0] == 0
+    code, (said,) = restow("execute", str(plan), "--throttle", "none")
+    assert code == 1
+    assert "the cluster is not what the plan was made for" in said
+
+
+def test_watch_says_where_things_stand(restow: Callable[..., tuple[int, list[Any]]]) -> None:
+    code, (standing,) = restow("watch")
+    assert code == 0
+    assert standing["under_way"] == 0
