@@ -20,7 +20,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from typer.core import TyperCommand
+    from typer.core import TyperCommand, TyperGroup
 
     from restow.client import KafkaAdmin, Settings
 
@@ -77,7 +77,7 @@ def _shared(command_config: CommandConfig = None, command_property: CommandPrope
     """Nothing but the options, for `typer` to make them of."""
 
 
-def add_connection_options(command: TyperCommand) -> None:
+def add_connection_options(command: TyperCommand | TyperGroup) -> None:
     """What every command has that talks to a cluster. An option that it has itself stays its own."""
     taken = {flag for param in command.params for flag in param.opts}
     if BOOTSTRAP in taken:

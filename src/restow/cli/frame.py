@@ -139,7 +139,11 @@ class Command(_HelpInSections, TyperCommand):
 
 
 class Group(_HelpInSections, TyperGroup):
-    """Several commands under one noun."""
+    """Several commands under one noun, which may do something by itself too."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        add_connection_options(self)
 
 
 class Root(Group):
