@@ -171,7 +171,7 @@ def test_writing_and_reading_go_on_while_the_leader_moves(cluster: Running, admi
     assert read_with_kafka_python(cluster.bootstrap, topic, count=len(sent)) == sent
 
 
-def test_kafka_13198_groups_go_on_when_their_coordinator_moves(
+def test_kafka_13198_and_9235_groups_go_on_when_their_coordinator_moves(
     cluster: Running, admin: KafkaAdminClient
 ) -> None:
     topic = create(admin, [0, 1])

@@ -41,6 +41,8 @@ def logs_in(path: Path) -> LogManager:
 
 
 def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
+    """One of them belongs to a topic that was made anew while the broker was down (KAFKA-14616)."""
+
     async def scenario() -> None:
         store = EmbeddedStore(tmp_path / "store.sqlite", fsync=False, clock=SystemClock())
         session = store.session()

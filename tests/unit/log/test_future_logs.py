@@ -234,6 +234,7 @@ def test_when_the_new_disk_fails_in_the_swap_the_log_stays(tmp_path: Path) -> No
 
 
 def test_when_the_old_disk_fails_in_the_swap_the_log_has_moved(tmp_path: Path) -> None:
+    """The directory fails when the move is already granted (KAFKA-16297)."""
     broker = Broker(tmp_path).started()
     values = values_of(filled(broker))
     begin(broker)
@@ -307,7 +308,7 @@ STEPS = st.lists(
 def test_whatever_happens_to_the_log_its_copy_becomes_the_same(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
-    """Cut off as a follower is, after which another leader's epoch goes on from there."""
+    """Cut off as a follower is, after which another leader's epoch goes on from there (KAFKA-8002)."""
     path = tmp_path_factory.mktemp("logs")
     present, future = open_log(path / "present"), open_log(path / "future", fresh=True)
     epoch = written = 0

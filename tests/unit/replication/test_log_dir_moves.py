@@ -106,6 +106,8 @@ async def bench(path: Path, disk: FaultyDisk | None = None) -> AsyncIterator[Ben
 
 @pytest.mark.parametrize("broker", [1, 2])
 def test_a_replica_moves_while_it_is_written_and_read(tmp_path: Path, broker: int) -> None:
+    """Writes and fetches race with the end of the move as with the rest of it (KAFKA-9750)."""
+
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             await it.fill(600)

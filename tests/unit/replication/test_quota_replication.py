@@ -138,6 +138,8 @@ def test_who_is_in_sync_is_not_slowed(tmp_path: Path, side: str) -> None:
 
 
 def test_consumers_are_not_slowed(tmp_path: Path) -> None:
+    """Not even by their leader's quota (KAFKA-13614)."""
+
     async def scenario() -> None:
         bench = Bench(tmp_path)
         await bench.fill(300)
