@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from restow.client import Settings
+    from restow.execute.kafka_tool import Arguments
 
 ABOUT = "Apache's kafka-reassign-partitions: same flags, lines and exit codes."
 HELP = """Do what Apache's kafka-reassign-partitions does: generate, execute, verify, list or cancel moves.
@@ -73,24 +74,21 @@ def reassign(given: Sequence[str]) -> int:
     hush()
 
     def connect() -> Any:
-        return connected(_settings(arguments.values))
+        return connected(_settings(arguments))
 
     return asyncio.run(run_tool(arguments, connect, read=_read, say=_say, clock=SystemClock()))
 
 
-def _settings(given: Any) -> Settings:
-    from restow.client import Settings
+def _settings(arguments: Arguments) -> Settings:
+    from restow.cli.connection import Manner, settings_for
     from restow.errors import InvalidInput
 
-    bootstrap = given.get("bootstrap-server")
-    if bootstrap is None:
-        raise InvalidInput("--zookeeper is for clusters older than 2.4; give --bootstrap-server for this one")
-    if "command-config" not in given:
-        return Settings(bootstrap=bootstrap)
-    from restow.client.properties import settings
-    from restow.client.property_files import read_properties
-
-    return settings(bootstrap, read_properties(given["command-config"]))
+    if "bootstrap-server" not in arguments.values:
+        raise InvalidInput(
+            "--zookeeper alone is not supported yet: give --bootstrap-server, which any Kafka since 2.4 takes"
+        )
+    config = arguments.text("command-config") if "command-config" in arguments.values else None
+    return settings_for(arguments.text("bootstrap-server"), Manner(command_config=config))
 
 
 def _read(path: str) -> str:

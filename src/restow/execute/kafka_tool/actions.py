@@ -57,9 +57,8 @@ class Call:
         self._clock = clock
 
     async def generate(self) -> None:
-        given = self._arguments.values
-        topics = parse_topics(self._read(given["topics-to-move-json-file"]))
-        wanted = _broker_list(given["broker-list"])
+        topics = parse_topics(self._read(self._arguments.text("topics-to-move-json-file")))
+        wanted = _broker_list(self._arguments.text("broker-list"))
         present = await self._assignment(topics)
         view = await self._admin.cluster()
         brokers = [Broker(node.id, node.rack) for node in view.nodes if node.id in wanted]
@@ -77,6 +76,7 @@ class Call:
         check_reassignment(targets)
         rate = arguments.number("throttle", -1)
         dir_rate = arguments.number("replica-alter-log-dirs-throttle", -1)
+        arguments.number("timeout", DEFAULT_TIMEOUT_MS)
         moves = await self._admin.moves()
         if moves and "additional" not in arguments.switches:
             raise Terse(lines.EXISTING)
@@ -143,7 +143,7 @@ class Call:
         await self._clear_throttles(wanted)
 
     def _targets(self) -> tuple[Target, ...]:
-        path = self._arguments.values["reassignment-json-file"]
+        path = self._arguments.text("reassignment-json-file")
         return parse_reassignment(self._read(path), path)
 
     def _say_all(self, said: Iterable[str]) -> None:

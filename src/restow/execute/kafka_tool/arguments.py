@@ -74,12 +74,19 @@ class Arguments:
     action: Action
     values: Mapping[str, str] = field(default_factory=dict)
     switches: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
+
+    def text(self, name: str) -> str:
+        """What an option was given. That it was given twice is found out when it is needed, as there."""
+        if name in self.repeated:
+            raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
+        return self.values[name]
 
     def number(self, name: str, default: int) -> int:
         """A number that an option gives; what is none is found out when it is needed, as in the original."""
-        given = self.values.get(name)
-        if given is None:
+        if name not in self.values:
             return default
+        given = self.text(name)
         try:
             number = int(given)
         except ValueError:
@@ -91,12 +98,17 @@ class Arguments:
 
 def parse_arguments(given: Sequence[str]) -> Arguments:
     """`--name value`, `--name=value` and switches, in any order; no abbreviations."""
-    values, switches = _split(given)
+    values, switches, repeated = _split(given)
     actions = [action for action in Action if action.value in switches]
     if len(actions) != 1:
         names = ", ".join(f"--{action.value}" for action in Action)
         raise UsageError(f"Command must include exactly one action: {names}")
-    arguments = Arguments(action=actions[0], values=values, switches=frozenset(switches) - {actions[0].value})
+    arguments = Arguments(
+        action=actions[0],
+        values=values,
+        switches=frozenset(switches) - {actions[0].value},
+        repeated=frozenset(repeated),
+    )
     _check_connection(arguments)
     for name in REQUIRED[arguments.action]:
         if name not in values:
@@ -108,9 +120,10 @@ def parse_arguments(given: Sequence[str]) -> Arguments:
     return arguments
 
 
-def _split(given: Sequence[str]) -> tuple[dict[str, str], set[str]]:
+def _split(given: Sequence[str]) -> tuple[dict[str, str], set[str], set[str]]:
     values: dict[str, str] = {}
     switches: set[str] = set()
+    repeated: set[str] = set()
     rest = list(given)
     while rest:
         word = rest.pop(0)
@@ -125,11 +138,11 @@ def _split(given: Sequence[str]) -> tuple[dict[str, str], set[str]]:
                     raise UsageError(f"Option {name} requires an argument")
                 value = rest.pop(0)
             if name in values:
-                raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
+                repeated.add(name)
             values[name] = value
         else:
             raise UsageError(f"{name} is not a recognized option")
-    return values, switches
+    return values, switches, repeated
 
 
 def _check_connection(arguments: Arguments) -> None:

@@ -1,0 +1,70 @@
+"""`restow plan from-json`: a pinned plan from Kafka's reassignment JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from restow.cli.frame import Answer
+from restow.cli.plan_options import AsJson, Bootstrap, Output, SnapshotFile, read_text
+
+ABOUT = "A pinned plan from Kafka's reassignment JSON."
+HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
+copies, and in an order that keeps the limits at every moment. Nothing is changed.
+
+What is never exceeded: how full a directory gets (old and new copies counted), how many extra copies a
+partition has, how many replicas a broker receives and sends. `__consumer_offsets` and `__transaction_state`
+come last.
+
+\b
+Examples:
+  $ restow plan from-json moves.json -b localhost:9092 -o plan.json
+  $ restow plan from-json moves.json --snapshot now.json --extra-copies 3 -o plan.json
+"""
+_LIMITS = "Limits"
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What kafka-reassign-partitions would read.")],
+    bootstrap: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    extra_copies: Annotated[
+        int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=_LIMITS)
+    ] = 1,
+    moves_in: Annotated[
+        int, typer.Option(help="How many replicas a broker may be receiving.", rich_help_panel=_LIMITS)
+    ] = 5,
+    moves_out: Annotated[
+        int, typer.Option(help="How many replicas a broker may be sending.", rich_help_panel=_LIMITS)
+    ] = 5,
+    fill: Annotated[
+        float, typer.Option(metavar="SHARE", help="How full a directory may get.", rich_help_panel=_LIMITS)
+    ] = 0.9,
+    title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
+    output: Output = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.show_view import document, draw
+    from restow.cli.snapshots import snapshot_from
+    from restow.cli.text_files import write_text
+    from restow.model import Limits
+    from restow.plan.kafka_json import check_reassignment, parse_reassignment
+    from restow.plan.pin import check_limits, plan_from_targets
+    from restow.plan.text import dumps
+    from restow.plan.view import view_of
+
+    limits = Limits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
+    check_limits(limits)
+    targets = parse_reassignment(read_text(file), file)
+    check_reassignment(targets, file)
+    taken = snapshot_from(bootstrap, snapshot)
+    plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=limits, title=title)
+    if output is not None:
+        write_text(output, dumps(plan))
+    view = view_of(plan, taken)
+    return Answer(
+        document=lambda: document(plan, view),
+        draw=lambda console: draw(console, plan, view, output=output),
+        as_json=as_json,
+    )

@@ -1,0 +1,63 @@
+"""`restow show`: a plan as a person wants to read it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from restow.cli.frame import Answer
+from restow.cli.plan_options import AsJson, read_text
+
+ABOUT = "What a plan does."
+HELP = """Show what a plan does: what moves, how many bytes, before and after per broker, and how long it
+takes at a throttle.
+
+Without a snapshot, before and after count the partitions of the plan alone.
+
+\b
+Examples:
+  $ restow show plan.json
+  $ restow show plan.json --moves --throttle 50MB/s
+  $ restow show plan.json --snapshot now.json --html plan.html
+"""
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
+    moves: Annotated[bool, typer.Option("--moves", help="Every move too.")] = False,
+    throttle: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Say how long it takes at this, like 50MB/s.")
+    ] = None,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A file of `restow snapshot`: count the whole cluster."),
+    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as a page of its own.")] = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.show_view import document, draw
+    from restow.cli.text_files import write_text
+    from restow.execute.rates import parse_rate
+    from restow.plan.drift import check_same_cluster
+    from restow.plan.text import loads
+    from restow.plan.view import view_of
+
+    rate = None if throttle is None else parse_rate(throttle, "--throttle")
+    plan = loads(read_text(file), file)
+    taken = None
+    if snapshot is not None:
+        from restow.snapshot.text import loads as loads_snapshot
+
+        taken = loads_snapshot(read_text(snapshot), snapshot)
+        check_same_cluster(plan, taken)
+    view = view_of(plan, taken)
+    if html is not None:
+        from restow.cli.show_html import page_of
+
+        write_text(html, page_of(plan))
+    return Answer(
+        document=lambda: document(plan, view, rate),
+        draw=lambda console: draw(console, plan, view, moves=moves, rate=rate),
+        as_json=as_json,
+    )

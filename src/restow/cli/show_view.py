@@ -1,0 +1,151 @@
+"""How a plan is drawn: a line of sums, brokers before and after, directories, and the moves if wanted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from restow.model import Move, Plan
+    from restow.plan.view import PlanView
+
+_RATES = (10_000_000, 50_000_000, 200_000_000)
+"""At which times are told when nobody says one."""
+_ROWS = 40
+
+
+def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, object]:
+    """What `--json` prints."""
+    from restow.plan.view import seconds_at
+
+    return {
+        "title": plan.title,
+        "cluster_id": plan.cluster_id,
+        "created_ms": plan.created_ms,
+        "starting_hash": plan.starting_hash,
+        "limits": asdict(plan.limits),
+        "bound_bytes": plan.bound_bytes,
+        "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},
+        **asdict(view),
+        "moved": [
+            {
+                "topic": move.partition.topic,
+                "partition": move.partition.partition,
+                "before": list(move.before),
+                "after": list(move.after),
+                "bytes_to_copy": move.bytes_to_copy,
+                "reason": move.reason,
+            }
+            for move in plan.moves
+        ],
+    }
+
+
+def draw(
+    console: Console,
+    plan: Plan,
+    view: PlanView,
+    *,
+    moves: bool = False,
+    rate: int | None = None,
+    output: str | None = None,
+) -> None:
+    """Tables and a few sentences."""
+    from restow.cli.drawing import clean, count, put
+    from restow.cli.sizes import human_bytes
+
+    if plan.title:
+        put(console, clean(plan.title), style="bold")
+    if not plan.moves:
+        put(console, "Nothing to move: everything is as wanted already.")
+    else:
+        waves = count(view.waves, "wave")
+        put(
+            console,
+            f"{count(view.moves, 'partition')} in {waves}, {human_bytes(view.bytes_to_copy)} to copy"
+            + (f"; {view.reordered:,} of them copy nothing" if view.reordered else ""),
+            style="bold",
+        )
+        _draw_times(console, view, rate)
+        _draw_brokers(console, view)
+        _draw_dirs(console, view)
+    if moves:
+        _draw_moves(console, plan.moves)
+    if output is not None:
+        put(console)
+        put(console, f"The plan is in {output}.")
+
+
+def _rates(rate: int | None) -> Sequence[int]:
+    return _RATES if rate is None else (rate,)
+
+
+def _draw_times(console: Console, view: PlanView, rate: int | None) -> None:
+    from restow.cli.drawing import put
+    from restow.cli.run_view import duration
+    from restow.cli.sizes import human_bytes
+    from restow.plan.view import seconds_at
+
+    times = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
+    put(console, f"takes at least {', '.join(times)} per broker", style="dim")
+
+
+def _draw_brokers(console: Console, view: PlanView) -> None:
+    from rich.table import Table
+
+    from restow.cli.drawing import heading, middle_out
+    from restow.cli.sizes import human_bytes
+
+    heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    head, tail = middle_out(len(view.brokers), _ROWS)
+    for number in (*head, *tail):
+        each = view.brokers[number]
+        table.add_row(
+            str(each.broker),
+            human_bytes(each.before.size_bytes),
+            human_bytes(each.after.size_bytes),
+            f"{each.before.replicas:,} → {each.after.replicas:,}",
+            f"{each.before.preferred:,} → {each.after.preferred:,}",
+            *(
+                human_bytes(size) if size else "-"
+                for size in (each.received_bytes, each.sent_bytes, each.dir_bytes)
+            ),
+        )
+    console.print(table)
+
+
+def _draw_dirs(console: Console, view: PlanView) -> None:
+    from restow.cli.drawing import clean, heading, middle_out, put
+    from restow.cli.sizes import human_bytes
+
+    if not view.dirs:
+        return
+    heading(console, "Directories")
+    head, tail = middle_out(len(view.dirs), _ROWS)
+    for number in (*head, *tail):
+        each = view.dirs[number]
+        put(
+            console,
+            f"  broker {each.broker} {clean(each.path)}: "
+            f"{human_bytes(each.in_bytes)} in, {human_bytes(each.out_bytes)} out",
+        )
+
+
+def _draw_moves(console: Console, moves: Sequence[Move]) -> None:
+    from restow.cli.drawing import clean, heading, put
+    from restow.cli.sizes import human_bytes
+
+    heading(console, "Moves")
+    for move in moves:
+        copied = f", {human_bytes(move.bytes_to_copy)}" if move.bytes_to_copy else ", nothing to copy"
+        dirs = "".join(f", broker {broker} to {path}" for broker, path in sorted(move.dir_changes.items()))
+        why = f" ({move.reason})" if move.reason else ""
+        line = f"  {move.partition}: {list(move.before)} → {list(move.after)}{dirs}{copied}{why}"
+        put(console, clean(line))

@@ -1,0 +1,154 @@
+"""Snapshots as files: JSON with one broker and one partition per line, sorted, so that `diff` can read them.
+
+    {"restow_snapshot": 1, "cluster_id": "…", "taken_ms": 1700000000000, "controller": 1, …
+    "brokers": [
+    {"id": 1, "host": "a", "port": 9092, …}],
+    "topics": [
+    {"name": "orders", …, "partitions": [
+    {"number": 0, "replicas": [1, 2], "isr": [1, 2], "leader": 1,
+     "copies": [[1, "/data", 1024, 0, false], …]}]}]}
+
+A copy is a broker, a directory, its bytes, its lag in messages, and whether it is a future one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from restow.errors import InvalidDocument
+from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+VERSION = 1
+
+
+def dumps(snapshot: Snapshot) -> str:
+    """The file's text."""
+    head: dict[str, object] = {
+        "restow_snapshot": VERSION,
+        "cluster_id": snapshot.cluster_id,
+        "taken_ms": snapshot.taken_ms,
+        "controller": snapshot.controller,
+        "default_configs": dict(sorted(snapshot.default_configs.items())),
+        "unanswered": snapshot.unanswered,
+    }
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
+    brokers = _lines(json.dumps(_broker_fields(each)) for each in snapshot.brokers)
+    topics = _lines(_topic_text(each) for each in snapshot.topics)
+    return f'{{{lines},\n"brokers": [{brokers}],\n"topics": [{topics}]}}\n'
+
+
+def loads(text: str, source: str = "the snapshot") -> Snapshot:
+    """A snapshot from a file's text. `source` is how complaints call it."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidDocument(f"{source} is not JSON: {error}") from None
+    if not isinstance(document, dict) or "restow_snapshot" not in document:
+        raise InvalidDocument(f"{source} is not a snapshot of Restow: make one with `restow snapshot`")
+    if document["restow_snapshot"] != VERSION:
+        raise InvalidDocument(
+            f"{source} is a snapshot of format {document['restow_snapshot']!r}; this Restow reads "
+            f"format {VERSION}"
+        )
+    try:
+        return _snapshot(document)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidDocument(f"{source} is damaged: {what}. Take it again") from None
+
+
+def _lines(records: Iterable[str]) -> str:
+    found = ",\n".join(records)
+    return f"\n{found}" if found else ""
+
+
+def _broker_fields(broker: LiveBroker) -> dict[str, object]:
+    return {
+        "id": broker.id,
+        "host": broker.host,
+        "port": broker.port,
+        "rack": broker.rack,
+        "log_dirs": [
+            {
+                "path": each.path,
+                "total_bytes": each.total_bytes,
+                "usable_bytes": each.usable_bytes,
+                "failed": each.failed,
+            }
+            for each in broker.log_dirs
+        ],
+        "configs": dict(sorted(broker.configs.items())),
+    }
+
+
+def _topic_text(topic: Topic) -> str:
+    head = {
+        "name": topic.name,
+        "id": topic.id,
+        "internal": topic.internal,
+        "min_insync_replicas": topic.min_insync_replicas,
+        "configs": dict(sorted(topic.configs.items())),
+    }
+    partitions = _lines(json.dumps(_partition_fields(each)) for each in topic.partitions)
+    return f'{json.dumps(head)[:-1]}, "partitions": [{partitions}]}}'
+
+
+def _partition_fields(partition: Partition) -> dict[str, object]:
+    fields: dict[str, object] = {
+        "number": partition.number,
+        "replicas": partition.replicas,
+        "isr": partition.isr,
+        "leader": partition.leader,
+    }
+    if partition.moving:
+        fields |= {"adding": partition.adding, "removing": partition.removing}
+    fields["copies"] = [
+        (each.broker, each.log_dir, each.size_bytes, each.lag_messages, each.future)
+        for each in partition.copies
+    ]
+    return fields
+
+
+def _snapshot(document: Mapping[str, Any]) -> Snapshot:
+    return Snapshot(
+        cluster_id=document["cluster_id"],
+        taken_ms=document["taken_ms"],
+        controller=document["controller"],
+        brokers=tuple(_broker(each) for each in document["brokers"]),
+        topics=tuple(_topic(each) for each in document["topics"]),
+        default_configs=document["default_configs"],
+        unanswered=tuple(document["unanswered"]),
+    )
+
+
+def _broker(fields: Mapping[str, Any]) -> LiveBroker:
+    return LiveBroker(
+        **{**fields, "log_dirs": tuple(LogDir(**each) for each in fields["log_dirs"])},
+    )
+
+
+def _topic(fields: Mapping[str, Any]) -> Topic:
+    topic = Topic(**{**fields, "partitions": tuple(_partition(each) for each in fields["partitions"])})
+    for place, partition in enumerate(topic.partitions):
+        if partition.number != place:
+            raise ValueError(f"partition {partition.number} of {topic.name} is not in its place")
+    return topic
+
+
+def _partition(fields: Mapping[str, Any]) -> Partition:
+    return Partition(
+        number=fields["number"],
+        replicas=tuple(fields["replicas"]),
+        isr=tuple(fields["isr"]),
+        leader=fields["leader"],
+        adding=tuple(fields.get("adding", ())),
+        removing=tuple(fields.get("removing", ())),
+        copies=tuple(
+            Copy(broker=broker, log_dir=path, size_bytes=size, lag_messages=lag, future=future)
+            for broker, path, size, lag, future in fields["copies"]
+        ),
+    )

@@ -1,0 +1,87 @@
+"""Snapshots in files, and what two of them have not in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from restow.errors import InvalidDocument
+from restow.model import Copy, LogDir, Snapshot
+from restow.snapshot.differences import differences
+from restow.snapshot.text import dumps, loads
+from tests.unit.plan.clusters import snapshot
+
+
+def _rich() -> Snapshot:
+    """With something of everything."""
+    plain = snapshot({"t": [(1, 2), (2, 3)], "ü\n": [(1,)]}, brokers=range(1, 4))
+    topic = plain.topics[0]
+    moving = replace(
+        topic.partitions[0],
+        replicas=(1, 3, 2),
+        adding=(3,),
+        removing=(2,),
+        copies=(*topic.partitions[0].copies, Copy(broker=1, log_dir="/e", size_bytes=5, future=True)),
+    )
+    offline = replace(topic.partitions[1], leader=None, isr=(3,))
+    topic = replace(topic, id="some-id", configs={"a": "b"}, partitions=(moving, offline))
+    broker = replace(
+        plain.brokers[0], rack="r", configs={"x": "1"}, log_dirs=(LogDir(path="/d", failed=True),)
+    )
+    return replace(
+        plain,
+        brokers=(broker, *plain.brokers[1:]),
+        topics=(topic, plain.topics[1]),
+        default_configs={"y": "2"},
+        unanswered=(3,),
+        controller=None,
+    )
+
+
+def test_a_snapshot_survives_its_file() -> None:
+    assert loads(dumps(_rich())) == _rich()
+
+
+def test_one_partition_per_line() -> None:
+    lines = dumps(_rich()).splitlines()
+    assert sum('"replicas"' in line for line in lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("{", "not JSON"),
+        ("{}", "not a snapshot"),
+        ('{"restow_snapshot": 9}', "format 9"),
+        ('{"restow_snapshot": 1}', "it lacks 'cluster_id'"),
+        (dumps(_rich()).replace('"number": 0', '"number": 7', 1), "not in its place"),
+        (dumps(_rich()).replace('"port"', '"harbour"', 1), "damaged"),
+    ],
+)
+def test_what_is_no_snapshot(text: str, complaint: str) -> None:
+    with pytest.raises(InvalidDocument, match=complaint):
+        loads(text, "now.json")
+
+
+def test_nothing_changed_but_sizes() -> None:
+    before = snapshot({"t": [(1, 2)]})
+    assert differences(before, snapshot({"t": [(1, 2)]}, size=5, used={1: 77})) == ()
+
+
+def test_what_changed_is_said() -> None:
+    before = snapshot({"t": [(1, 2), (2, 3)], "old": [(1, 2)]}, brokers=range(1, 4))
+    after = snapshot({"t": [(1, 3), (2, 3), (1, 2)], "new": [(1, 2)]}, brokers=range(2, 5))
+    topic = replace(after.topic["t"], configs={"k": "v"})
+    after = replace(after, topics=(after.topic["new"], topic))
+    assert differences(before, after) == (
+        "controller: 1 → 2",
+        "broker 1: gone",
+        "broker 4: came",
+        "topic new: made",
+        "topic old: deleted",
+        "topic t, partitions: 2 → 3",
+        "topic t, k: not set → v",
+        "t-0, replicas: [1, 2] → [1, 3]",
+        "t-0, in sync: [1, 2] → [1, 3]",
+    )
