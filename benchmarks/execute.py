@@ -1,0 +1,201 @@
+"""Carrying out plans, beside everything submitted at once: `python -m benchmarks.execute [--json] [--quick]`.
+
+    20,000 partitions     snapshot, plan and the checks before a run; the cluster is the embedded one
+    1 GiB, no throttle    12 partitions to a broker that has nothing, on Apache Kafka 4.3.1; beside the one
+                          request that Apache's own tool sends
+    1 GiB at 20 MB/s      how long the whole run takes, beside bytes over rate
+    idle                  the longest time in which fewer replicas were under way than may be, while some wait
+
+The whole takes about five minutes, `--quick` about three.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import psutil
+
+from benchmarks import cluster_work
+from benchmarks import reassign_work as work
+from benchmarks.cluster import GIB, say
+from benchmarks.contenders import KRAFT, OURS
+from benchmarks.reassign import DATA_PARTITIONS, MB, THROTTLE_BYTES_PER_S, cluster_of
+from benchmarks.report import Row, command_line, print_rows
+from restow.client import Settings, connected
+from restow.execute.executor import Watcher
+from restow.execute.options import Options
+from restow.execute.runs import runs_of
+from restow.execute.start import World, check_begin, execute
+from restow.execute.throttles import Wanted
+from restow.model import Limits, TopicPartition
+from restow.plan.pin import Target, plan_from_targets
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.snapshot import capture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from kafka.admin import KafkaAdminClient
+
+    from restow.model import Plan, Snapshot
+
+MANY = 20_000
+MOVES_IN = 5
+_SAMPLE_S = 0.02
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = command_line("Carrying out plans, beside everything submitted at once.")
+    parser.add_argument("--quick", action="store_true", help="a quarter of the data and of the partitions")
+    arguments = parser.parse_args()
+    size = GIB // 4 if arguments.quick else GIB
+    many = MANY // 4 if arguments.quick else MANY
+    rows = [*before_rows(many), *data_rows(size)]
+    print_rows(f"Carrying out plans, {size >> 20} MiB", rows, as_json=arguments.json)
+
+
+def before_rows(partitions: int) -> list[Row]:
+    """What a person waits for before the first move."""
+    say(f"{OURS.name}: {partitions:,} partitions …")
+    with cluster_of(OURS) as (up, admin):
+        first, second, third = work.broker_ids(admin)
+        per_topic = 500
+        for topic in range(partitions // per_topic):
+            work.create(admin, f"many-{topic}", {number: [first, second] for number in range(per_topic)})
+        process = psutil.Process()
+        began_bytes, began_s = process.memory_info().rss, time.monotonic()
+        plan = asyncio.run(_planned(up.bootstrap, {first: first, second: third}))
+        took_s, grown = time.monotonic() - began_s, process.memory_info().rss - began_bytes
+    if len(plan.moves) != partitions:
+        raise SystemExit(f"{len(plan.moves)} of {partitions} partitions are in the plan")
+    name = f"snapshot, plan and checks of {partitions:,} partitions"
+    return [
+        Row(name=name, ours=took_s, unit="s", limit=10.0),
+        Row(name=f"{name}: memory", ours=grown / MB, unit="MB", limit=500.0),
+    ]
+
+
+async def _planned(bootstrap: str, instead: dict[int, int]) -> Plan:
+    async with connected(Settings(bootstrap=bootstrap)) as admin:
+        snapshot = await capture(admin, SystemClock())
+        plan = plan_from_targets(snapshot, _targets(snapshot, "many", instead), created_ms=1)
+        with tempfile.TemporaryDirectory() as folder:
+            check_begin(plan, snapshot, runs_of(SystemDisk(), folder, snapshot.cluster_id))
+        return plan
+
+
+def _targets(snapshot: Snapshot, prefix: str, instead: dict[int, int]) -> list[Target]:
+    return [
+        Target(partition=name, replicas=tuple(instead.get(broker, broker) for broker in partition.replicas))
+        for name, partition in snapshot.all_partitions()
+        if name.topic.startswith(prefix)
+    ]
+
+
+def data_rows(size: int) -> list[Row]:
+    """There and back at once, there and back by a run, there again throttled."""
+    say(f"{KRAFT.name}: {size >> 20} MiB at once, by a run, and throttled …")
+    with cluster_of(KRAFT) as (up, admin):
+        first, second, new = work.broker_ids(admin)
+        pairs = [(first, second) if number % 2 else (second, first) for number in range(DATA_PARTITIONS)]
+        here = {number: list(pair) for number, pair in enumerate(pairs)}
+        there = {number: [leader, new] for number, (leader, _) in enumerate(pairs)}
+        work.create(admin, "data", here)
+        cluster_work.produce(up.bootstrap, "data", DATA_PARTITIONS, size // cluster_work.RECORD_BYTES)
+        work.move_by_api(admin, "data", there)
+        moved = work.bytes_on(admin, new, "data")
+        work.move_by_api(admin, "data", here)
+        at_once_s = work.move_by_api(admin, "data", there)
+        work.move_by_api(admin, "data", here)
+        with sampled(admin) as samples:
+            run_s = asyncio.run(_run(up.bootstrap, there, Options()))
+        work.check(admin, "data", there)
+        work.move_by_api(admin, "data", here)
+        throttle = Options(throttle=Wanted(rate=THROTTLE_BYTES_PER_S))
+        throttled_s = asyncio.run(_run(up.bootstrap, there, throttle))
+        work.check(admin, "data", there)
+    name = f"{size >> 20} MiB in {DATA_PARTITIONS} partitions on {KRAFT.name}"
+    ideal_s = moved / THROTTLE_BYTES_PER_S
+    return [
+        Row(
+            name=f"{name}, no throttle",
+            ours=moved / MB / run_s,
+            peer=moved / MB / at_once_s,
+            peer_name="all at once",
+            unit="MB/s",
+            target=0.9,
+            more_is_better=True,
+        ),
+        Row(
+            name=f"{name}, {THROTTLE_BYTES_PER_S // MB} MB/s",
+            ours=throttled_s,
+            peer=ideal_s,
+            peer_name="bytes over rate",
+            unit="s",
+            target=1.05,
+        ),
+        Row(name="the longest idle time between moves", ours=longest_idle_s(samples), unit="s", limit=1.0),
+    ]
+
+
+async def _run(bootstrap: str, target: work.Assignment, options: Options) -> float:
+    """Seconds for a whole run, its snapshot, checks, throttles and elections included."""
+    async with connected(Settings(bootstrap=bootstrap)) as admin:
+        clock = SystemClock()
+        targets = [
+            Target(partition=TopicPartition("data", number), replicas=tuple(replicas))
+            for number, replicas in target.items()
+        ]
+        limits = Limits(moves_in=MOVES_IN, moves_out=MOVES_IN)
+        plan = plan_from_targets(await capture(admin, clock), targets, created_ms=1, limits=limits)
+        watcher = Watcher(event=lambda _: None, standing=lambda _: None)
+        with tempfile.TemporaryDirectory() as folder:
+            world = World(admin=admin, clock=clock, disk=SystemDisk(), root=folder)
+            began_s = time.monotonic()
+            outcome = await execute(world, plan, options, watcher)
+            took_s = time.monotonic() - began_s
+        if not outcome.is_good:
+            raise SystemExit(f"the run ended: {outcome}")
+        return took_s
+
+
+@contextmanager
+def sampled(admin: KafkaAdminClient) -> Iterator[list[tuple[float, int]]]:
+    """How many moves are under way, every few hundredths of a second, seen by somebody else."""
+    samples: list[tuple[float, int]] = []
+    over = threading.Event()
+
+    def sample() -> None:
+        while not over.wait(_SAMPLE_S):
+            samples.append((time.monotonic(), len(admin.list_partition_reassignments() or {})))
+
+    thread = threading.Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
+
+
+def longest_idle_s(samples: list[tuple[float, int]]) -> float:
+    """The longest stretch below the limit, from the first time it was reached to the last."""
+    full = [number for number, (_, moves) in enumerate(samples) if moves >= MOVES_IN]
+    if not full:
+        raise SystemExit(f"never were {MOVES_IN} replicas under way at once")
+    longest = 0.0
+    for earlier, later in pairwise(full):
+        longest = max(longest, samples[later][0] - samples[earlier][0])
+    return longest
+
+
+if __name__ == "__main__":
+    main()
