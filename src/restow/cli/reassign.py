@@ -36,6 +36,7 @@ Actions (exactly one):
 Connection:
   --bootstrap-server HOST:PORT[,…]    any brokers of the cluster
   --command-config FILE               Kafka's client properties
+  --zookeeper HOST:PORT[/ROOT]        instead, for clusters older than 2.4
 
 \b
 Examples:
@@ -62,7 +63,7 @@ def main() -> None:
 def reassign(given: Sequence[str]) -> int:
     """One call; flags that make no sense are complained of on stderr."""
     from restow.cli.connection import hush
-    from restow.client import connected
+    from restow.client import connected, zookeeper_connected
     from restow.execute.kafka_tool import UsageError, parse_arguments, run_tool
     from restow.runtime.clock import SystemClock
 
@@ -74,6 +75,8 @@ def reassign(given: Sequence[str]) -> int:
     hush()
 
     def connect() -> Any:
+        if arguments.by_nodes:
+            return zookeeper_connected(arguments.text("zookeeper"))
         return connected(_settings(arguments))
 
     return asyncio.run(run_tool(arguments, connect, read=_read, say=_say, clock=SystemClock()))
@@ -81,12 +84,7 @@ def reassign(given: Sequence[str]) -> int:
 
 def _settings(arguments: Arguments) -> Settings:
     from restow.cli.connection import Manner, settings_for
-    from restow.errors import InvalidInput
 
-    if "bootstrap-server" not in arguments.values:
-        raise InvalidInput(
-            "--zookeeper alone is not supported yet: give --bootstrap-server, which any Kafka since 2.4 takes"
-        )
     config = arguments.text("command-config") if "command-config" in arguments.values else None
     return settings_for(arguments.text("bootstrap-server"), Manner(command_config=config))
 

@@ -17,7 +17,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from restow.client import Admin, Disks
+    from restow.client import Admin, Disks, MoveUnderWay
     from restow.execute.kafka_tool.arguments import Arguments
     from restow.execute.kafka_tool.throttling import Changes
     from restow.model import BrokerId
@@ -78,6 +78,11 @@ class Call:
         dir_rate = arguments.number("replica-alter-log-dirs-throttle", -1)
         arguments.number("timeout", DEFAULT_TIMEOUT_MS)
         moves = await self._admin.moves()
+        if arguments.by_nodes and _wishes(targets):
+            raise Failed("log_dirs need --bootstrap-server: ZooKeeper knows of no directories")
+        if moves and arguments.by_nodes:
+            await self._only_throttle(moves, rate)
+            return
         if moves and "additional" not in arguments.switches:
             raise Terse(lines.EXISTING)
         proposed = _replicas(targets)
@@ -99,10 +104,20 @@ class Call:
             await self._set(throttling.dir_changes_for(brokers, dir_rate), live)
             self._say(lines.throttle_set("replica-alter-dir", dir_rate))
         outcome = await self._admin.reassign(proposed, may_change_factor=may_change_factor)
+        if arguments.by_nodes and _overtaken(outcome):
+            raise Terse(lines.aborted(proposed))
         if errors := _said(outcome):
             raise Terse(lines.refused(errors))
         self._say(lines.started(proposed))
         await self._move_between_dirs(wishes)
+
+    async def _only_throttle(self, moves: Mapping[TopicPartition, MoveUnderWay], rate: int) -> None:
+        """ZooKeeper has room for one reassignment at a time; what can be changed of it is its throttle."""
+        self._say(lines.RUNNING)
+        if rate >= 0:
+            live = {node.id for node in (await self._admin.cluster()).nodes}
+            await self._set(throttling.changes_for(throttling.ways({}, {}, moves), rate), live)
+            self._say(lines.throttle_set("inter-broker", rate))
 
     async def verify(self) -> None:
         targets = self._targets()
@@ -297,6 +312,11 @@ def _placed(
 
 def _said(outcome: Mapping[TopicPartition, BrokerError | None]) -> dict[TopicPartition, str]:
     return {each: _words(error) for each, error in outcome.items() if error is not None}
+
+
+def _overtaken(outcome: Mapping[TopicPartition, BrokerError | None]) -> bool:
+    """Whether another reassignment came first."""
+    return any(error and error.code == ErrorCode.REASSIGNMENT_IN_PROGRESS for error in outcome.values())
 
 
 def _words(error: BrokerError) -> str:

@@ -76,6 +76,11 @@ class Arguments:
     switches: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
 
+    @property
+    def by_nodes(self) -> bool:
+        """Whether the old way was asked for, through ZooKeeper's nodes alone."""
+        return "bootstrap-server" not in self.values
+
     def text(self, name: str) -> str:
         """What an option was given. That it was given twice is found out when it is needed, as there."""
         if name in self.repeated:

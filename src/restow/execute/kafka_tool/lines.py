@@ -20,6 +20,7 @@ EXISTING = (
     "and create a new partition assignment in addition to the existing one. The --additional flag can also "
     "be used to change the throttle by resubmitting the current reassignment."
 )
+RUNNING = "There is an existing assignment running."
 RUN_VERIFY = (
     "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle "
     "is removed."
@@ -83,6 +84,10 @@ def dir_moves_late(replicas: Collection[str]) -> str:
 
 def refused(errors: Mapping[TopicPartition, str]) -> str:
     return "\n".join(["Error reassigning partition(s):", *_each(errors)])
+
+
+def aborted(partitions: Collection[TopicPartition]) -> str:
+    return f"Partition reassignment currently in progress for {comma(sorted(partitions))}. Aborting operation"
 
 
 def not_cancelled(errors: Mapping[TopicPartition, str]) -> str:
