@@ -1,0 +1,57 @@
+"""`restow plan compare`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.frame import Answer
+from restow.cli.plan_options import AsJson, read_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.plan.compare import Comparison
+
+ABOUT = "Two plans side by side."
+HELP = """Say what two plans have in common and where they differ.
+
+\b
+Examples:
+  $ restow plan compare monday.json tuesday.json
+"""
+
+
+def command(
+    first: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
+    second: Annotated[str, typer.Argument(metavar="PLAN", help="Another one.")],
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.plan.compare import compare
+    from restow.plan.text import loads
+
+    found = compare(loads(read_text(first), first), loads(read_text(second), second))
+    return Answer(document=lambda: asdict(found), draw=lambda console: _draw(console, found), as_json=as_json)
+
+
+def _draw(console: Console, found: Comparison) -> None:
+    from rich.table import Table
+
+    from restow.cli.sizes import human_bytes
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    for name in ("", "first", "second"):
+        table.add_column(name, justify="left" if not name else "right")
+    table.add_row("moves", *(f"{each:,}" for each in found.moves))
+    table.add_row("to copy", *map(human_bytes, found.copied_bytes))
+    table.add_row("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes))
+    table.add_row("waves", *(f"{each:,}" for each in found.waves))
+    table.add_row("only here", *(f"{len(each):,}" for each in found.only))
+    console.print(table)
+    console.print(f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way")
+    if not found.same_start:
+        console.print(
+            "they do not start from the same replicas: the cluster changed in between", style="yellow"
+        )

@@ -1,0 +1,262 @@
+"""What all `restow plan …` commands have in common: where the cluster is read, what must not be touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from restow.cli.frame import Answer
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.model import Snapshot
+    from restow.model.load import LoadModel
+    from restow.plan.request import Request
+
+__all__ = [
+    "Answer",
+    "AsJson",
+    "Band",
+    "Bootstrap",
+    "ExcludeBrokers",
+    "ExcludeTopics",
+    "Fill",
+    "Html",
+    "LoadFile",
+    "MaxBytes",
+    "MaxMoves",
+    "Options",
+    "Output",
+    "Seconds",
+    "Seed",
+    "SnapshotFile",
+    "Topics",
+    "answer_of",
+    "broker_ids",
+    "pairs",
+    "read_text",
+    "shares",
+]
+
+INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
+
+Bootstrap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT[,…]",
+        envvar="RESTOW_BOOTSTRAP_SERVER",
+        help="Brokers to ask first; any of the cluster will do.",
+        rich_help_panel="Connection",
+    ),
+]
+SnapshotFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="Plan from a file of `restow snapshot` instead.",
+        rich_help_panel=INPUT,
+    ),
+]
+LoadFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--load",
+        metavar="FILE",
+        help="What partitions carry; without it sizes and numbers count.",
+        rich_help_panel=INPUT,
+    ),
+]
+Topics: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="T1,T2*", help="Touch these topics only; patterns as of file names.", rich_help_panel=LIMITS
+    ),
+]
+ExcludeTopics: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="T1,T2*", help="Do not touch these topics.", rich_help_panel=LIMITS)
+]
+ExcludeBrokers: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="1,2", help="Brokers that get nothing and give nothing.", rich_help_panel=LIMITS),
+]
+Band: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[GOAL=]SHARE|none",
+        help="How far from its share a broker may be, like 0.05, disk=0.02 or cpu=none; repeatable.",
+        rich_help_panel=LIMITS,
+    ),
+]
+MaxBytes: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Copy no more than this.", rich_help_panel=LIMITS)
+]
+MaxMoves: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Move no more partitions than this.", rich_help_panel=LIMITS)
+]
+Fill: TypeAlias = Annotated[
+    float, typer.Option(metavar="SHARE", help="How full a log dir may get.", rich_help_panel=LIMITS)
+]
+Seconds: TypeAlias = Annotated[
+    float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
+Output: TypeAlias = Annotated[
+    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan into a file.")
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+Html: TypeAlias = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write what it does as a page of its own.")
+]
+
+_GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options as they were given."""
+
+    bootstrap: str | None
+    snapshot: str | None
+    load: str | None
+    topics: str | None
+    exclude_topics: str | None
+    exclude_brokers: str | None
+    band: list[str] | None
+    max_bytes: int | None
+    max_moves: int | None
+    fill: float
+    seconds: float
+    seed: int
+    output: str | None
+    html: str | None
+    as_json: bool
+
+
+def answer_of(options: Options, wish: Callable[[dict[str, object]], Request]) -> Answer:
+    """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
+    from restow.cli.plan_view import document, draw
+    from restow.plan.explain import explain
+    from restow.plan.propose import propose
+    from restow.plan.text import dumps
+    from restow.runtime.clock import SystemClock
+
+    clock = SystemClock()
+    load = _load(options.load)
+    request = wish(_common(options, load))
+    snapshot = _snapshot(options)
+    until = clock.monotonic_s() + options.seconds
+    plan = propose(snapshot, load, request, lambda: clock.monotonic_s() > until, created_ms=snapshot.taken_ms)
+    told = explain(snapshot, load, plan, request)
+    if options.output is not None:
+        _write(options.output, dumps(plan))
+    if options.html is not None:
+        from restow.cli.show_html import page_of
+
+        _write(options.html, page_of(plan, told))
+    return Answer(
+        document=lambda: document(plan, told),
+        draw=lambda console: draw(console, plan, told, options.output),
+        as_json=options.as_json,
+    )
+
+
+def broker_ids(text: str | None, flag: str) -> frozenset[int]:
+    """`1,2,3`."""
+    if text is None:
+        return frozenset()
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isascii() and item.isdigit() for item in items):
+        raise InvalidInput(f"{flag}: {text!r} is not a list of broker ids, like 1,2,3")
+    return frozenset(map(int, items))
+
+
+def pairs(text: str, flag: str) -> dict[int, int]:
+    """`3:9,4:10`."""
+    found = {}
+    for item in text.split(","):
+        old, _, new = (part.strip() for part in item.partition(":"))
+        if not (old.isascii() and old.isdigit() and new.isascii() and new.isdigit()):
+            raise InvalidInput(f"{flag}: {item!r} is not OLD:NEW, like 3:9")
+        found[int(old)] = int(new)
+    return found
+
+
+def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[str, float | None]:
+    """`0.05` for all goals, `disk=0.02` for one, `cpu=none` for one that does not matter."""
+    found: dict[str, float | None] = {}
+    for item in items or ():
+        goal, equals, value = item.rpartition("=")
+        try:
+            number = None if value == "none" else float(value)
+        except ValueError:
+            raise InvalidInput(f"{flag}: {item!r} is not a share like 0.05 or disk=0.05") from None
+        found |= {goal: number} if equals else dict.fromkeys(goals, number)
+    return found
+
+
+def _common(options: Options, load: LoadModel | None) -> dict[str, object]:
+    known = (*_GOALS, *(load.resources if load else ()))
+    return {
+        "bands": shares(options.band, "--band", known),
+        "only_topics": _names(options.topics),
+        "except_topics": _names(options.exclude_topics),
+        "except_brokers": broker_ids(options.exclude_brokers, "--exclude-brokers"),
+        "most_bytes": options.max_bytes,
+        "most_moves": options.max_moves,
+        "fill": options.fill,
+        "seed": options.seed,
+    }
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _snapshot(options: Options) -> Snapshot:
+    if (options.snapshot is None) == (options.bootstrap is None):
+        raise InvalidInput("say where the cluster is: --bootstrap-server HOST:PORT, or --snapshot FILE")
+    if options.snapshot is not None:
+        from restow.snapshot.text import loads
+
+        return loads(read_text(options.snapshot), options.snapshot)
+    from restow.cli.connection import on_cluster
+    from restow.runtime.clock import SystemClock
+    from restow.snapshot import capture
+
+    return on_cluster(options.bootstrap or "", lambda admin: capture(admin, SystemClock()))
+
+
+def _load(path: str | None) -> LoadModel | None:
+    if path is None:
+        return None
+    from restow.model.load_text import loads
+
+    return loads(read_text(path), path)
+
+
+def read_text(path: str) -> str:
+    """A file, or why it cannot be read."""
+    from pathlib import Path
+
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path!r} is not text in UTF-8") from None
+
+
+def _write(path: str, text: str) -> None:
+    from pathlib import Path
+
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise OSError(f"{path!r} cannot be written: {error.strerror}") from error

@@ -1,0 +1,124 @@
+"""How a new plan is shown: goals before and after, what moves, and what could not be reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.model import Plan
+    from restow.plan.explain import Explanation
+
+_BAR = 24
+
+
+def document(plan: Plan, told: Explanation) -> dict[str, object]:
+    """What `--json` prints."""
+    return {
+        "title": plan.title,
+        "moves": len(plan.moves),
+        "waves": len(plan.waves),
+        "copied_bytes": told.copied_bytes,
+        "bound_bytes": told.bound_bytes,
+        "bound_by": plan.bound_by,
+        "ratio": told.ratio,
+        "reasons": dict(told.reasons),
+        "goals": [
+            {
+                "name": goal.name,
+                "band": goal.band,
+                "before": list(goal.before),
+                "after": list(goal.after),
+                "out_of_band": goal.out_of_band,
+            }
+            for goal in told.goals
+        ],
+        "brokers": [
+            {
+                "id": int(each.name),
+                "bytes": [each.before_bytes, each.after_bytes],
+                "replicas": [each.before_replicas, each.after_replicas],
+            }
+            for each in told.brokers
+        ],
+        "unmet": [
+            {"goal": each.goal, "broker": each.broker, "ratio": each.ratio, "because": each.because}
+            for each in told.unmet
+        ],
+        "notes": list(told.notes),
+    }
+
+
+def draw(console: Console, plan: Plan, told: Explanation, output: str | None) -> None:
+    """Tables, a few sentences, and where the plan is."""
+    from restow.cli.drawing import count, put
+    from restow.cli.sizes import human_bytes
+
+    if not plan.moves:
+        put(console, "Nothing to move.", style="bold")
+    else:
+        moved = f"{count(len(plan.moves), 'partition')} in {count(len(plan.waves), 'wave')}"
+        put(console, f"{plan.title}: {moved}, {human_bytes(told.copied_bytes)} to copy", style="bold")
+    if told.ratio is not None:
+        least = f"at least {human_bytes(told.bound_bytes or 0)} have to be"
+        put(console, f"{least}; this is {told.ratio:.4f} times that ({plan.bound_by})", style="dim")
+    _draw_goals(console, told)
+    _draw_brokers(console, told)
+    for each in told.unmet[:10]:
+        line = f"{each.goal} of broker {each.broker} stays at {each.ratio:.2f} × its share: {each.because}"
+        console.print(line, style="yellow")
+    if len(told.unmet) > 10:
+        put(console, f"and {len(told.unmet) - 10:,} more that stay out of band", style="yellow")
+    for note in told.notes:
+        console.print(note, style="dim")
+    if output is not None:
+        put(console, f"The plan is in {output}.")
+
+
+def _draw_goals(console: Console, told: Explanation) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table.add_column("goal")
+    for name in ("band", "max/share before", "after", "min/share before", "after", "out of band"):
+        table.add_column(name, justify="right")
+    for goal in told.goals:
+        table.add_row(
+            goal.name,
+            "–" if goal.band is None else f"±{goal.band:.0%}",
+            f"{goal.before[0]:.3f}",
+            f"{goal.after[0]:.3f}",
+            f"{goal.before[1]:.3f}",
+            f"{goal.after[1]:.3f}",
+            str(goal.out_of_band or "-"),
+        )
+    console.print()
+    console.print(table)
+    console.print()
+
+
+def _draw_brokers(console: Console, told: Explanation) -> None:
+    from rich.table import Table
+
+    from restow.cli.drawing import bar, glyphs, middle_out
+    from restow.cli.sizes import human_bytes
+
+    most = max((max(each.before_bytes, each.after_bytes) for each in told.brokers), default=0)
+    marks = glyphs(console)
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("broker", "before", "", "after", "", "replicas"):
+        table.add_column(name, justify="left" if name == "" else "right", no_wrap=True)
+    head, tail = middle_out(len(told.brokers), 40)
+    for number in (*head, *tail):
+        each = told.brokers[number]
+        table.add_row(
+            each.name,
+            human_bytes(each.before_bytes),
+            bar(each.before_bytes, most, _BAR, marks),
+            human_bytes(each.after_bytes),
+            bar(each.after_bytes, most, _BAR, marks),
+            f"{each.before_replicas:,} → {each.after_replicas:,}",
+        )
+    console.print(table)
+    console.print()
