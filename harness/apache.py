@@ -44,6 +44,8 @@ class Cluster:
     """When the first of them was started, as `time.monotonic` tells it: folders were formatted by then."""
     brokers: Mapping[int, Broker]
     """By id, to be stopped and started one by one."""
+    at: Mapping[str, str]
+    """`bootstrap` of each listener by its name: PLAINTEXT, and those that were asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,14 @@ class _Node:
     folder: Path
     broker_port: int
     controller_port: int
+    other_ports: Mapping[str, int]
+    """Of further listeners, by name."""
+
+    @property
+    def listeners(self) -> str:
+        """All that clients may use."""
+        ports = {"PLAINTEXT": self.broker_port, **self.other_ports}
+        return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
     @property
     def log(self) -> Path:
@@ -109,14 +119,23 @@ def apache_kafka(
     heap: str = "512m",
     options: Sequence[str] = (*SMALL, "-XX:TieredStopAtLevel=1"),
     zookeeper: str | None = None,
+    listeners: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """A cluster that keeps its data and logs in `folder`; node ids count from 1.
 
-    With the address of a ZooKeeper it keeps its metadata there, as Kafka did before version 4.
+    With the address of a ZooKeeper it keeps its metadata there, as Kafka did before version 4. Beside the
+    one listener there always is, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`.
     """
-    ports = free_ports(2 * nodes)
+    others = dict(listeners or {})
+    ports = free_ports((2 + len(others)) * nodes)
     members = [
-        _Node(id=i, folder=folder / f"node-{i}", broker_port=ports.pop(), controller_port=ports.pop())
+        _Node(
+            id=i,
+            folder=folder / f"node-{i}",
+            broker_port=ports.pop(),
+            controller_port=ports.pop(),
+            other_ports={name: ports.pop() for name in others},
+        )
         for i in range(1, nodes + 1)
     ]
     run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
@@ -124,6 +143,8 @@ def apache_kafka(
     with ExitStack() as stack:
         for node in members:
             roles = _kraft_properties(node, members) if zookeeper is None else _on(zookeeper, node)
+            protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", **others}
+            roles["listener.security.protocol.map"] = ",".join(f"{n}:{p}" for n, p in protocols.items())
             _write_properties(node, members, {**roles, **(settings or {})})
             if zookeeper is None:
                 _format(run, node, cluster_id)
@@ -139,6 +160,10 @@ def apache_kafka(
             processes=processes,
             launched_s=launched_s,
             brokers=brokers,
+            at={
+                name: ",".join(f"{HOST}:{node.other_ports.get(name, node.broker_port)}" for node in members)
+                for name in ("PLAINTEXT", *others)
+            },
         )
 
 
@@ -148,8 +173,7 @@ def _kraft_properties(node: _Node, members: list[_Node]) -> dict[str, str]:
         "node.id": str(node.id),
         "controller.quorum.voters": ",".join(f"{m.id}@{HOST}:{m.controller_port}" for m in members),
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "listeners": f"PLAINTEXT://{HOST}:{node.broker_port},CONTROLLER://{HOST}:{node.controller_port}",
+        "listeners": f"{node.listeners},CONTROLLER://{HOST}:{node.controller_port}",
     }
 
 
@@ -157,7 +181,7 @@ def _on(zookeeper: str, node: _Node) -> dict[str, str]:
     return {
         "broker.id": str(node.id),
         "zookeeper.connect": zookeeper,
-        "listeners": f"PLAINTEXT://{HOST}:{node.broker_port}",
+        "listeners": node.listeners,
     }
 
 
@@ -165,7 +189,7 @@ def _write_properties(node: _Node, members: list[_Node], settings: Mapping[str, 
     """Little of everything, so that a laptop can have several."""
     copies = str(min(3, len(members)))
     properties = {
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{node.broker_port}",
+        "advertised.listeners": node.listeners,
         "log.dirs": str(node.folder / "data"),
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": copies,

@@ -151,41 +151,70 @@ def _connect(settings: Settings) -> Any:
     keep_credentials_out_of_logs()
     options = {"client_id": "restow", **settings.options}
     try:
-        return Client(
+        client = Client(
             bootstrap_servers=servers,
             request_timeout_ms=int(settings.timeout_s * 1000),
             bootstrap_timeout_ms=int(settings.connect_timeout_s * 1000),
             kafka_client=watched,
             **options,
         )
+        del client._manager.get_connection  # noqa: SLF001  (the watched one; the library's own is back)
+        return client
     except KafkaError as error:
-        raise (failures[-1] if failures else _translated(error, None, settings)) from error
+        said = isinstance(error, _refusals()) or not failures
+        raise (_translated(error, None, settings) if said else failures[-1]) from error
     except (OSError, ValueError) as error:
         raise Unreachable(f"cannot connect to {settings.bootstrap}: {error}") from error
 
 
 def _remember_failures(manager: Any, settings: Settings, failures: list[Unreachable]) -> None:
-    """Why each connection failed, of which the library tells only its log.
+    """Why each connection failed while we try to get in, of which the library tells only its log.
 
-    A login that was refused is not tried again and again: that is how accounts get locked.
+    A login that was refused is not tried again and again: that is how accounts get locked. A broker that
+    refuses hangs up at once, and often the library loses its answer over that; so one that hangs up on a
+    login twice is taken to have refused it.
     """
-    from kafka.errors import SaslAuthenticationFailedError
+    from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
 
     get_connection = manager.get_connection
+    refused: dict[Any, Exception] = {}
+    hung_up: set[Any] = set()
 
-    def remember(node_id: Any, error: Exception) -> None:
+    def remember(error: Exception) -> None:
         failures.append(_translated(error, None, settings))
-        if isinstance(error, SaslAuthenticationFailedError):
-            manager._auth_failures[node_id] = error  # noqa: SLF001
 
     def watched(node_id: Any, *given: Any, **named: Any) -> Any:
+        if node_id in refused:
+            raise refused[node_id]
         known = node_id in manager._conns  # noqa: SLF001
         connection = get_connection(node_id, *given, **named)
-        if not known:
-            connection.close_future.add_errback(lambda error: remember(node_id, error))
+        if known:
+            return connection
+        log_in = connection._sasl_authenticate  # noqa: SLF001
+
+        async def logged_in(*more: Any, **others: Any) -> None:
+            try:
+                await log_in(*more, **others)
+            except _refusals() as error:
+                refused[node_id] = error.with_traceback(None)
+                raise
+            except KafkaConnectionError:
+                if node_id in hung_up:
+                    refused[node_id] = SaslAuthenticationFailedError("it hung up on the login, twice")
+                hung_up.add(node_id)
+                raise
+
+        connection._sasl_authenticate = logged_in  # noqa: SLF001
+        connection.close_future.add_errback(remember)
         return connection
 
     manager.get_connection = watched
+
+
+def _refusals() -> tuple[type[Exception], ...]:
+    from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
+
+    return SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 
 def _servers(bootstrap: str) -> list[str]:
@@ -202,12 +231,10 @@ def _servers(bootstrap: str) -> list[str]:
 
 def _translated(error: Exception, broker: int | None, settings: Settings) -> Unreachable:
     """In one sentence, with what to look at."""
-    from kafka.errors import SaslAuthenticationFailedError, UnsupportedSaslMechanismError
-
     where = settings.bootstrap if broker is None else f"broker {broker}"
     said = str(error) or type(error).__name__
     protocol = settings.options.get("security_protocol", "PLAINTEXT")
-    if isinstance(error, (SaslAuthenticationFailedError, UnsupportedSaslMechanismError)):
+    if isinstance(error, _refusals()):
         return Unreachable(f"{where} refuses the login ({said}): check user, password and sasl.mechanism")
     if "Handshake failed" in said:
         return Unreachable(

@@ -34,11 +34,14 @@ class Secret(str):
 
 
 class _NoCredentials(logging.Filter):
-    """kafka-python logs every request as it is sent, those among them that carry a password."""
+    """kafka-python logs every request as it is sent, and its bytes; some of them carry a password."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         given = record.args if isinstance(record.args, tuple) else ()
-        return not any(type(each).__name__.startswith("Sasl") for each in given)
+        return not any(
+            isinstance(each, bytes | bytearray | memoryview) or type(each).__name__.startswith("Sasl")
+            for each in given
+        )
 
 
 _NO_CREDENTIALS = _NoCredentials()

@@ -204,9 +204,11 @@ def test_requests_that_log_in_are_not_logged(caplog: pytest.LogCaptureFixture) -
     from kafka.protocol.sasl import SaslAuthenticateRequest
 
     keep_credentials_out_of_logs()
-    log = logging.getLogger("kafka.net.connection")
     with caplog.at_level(logging.DEBUG, logger="kafka"):
-        log.debug("%s Request %d: %s", "me", 1, SaslAuthenticateRequest(auth_bytes=b"\0a\0p4ss"))
-        log.debug("%s Request %d: %s", "me", 2, "something else")
+        for name in ("kafka.net.connection", "kafka.protocol.parser"):
+            log = logging.getLogger(name)
+            log.debug("%s Request %d: %s", "me", 1, SaslAuthenticateRequest(auth_bytes=b"\0a\0p4ss"))
+            log.debug("%s Send: %r", "me", bytearray(b"\0a\0p4ss"))
+            log.debug("%s Request %d: %s", "me", 2, "something else")
     assert "something else" in caplog.text
     assert "p4ss" not in caplog.text

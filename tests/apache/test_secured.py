@@ -1,0 +1,313 @@
+"""The tool on an Apache Kafka 4.3.1 that wants TLS, certificates, logins and permissions."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from harness.apache import apache_kafka
+from harness.certificates import PASSWORD, Certificates, as_jks, certificates
+from harness.jars import KAFKA_4
+from restow.cli.app import run
+from restow.cli.connection import Manner, settings_for
+from restow.client import KafkaAdmin, NewTopic, Quorum, connected
+from restow.model import Move, Plan, TopicPartition
+from restow.runtime.clock import SystemClock
+from restow.snapshot import capture
+from restow.verify import blocking, preflight
+from tests.conftest import needs_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from harness.apache import Cluster
+    from restow.model import Verdict
+
+# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+pytestmark = [
+    pytest.mark.apache,
+    pytest.mark.full,
+    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
+]
+
+T = TypeVar("T")
+WORD = "s3cret; \\ \"quoted\" = 'ü'"
+"""What a property file and a login line both have to escape."""
+LISTENERS = {"TLS": "SSL", "CLEAR": "SASL_PLAINTEXT", "LOGIN": "SASL_SSL"}
+MODULES = "org.apache.kafka.common.security"
+SCRAM_MODULE = f"{MODULES}.scram.ScramLoginModule"
+PLAIN_MODULE = f"{MODULES}.plain.PlainLoginModule"
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """The cluster, and what a client needs to get in."""
+
+    cluster: Cluster
+    made: Certificates
+
+    def trust(self) -> dict[str, str]:
+        return {
+            "ssl.truststore.type": "PKCS12",
+            "ssl.truststore.location": str(self.made.trust_store),
+            "ssl.truststore.password": PASSWORD,
+        }
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Now, and not in the middle of somebody else's test."""
+    yield
+    gc.collect()
+
+
+def server_settings(made: Certificates) -> dict[str, str]:
+    settings = {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(made.server_store),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(made.trust_store),
+        "ssl.truststore.password": PASSWORD,
+        "listener.name.tls.ssl.client.auth": "required",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS;User:root;User:CN=client",
+    }
+    for listener in ("clear", "login"):
+        prefix = f"listener.name.{listener}"
+        settings[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+        settings[f"{prefix}.plain.sasl.jaas.config"] = f'{PLAIN_MODULE} required user_root="{PASSWORD}";'
+        for mechanism in ("scram-sha-256", "scram-sha-512"):
+            settings[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{SCRAM_MODULE} required;"
+    return settings
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("secured")
+    with needs_kafka():
+        made = certificates(folder / "certificates")
+        settings = server_settings(made)
+        with apache_kafka(folder, version=KAFKA_4, settings=settings, listeners=LISTENERS) as cluster:
+            _add_users(cluster.at["PLAINTEXT"])
+            on(
+                cluster.at["PLAINTEXT"],
+                {},
+                folder,
+                lambda admin: admin.create([NewTopic(name="t", by_hand={0: (1,)})]),
+            )
+            yield Secured(cluster, made)
+
+
+def _add_users(bootstrap: str) -> None:
+    from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
+
+    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            for user in ("root", "alice"):
+                wish = UserScramCredentialUpsertion(user, mechanism, WORD)
+                assert client.alter_user_scram_credentials([wish]) == {user: None}
+    finally:
+        client.close()
+
+
+def write(folder: Path, properties: Mapping[str, str]) -> str:
+    """As Java would store them."""
+    lines = []
+    for name, value in properties.items():
+        escaped = value.replace("\\", "\\\\")
+        lines.append(f"{name}={escaped}")
+    file = folder / "client.properties"
+    file.write_text("\n".join(lines).encode("ascii", "backslashreplace").decode().replace("\\xfc", "\\u00fc"))
+    return str(file)
+
+
+def on(
+    bootstrap: str, properties: Mapping[str, str], folder: Path, work: Callable[[KafkaAdmin], Awaitable[T]]
+) -> T:
+    settings = settings_for(bootstrap, Manner(command_config=write(folder, properties)))
+
+    async def main() -> T:
+        async with connected(settings) as admin:
+            return await work(admin)
+
+    return asyncio.run(main())
+
+
+def login(user: str, mechanism: str, protocol: str, password: str = WORD) -> dict[str, str]:
+    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
+    quoted = password.replace("\\", "\\\\").replace('"', '\\"')
+    return {
+        "security.protocol": protocol,
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} required username="{user}" password="{quoted}";',
+    }
+
+
+def lists_topics(bootstrap: str, config: str, capsys: pytest.CaptureFixture[str]) -> bool:
+    code = run(["topics", "list", "-b", bootstrap, "--command-config", config, "--json"])
+    said = capsys.readouterr()
+    assert "s3cret" not in said.out + said.err
+    assert code == 0, said.err
+    return "t" in [each["name"] for each in json.loads(said.out)["topics"]]
+
+
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12", "JKS"])
+def test_tls_with_a_client_certificate(
+    secured: Secured, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = secured.made
+    trust, own = made.trust_store, made.client_store
+    if kind == "JKS":
+        trust, own = as_jks(trust), as_jks(own)
+    elif kind == "PEM":
+        trust, own = made.authority, made.client_encrypted
+    properties = {"security.protocol": "SSL", "ssl.key.password": PASSWORD}
+    for which, store in (("truststore", trust), ("keystore", own)):
+        properties[f"ssl.{which}.type"] = kind
+        properties[f"ssl.{which}.location"] = str(store)
+        if kind != "PEM":
+            properties[f"ssl.{which}.password"] = PASSWORD
+    assert lists_topics(secured.cluster.at["TLS"], write(tmp_path, properties), capsys)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "listener"),
+    [
+        ("SCRAM-SHA-256", "CLEAR"),
+        ("SCRAM-SHA-512", "CLEAR"),
+        ("SCRAM-SHA-256", "LOGIN"),
+        ("SCRAM-SHA-512", "LOGIN"),
+        ("PLAIN", "LOGIN"),
+    ],
+)
+def test_logins(
+    secured: Secured,
+    mechanism: str,
+    listener: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """All that is logged is looked at, too."""
+    password = PASSWORD if mechanism == "PLAIN" else WORD
+    properties = login("root", mechanism, LISTENERS[listener], password)
+    if listener == "LOGIN":
+        properties |= secured.trust()
+    assert lists_topics(secured.cluster.at[listener], write(tmp_path, properties), capsys)
+    with caplog.at_level(logging.DEBUG):
+        logging.getLogger("kafka").setLevel(logging.DEBUG)
+        view = on(secured.cluster.at[listener], properties, tmp_path, lambda admin: admin.cluster())
+    assert [node.id for node in view.nodes] == [1]
+    assert "KafkaAdminClient" in caplog.text
+    assert "s3cret" not in caplog.text
+    assert PASSWORD not in caplog.text
+
+
+def refused(bootstrap: str, config: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(["topics", "list", "-b", bootstrap, "--command-config", config]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "wr0ng" not in said.err
+    return said.err
+
+
+def test_a_wrong_password_is_refused_and_not_shown(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for mechanism in ("SCRAM-SHA-256", "PLAIN"):
+        config = write(tmp_path, login("root", mechanism, "SASL_PLAINTEXT", "wr0ng"))
+        assert "refuses the login" in refused(secured.cluster.at["CLEAR"], config, capsys)
+
+
+def test_tls_that_goes_wrong_is_named(
+    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = secured.cluster.at
+    nobody_vouches = write(tmp_path, {"security.protocol": "SSL"})
+    assert "CERTIFICATE_VERIFY_FAILED" in refused(at["TLS"], nobody_vouches, capsys)
+    not_tls = write(tmp_path, {"security.protocol": "SSL", **secured.trust()})
+    assert "no TLS connection" in refused(at["PLAINTEXT"], not_tls, capsys)
+    # With TLS 1.3 a client learns only after the handshake that its certificate was wanted.
+    assert "127.0.0.1" in refused(at["TLS"], not_tls, capsys)
+    assert "--command-config" in refused(at["LOGIN"], write(tmp_path, {}), capsys)
+
+
+def test_missing_permissions_are_named_before_the_first_move(secured: Secured, tmp_path: Path) -> None:
+    properties = login("alice", "SCRAM-SHA-512", "SASL_PLAINTEXT")
+    at = secured.cluster.at["CLEAR"]
+    grant(secured.cluster.at["PLAINTEXT"], topic=("DESCRIBE", "DESCRIBE_CONFIGS"), cluster=("DESCRIBE",))
+    eventually(
+        lambda: on(at, properties, tmp_path, _told) == ({"DESCRIBE"}, {"DESCRIBE", "DESCRIBE_CONFIGS"})
+    )
+    verdict = on(at, properties, tmp_path, _preflight)
+    (missing,) = [check.evidence for check in blocking(verdict) if check.name == "permissions"]
+    for words in ("ALTER on the cluster", "ALTER_CONFIGS on the cluster", "ALTER_CONFIGS on topic t"):
+        assert words in missing
+    grant(
+        secured.cluster.at["PLAINTEXT"],
+        topic=("ALTER_CONFIGS",),
+        cluster=("ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS"),
+    )
+    eventually(lambda: blocking(on(at, properties, tmp_path, _preflight)) == ())
+
+
+def test_the_quorum_is_known(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bootstrap = secured.cluster.at["PLAINTEXT"]
+    found = on(bootstrap, {}, tmp_path, lambda admin: admin.quorum())
+    assert found == Quorum(leader=1, voters=(1,))
+    assert run(["broker-check", "1", "-b", bootstrap]) == 1
+    assert "it is a voter of the metadata quorum (1)" in capsys.readouterr().out
+
+
+async def _told(admin: KafkaAdmin) -> tuple[set[str], set[str]]:
+    told = await admin.permissions(["t"])
+    return set(told.cluster or ()), set(told.topics["t"] or ())
+
+
+async def _preflight(admin: KafkaAdmin) -> Verdict:
+    snapshot = await capture(admin, SystemClock())
+    move = Move(partition=TopicPartition("t", 0), before=(1,), after=(1,))
+    plan = Plan(cluster_id=snapshot.cluster_id, created_ms=0, moves=(move,))
+    versions = {node.id: await admin.versions(node.id) for node in snapshot.brokers}
+    return preflight(snapshot, plan, versions, await admin.permissions(["t"]))
+
+
+def grant(bootstrap: str, *, topic: tuple[str, ...], cluster: tuple[str, ...]) -> None:
+    from kafka.admin import (
+        ACL,
+        ACLOperation,
+        ACLPermissionType,
+        KafkaAdminClient,
+        ResourcePattern,
+        ResourceType,
+    )
+
+    wanted = [(ResourcePattern(ResourceType.TOPIC, "t"), each) for each in topic]
+    wanted += [(ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"), each) for each in cluster]
+    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        client.create_acls(
+            [
+                ACL("User:alice", "*", ACLOperation[operation], ACLPermissionType.ALLOW, pattern)
+                for pattern, operation in wanted
+            ]
+        )
+    finally:
+        client.close()
+
+
+def eventually(is_so: Callable[[], bool]) -> None:
+    for _ in range(20):
+        if is_so():
+            return
+    raise AssertionError("it did not come to be so")
