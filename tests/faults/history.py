@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def check(events: Sequence[Event], final: Mapping[int, Sequence[tuple[int, str]]
         *_reads_that_go_back(events),
         *_watermarks_that_go_back(events),
         *_commits_that_go_back(_spans(events, Op.COMMIT)),
-        *_forgotten(_spans(events, Op.COMMIT), _spans(events, Op.RESUME)),
+        *_forgotten(_spans(events, Op.COMMIT), _spans(events, Op.RESUME), _ends_of_commits(events)),
         *_passed_over(events, final, group),
     ]
 
@@ -204,11 +205,31 @@ def _commits_that_go_back(commits: Mapping[int, list[Span]]) -> Iterator[str]:
                 )
 
 
-def _forgotten(commits: Mapping[int, list[Span]], resumes: Mapping[int, list[Span]]) -> Iterator[str]:
+def _ends_of_commits(events: Sequence[Event]) -> dict[tuple[int, int], float]:
+    """By partition and position, until when a commit of it may have been carried out: for ever if unknown.
+
+    A client that has no answer repeats the request, behind others that it sent meanwhile.
+    """
+    ends: dict[tuple[int, int], float] = {}
+    for event in events:
+        if event.op is Op.COMMIT and event.kind is not Kind.UNKNOWN:
+            until = inf if event.kind is Kind.INVOKE else event.at_s
+            ends[event.partition, event.offset] = until
+    return ends
+
+
+def _forgotten(
+    commits: Mapping[int, list[Span]],
+    resumes: Mapping[int, list[Span]],
+    ends: Mapping[tuple[int, int], float],
+) -> Iterator[str]:
+    """Where a group is found is the last commit, or one that may have been carried out at the same time."""
     for partition, spans in resumes.items():
         for span in spans:
             before = _highest_before(commits.get(partition, ()), span.began_s)
-            if before is not None and span.offset < before.offset:
+            if before is None or ends.get((partition, span.offset), -inf) >= before.began_s:
+                continue
+            if span.offset < before.offset:
                 yield (
                     f"forgotten: {span.client} found the group at {partition}/{span.offset}, "
                     f"though {before.client} had committed {before.offset}"

@@ -100,6 +100,16 @@ def test_commits_at_the_same_time_have_no_order() -> None:
     assert check([*GOOD, *overlapping], FINAL, GROUP) == []
 
 
+def test_a_commit_that_was_under_way_all_along_may_be_the_last() -> None:
+    late = [
+        Event(3.35, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 1),
+        Event(5.1, "g/a", Op.COMMIT, Kind.OK, 2, 0, 1),
+        Event(6.0, "g/a", Op.RESUME, Kind.INVOKE, 3, 0),
+        Event(6.1, "g/a", Op.RESUME, Kind.OK, 3, 0, 1),
+    ]
+    assert check([*GOOD, *late], FINAL, GROUP) == []
+
+
 def test_a_commit_of_unknown_fate_binds_nobody() -> None:
     unknown = [
         Event(5.0, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 9),
