@@ -5,6 +5,7 @@
     ├── snapshot              a cluster as it is now, in a file
     │   └── diff              what changed between two
     ├── show                  what a plan does
+    ├── verify                whether a plan is done, with nothing left behind
     ├── reassign              Apache's kafka-reassign-partitions, with its flags
     ├── plan
     │   ├── balance           every goal into its band, with the fewest bytes copied
@@ -71,6 +72,7 @@ from restow.cli import (
     topics_expand,
     topics_list,
     undo,
+    verify,
     watch,
 )
 from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
@@ -154,6 +156,7 @@ for _typer, _name, _module in (
     (app, "broker-check", broker_check),
     (app, "reassign", reassign),
     (app, "show", show),
+    (app, "verify", verify),
     (snapshots, "diff", snapshot_diff),
     (app, "execute", execute),
     (app, "watch", watch),

@@ -1,0 +1,95 @@
+"""Is a plan done? Each check by itself fails for its own reason, with what was seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.model import Copy, Outcome, TopicPartition
+from restow.plan.pin import Target, plan_from_targets
+from restow.verify.plan_done import verify_plan
+from tests.unit.plan.clusters import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.model import Partition, Plan, Snapshot
+
+
+def _plan() -> Plan:
+    wish = Target(partition=TopicPartition("t", 0), replicas=(1, 3), log_dirs=("any", "/d"))
+    return plan_from_targets(snapshot({"t": [(1, 2)]}, dirs=("/d", "/e")), [wish], created_ms=0)
+
+
+def _done() -> Snapshot:
+    return snapshot({"t": [(1, 3)]}, dirs=("/d", "/e"))
+
+
+def _partition(change: Callable[[Partition], Partition]) -> Snapshot:
+    done = _done()
+    topic = done.topics[0]
+    return replace(done, topics=(replace(topic, partitions=(change(topic.partitions[0]),)),))
+
+
+def _broker_config(name: str) -> Snapshot:
+    done = _done()
+    return replace(done, brokers=(replace(done.brokers[0], configs={name: "5"}), *done.brokers[1:]))
+
+
+def _topic(**change: object) -> Snapshot:
+    done = _done()
+    return replace(done, topics=(replace(done.topics[0], **change),))  # type: ignore[arg-type]
+
+
+def _other_dir(each: Partition) -> Partition:
+    return replace(each, copies=(each.copies[0], replace(each.copies[1], log_dir="/e")))
+
+
+def _on_its_way(each: Partition) -> Partition:
+    return replace(each, copies=(*each.copies, Copy(broker=1, log_dir="/e", size_bytes=0, future=True)))
+
+
+def test_all_holds() -> None:
+    verdict = verify_plan(_plan(), _done())
+    assert verdict.holds
+    assert len({check.name for check in verdict.checks}) == len(verdict.checks)
+
+
+@pytest.mark.parametrize(
+    ("now", "names", "seen"),
+    [
+        (replace(_done(), cluster_id="there"), {"the plan's cluster"}, "there, not here"),
+        (snapshot({}), {"partitions exist"}, "t-0"),
+        (
+            _partition(lambda each: replace(each, replicas=(3, 1), leader=3)),
+            {"replicas in place"},
+            "[3, 1] instead",
+        ),
+        (_partition(lambda each: replace(each, adding=(4,))), {"nothing moves"}, "t-0"),
+        (_partition(lambda each: replace(each, isr=(1,))), {"all in sync"}, "t-0"),
+        (_topic(min_insync_replicas=3), {"writable"}, "t-0 with 2 of 3"),
+        (_partition(lambda each: replace(each, leader=3)), {"first replicas lead"}, "t-0"),
+        (_partition(_other_dir), {"directories"}, "t-0 on broker 3 lies in /e, not in /d"),
+        (_partition(_on_its_way), {"directories"}, "on its way to /e"),
+        (replace(_done(), unanswered=(3,)), {"directories"}, "no word from broker 3"),
+        (_broker_config("leader.replication.throttled.rate"), {"no throttles left"}, "of broker 0"),
+        (
+            _topic(configs={"follower.replication.throttled.replicas": "0:3"}),
+            {"no throttles left"},
+            "of topic t",
+        ),
+    ],
+)
+def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: set[str], seen: str) -> None:
+    verdict = verify_plan(_plan(), now)
+    failing = [check for check in verdict.checks if check.outcome is not Outcome.HOLDS]
+    assert {check.name for check in failing} == names
+    assert seen in failing[0].evidence
+    assert failing[0].advice
+    assert not verdict.holds
+
+
+def test_other_configs_are_no_throttles() -> None:
+    assert verify_plan(_plan(), _broker_config("log.cleaner.threads")).holds
