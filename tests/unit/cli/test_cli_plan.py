@@ -1,0 +1,99 @@
+"""`restow plan …` from files to files."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cli.app import run
+from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic
+from restow.plan.text import loads
+from restow.snapshot.text import dumps
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> str:
+    """Four brokers; the last has nothing."""
+    partitions = tuple(
+        Partition(
+            number=number,
+            replicas=(number % 3, (number + 1) % 3),
+            isr=(number % 3, (number + 1) % 3),
+            leader=number % 3,
+            copies=tuple(
+                Copy(broker=broker % 3, log_dir="/d", size_bytes=1000) for broker in (number, number + 1)
+            ),
+        )
+        for number in range(24)
+    )
+    brokers = tuple(LiveBroker(id=broker, host="h", port=1) for broker in range(4))
+    cluster = Snapshot(
+        cluster_id="c",
+        taken_ms=5,
+        controller=0,
+        brokers=brokers,
+        topics=(Topic(name="orders", partitions=partitions),),
+    )
+    path = tmp_path / "now.json"
+    path.write_text(dumps(cluster), encoding="utf-8")
+    return str(path)
+
+
+def test_new_brokers_get_their_share(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan, page = tmp_path / "plan.json", tmp_path / "plan.html"
+    code = run(
+        ["plan", "add-brokers", "3", "--snapshot", snapshot, "-o", str(plan), "--html", str(page), "--json"]
+    )
+    assert code == 0
+    told = json.loads(capsys.readouterr().out)
+    made = loads(plan.read_text(encoding="utf-8"))
+    assert told["moves"] == len(made.moves) > 0
+    assert {broker for move in made.moves for broker in move.adding} == {3}
+    assert "<svg" in page.read_text(encoding="utf-8")
+
+
+def test_a_drained_broker_is_gone_and_two_plans_are_compared(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = str(tmp_path / "a.json"), str(tmp_path / "b.json")
+    assert run(["plan", "drain", "0", "--snapshot", snapshot, "-o", first]) == 0
+    assert run(["plan", "replace", "0:3", "--snapshot", snapshot, "-o", second]) == 0
+    assert "16 partitions" in capsys.readouterr().out
+    assert run(["plan", "compare", first, second, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["moves"] == [16, 16]
+    assert told["same_start"] is True
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["drain", "9"], "unknown brokers 9"),
+        (["drain", "x"], "not a list of broker ids"),
+        (["replace", "3"], "not OLD:NEW"),
+        (["balance", "--band", "wide"], "not a share"),
+        (["balance", "--band", "speed=0.1"], "there is no goal 'speed'"),
+        (["relieve", "disk=0.5"], "above 1"),
+        (["change-rf", "9"], "only 4 brokers"),
+    ],
+)
+def test_bad_wishes_are_refused(
+    snapshot: str, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["plan", *arguments, "--snapshot", snapshot]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_somewhere_the_cluster_has_to_be(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RESTOW_BOOTSTRAP_SERVER", raising=False)
+    assert run(["plan", "balance"]) == 2
+    assert "--bootstrap-server HOST:PORT, or --snapshot FILE" in capsys.readouterr().err
