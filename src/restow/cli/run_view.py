@@ -109,7 +109,7 @@ def _replicas(copying: tuple[Copying, ...]) -> Table:
         ("to", True),
         ("copied", True),
         ("of", True),
-        ("lag", True),
+        ("behind", True),
         ("", False),
     )
     slowest = sorted(copying, key=lambda each: each.copied_bytes - each.size_bytes)
@@ -120,7 +120,7 @@ def _replicas(copying: tuple[Copying, ...]) -> Table:
             str(each.broker),
             human_bytes(each.copied_bytes),
             human_bytes(each.size_bytes),
-            f"{each.lag_messages:,}",
+            human_bytes(each.behind_bytes),
             "in sync" if each.in_sync else "",
         )
     if len(copying) > _ROWS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, Unreachable
+from restow.client import BrokerError, ClientError, Unreachable
 from restow.execute.chains import chains_of
 from restow.execute.elections import Elections
 from restow.execute.outcome import Ending, Outcome
@@ -122,7 +122,9 @@ class Executor:
             try:
                 outcome = await self._turn()
                 self._lost_since_s = None
-            except Unreachable as error:
+            except (Unreachable, BrokerError) as error:
+                if isinstance(error, BrokerError) and not error.code.retriable:
+                    raise
                 outcome = self._out_of_reach(error)
             if outcome is not None:
                 return outcome
@@ -317,7 +319,7 @@ class Executor:
         self.tell("ended", **outcome.document())
         return outcome
 
-    def _out_of_reach(self, error: Unreachable) -> Outcome | None:
+    def _out_of_reach(self, error: ClientError) -> Outcome | None:
         now_s = self._clock.monotonic_s()
         if self._lost_since_s is None:
             self._lost_since_s = now_s

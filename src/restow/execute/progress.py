@@ -29,8 +29,12 @@ class Copying:
     leader: BrokerId | None
     size_bytes: int
     copied_bytes: int
-    lag_messages: int
     in_sync: bool
+
+    @property
+    def behind_bytes(self) -> int:
+        """What it lacks of its leader's. Brokers tell of no lag in messages but that of a future replica."""
+        return max(0, self.size_bytes - self.copied_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +166,6 @@ def copying_of(step: Step, sight: Sight) -> tuple[Copying, ...]:
             leader=None if known is None else known.leader,
             size_bytes=size,
             copied_bytes=copies[broker].size_bytes if broker in copies else 0,
-            lag_messages=copies[broker].lag_messages if broker in copies else 0,
             in_sync=known is not None and broker in known.isr,
         )
         for broker in step.adding

@@ -82,7 +82,7 @@ class Standing:
                     "broker": each.broker,
                     "copied_bytes": each.copied_bytes,
                     "size_bytes": each.size_bytes,
-                    "lag_messages": each.lag_messages,
+                    "behind_bytes": each.behind_bytes,
                     "in_sync": each.in_sync,
                 }
                 for each in report.copying

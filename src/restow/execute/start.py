@@ -13,6 +13,7 @@ from restow.execute.executor import Executor, Watcher
 from restow.execute.journal import Journal
 from restow.execute.lock import Holder, cluster_lock, holder_of
 from restow.execute.options import Options
+from restow.execute.ready import readiness, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.undo import inverse
@@ -53,6 +54,7 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
     with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
+        await _check_ready(world, plan, snapshot)
         with begun(world, runs, name, plan) as book:
             return await _run(world, book, snapshot, options, watcher)
 
@@ -128,6 +130,12 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
             + (f"; and {len(drifted) - 5:,} more" if len(drifted) > 5 else "")
             + ". Make the plan anew, or rebase it"
         )
+
+
+async def _check_ready(world: World, plan: Plan, snapshot: Snapshot) -> None:
+    """Refuse what would get stuck: a permission is missing, a broker is down or too old, there is no room."""
+    if problems := why_not(await readiness(world.admin, plan, snapshot)):
+        raise NotNow(f"this cannot go well, so nothing was begun: {problems}")
 
 
 def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:

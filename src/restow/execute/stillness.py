@@ -121,7 +121,7 @@ def why_still(
     if history.still_s() >= stall_s:
         return still(
             Cause.NO_PROGRESS,
-            f"no byte in {history.still_s():.0f} s, {replica.lag_messages:,} messages behind",
+            f"no byte in {history.still_s():.0f} s, {replica.behind_bytes:,} bytes behind",
             f"look at the log of broker {replica.broker}, and of its leader {replica.leader}",
         )
     return None

@@ -16,6 +16,7 @@ from restow.client import (
     Unreachable,
 )
 from restow.model import LogDir, Partition, ReplicaAssignment, Topic, TopicPartition
+from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class FakeAdmin:
     down: bool = False
     calls: list[tuple[str, object]] = field(default_factory=list)
     most_moving: int = 0
+    allowed: Permissions = field(default_factory=Permissions)
 
     def __post_init__(self) -> None:
         self.clock.on_tick.append(self.tick)
@@ -250,7 +252,13 @@ class FakeAdmin:
         return dict.fromkeys(names)
 
     async def versions(self, broker: int) -> Mapping[int, tuple[int, int]]:
-        return {}
+        return dict.fromkeys(range(90), (0, 9))
+
+    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
+        return self.allowed
+
+    async def quorum(self) -> None:
+        return None
 
     async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         raise NotImplementedError

@@ -137,8 +137,9 @@ def test_a_dead_target_holds_up_its_own_and_is_named(stage: Stage) -> None:
 
 def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
-    stage.admin.brokers.discard(4)
+    stage.hooks.append(lambda _: stage.admin.brokers.discard(4))
     outcome = stage.execute(plan, Options(throttle=Wanted(rate=MB), give_up_s=30))
+    stage.hooks.clear()
     assert outcome.ending is Ending.STUCK
     assert outcome.reason == "t-1: broker 4 is not there"
     assert stage.admin.set_ == {}
