@@ -47,7 +47,10 @@ def scale(problem: Problem) -> Scaled:
     weight = np.ascontiguousarray((fixed / unit)[:, goals])
     there = problem.home >= 0
     now = sums(problem.home[there], weight, part_of[there], len(problem.rack))
-    low, high = _inside(lower[:, goals], upper[:, goals], now)
+    led = np.where(total > 0, 1.0 - stays / np.where(total > 0, total, 1.0), 0.0)[goals]
+    whole = _whole(problem, now, ((problem.leading - fixed) / unit)[:, goals])
+    low, high = _without_leading(lower[:, goals], upper[:, goals], led, now, whole)
+    low, high = _inside(low, high, now)
     none = np.zeros(0, dtype=np.int64)
     ground = Ground(
         weight=weight,
@@ -69,6 +72,28 @@ def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
     """Brokers × goals: what replicas of these partitions at these brokers weigh together."""
     columns = [np.bincount(holder, column[part_of], minlength=brokers) for column in weight.T]
     return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def _whole(problem: Problem, now: Floats, extra: Floats) -> Floats:
+    """What brokers carry at first, leadership included."""
+    first = problem.home[problem.leader]
+    there = np.flatnonzero(first >= 0)
+    whole: Floats = now + sums(first[there], extra, there, len(problem.rack))
+    return whole
+
+
+def _without_leading(
+    lower: Floats, upper: Floats, led: Floats, now: Floats, whole: Floats
+) -> tuple[Floats, Floats]:
+    """Bands for what replicas carry alone: less what each broker will carry for leading its share.
+
+    Who is in band with the leaders as they are need not move anything.
+    """
+    leading = led * (lower + upper) / 2
+    low, high = np.maximum(lower - leading, 0.0), upper - leading
+    low = np.where((led > 0) & (whole >= lower), np.minimum(low, now), low)
+    high = np.where((led > 0) & (whole <= upper), np.maximum(high, now), high)
+    return low, high
 
 
 def _inside(lower: Floats, upper: Floats, now: Floats) -> tuple[Floats, Floats]:
