@@ -1,0 +1,190 @@
+"""Clusters to plan on: recorded ones from a folder, or made up, of any size."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic, TopicPartition
+from restow.model.load import LoadModel, Resource
+from restow.plan.search import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+GOALS = ("disk", "bytes_in", "bytes_out", "cpu", "replicas", "leaders", "leader_bytes_in")
+_PER_TOPIC = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """Partitions in columns; the first replica of each leads."""
+
+    name: str
+    rack: Ints
+    offsets: Ints
+    home: Ints
+    size: Floats
+    coming: Floats
+    going: Floats
+    cpu_leader: Floats
+    cpu_follower: Floats
+
+    @property
+    def replicas(self) -> int:
+        return len(self.home)
+
+
+def read(folder: Path) -> Iterator[Cluster]:
+    """Every cluster that lies in a folder as NAME.brokers.csv.gz and NAME.partitions.csv.gz."""
+    for path in sorted(folder.glob("*.brokers.csv.gz")):
+        name = path.name.removesuffix(".brokers.csv.gz")
+        with gzip.open(path, "rt") as text:
+            brokers = list(csv.DictReader(text))
+        with gzip.open(folder / f"{name}.partitions.csv.gz", "rt") as text:
+            rows = list(csv.DictReader(text))
+        index = {row["broker"]: number for number, row in enumerate(brokers)}
+        racks = sorted({row["rack"] for row in brokers})
+        replicas = [_leader_first(row["replicas"].split(";"), row["leader"]) for row in rows]
+        counts = [len(each) for each in replicas]
+        column = {key: np.array([float(row[key]) for row in rows]) for key in rows[0] if key[:3] in _NUMBERS}
+        yield Cluster(
+            name=name,
+            rack=np.array([racks.index(row["rack"]) for row in brokers], dtype=np.int64),
+            offsets=np.concatenate(([0], np.cumsum(counts))).astype(np.int64),
+            home=np.array([index[broker] for each in replicas for broker in each], dtype=np.int64),
+            size=column["disk_mb"] * 1e6,
+            coming=column["nw_in_kb"] * 1e3,
+            going=column["nw_out_kb"] * 1e3,
+            cpu_leader=column["cpu_leader"],
+            cpu_follower=column["cpu_follower"],
+        )
+
+
+_NUMBERS = ("dis", "nw_", "cpu")
+
+
+def _leader_first(replicas: list[str], leader: str) -> list[str]:
+    return [leader, *(each for each in replicas if each != leader)]
+
+
+def skewed(
+    brokers: int, replicas: int, *, racks: int = 10, power: float = 1.0, seed: int = 1, name: str = ""
+) -> Cluster:
+    """Three replicas each in as many racks, more on some brokers than on others, sizes exponential."""
+    rng = np.random.default_rng(seed)
+    partitions = replicas // 3
+    per_rack = brokers // racks
+    home = np.empty((partitions, 3), dtype=np.int64)
+    for first in range(0, partitions, 500_000):
+        many = min(500_000, partitions - first)
+        chosen = np.argpartition(rng.random((many, racks)), 2, axis=1)[:, :3]
+        within = (per_rack * rng.random((many, 3)) ** 1.35).astype(np.int64)
+        home[first : first + many] = chosen + racks * within
+    size = rng.exponential(1.0, partitions) ** power
+    coming = size * rng.uniform(0.5, 1.5, partitions)
+    return Cluster(
+        name=name or f"{brokers} brokers, {replicas:,} replicas",
+        rack=np.arange(per_rack * racks, dtype=np.int64) % racks,
+        offsets=np.arange(0, 3 * partitions + 1, 3, dtype=np.int64),
+        home=home.reshape(-1),
+        size=np.ceil(size * 1e9),
+        coming=coming * 1e5,
+        going=coming * 2e5 * rng.uniform(0.5, 1.5, partitions),
+        cpu_leader=coming * rng.uniform(0.8, 1.2, partitions),
+        cpu_follower=coming * 0.3,
+    )
+
+
+def problem_of(cluster: Cluster, band: float, goals: tuple[str, ...] = GOALS) -> Problem:
+    """Bring these goals into a band around the mean; the others do not matter."""
+    counts = np.diff(cluster.offsets)
+    one, none = np.ones(len(counts)), np.zeros(len(counts))
+    columns = (
+        (cluster.size, cluster.size),
+        (cluster.coming, cluster.coming),
+        (cluster.going, none),
+        (cluster.cpu_leader, cluster.cpu_follower),
+        (one, one),
+        (one, none),
+        (cluster.coming, none),
+    )
+    leading = np.stack([each for each, _ in columns], axis=1)
+    following = np.stack([each for _, each in columns], axis=1)
+    total = leading.sum(axis=0) + (counts - 1) @ following
+    mean = np.tile(total / len(cluster.rack), (len(cluster.rack), 1))
+    matters = np.array([goal in goals for goal in GOALS])
+    return Problem(
+        rack=cluster.rack,
+        offsets=cluster.offsets,
+        home=cluster.home,
+        leader=cluster.offsets[:-1].copy(),
+        leading=leading,
+        following=following,
+        lower=np.where(matters, mean * (1 - band), 0.0),
+        upper=np.where(matters, mean * (1 + band), 2 * total + 1),
+        room=np.full(len(cluster.rack), np.inf),
+        racks_wanted=np.minimum(counts, len(np.unique(cluster.rack))),
+        receives=np.ones(len(cluster.rack), dtype=bool),
+        may_lead=np.ones(len(cluster.rack), dtype=bool),
+        forced=np.zeros(cluster.replicas, dtype=bool),
+        movable=np.ones(cluster.replicas, dtype=bool),
+        may_change_leader=np.ones(len(counts), dtype=bool),
+    )
+
+
+def snapshot_of(cluster: Cluster) -> Snapshot:
+    """The same cluster as the tool would see it."""
+    homes, ends = cluster.home.tolist(), cluster.offsets.tolist()
+    sizes = cluster.size.astype(np.int64).tolist()
+    topics: list[list[Partition]] = []
+    for number, size in enumerate(sizes):
+        if number % _PER_TOPIC == 0:
+            topics.append([])
+        replicas = tuple(homes[ends[number] : ends[number + 1]])
+        copies = tuple(Copy(broker=broker, log_dir="/data", size_bytes=size) for broker in replicas)
+        topics[-1].append(
+            Partition(
+                number=number % _PER_TOPIC, replicas=replicas, isr=replicas, leader=replicas[0], copies=copies
+            )
+        )
+    brokers = tuple(
+        LiveBroker(id=number, host="localhost", port=9092, rack=str(rack))
+        for number, rack in enumerate(cluster.rack.tolist())
+    )
+    return Snapshot(
+        cluster_id=cluster.name,
+        taken_ms=0,
+        controller=0,
+        brokers=brokers,
+        topics=tuple(
+            Topic(name=f"t{number:06}", partitions=tuple(each)) for number, each in enumerate(topics)
+        ),
+    )
+
+
+def loads_of(cluster: Cluster) -> LoadModel:
+    """What its partitions carry."""
+    many = len(cluster.size)
+    return LoadModel(
+        cluster_id=cluster.name,
+        made_ms=0,
+        partitions=tuple(
+            TopicPartition(f"t{number // _PER_TOPIC:06}", number % _PER_TOPIC) for number in range(many)
+        ),
+        resources={
+            "bytes_in": Resource(leading=cluster.coming, following=cluster.coming),
+            "bytes_out": Resource(leading=cluster.going, following=np.zeros(many)),
+            "cpu": Resource(leading=cluster.cpu_leader, following=cluster.cpu_follower),
+        },
+    )
