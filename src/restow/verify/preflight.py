@@ -159,18 +159,17 @@ def _drifted(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 
 def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
-    """Moves of other partitions count, too: they use the same disks and links."""
+    """Moves of other partitions are told of, as they use the same disks and links, and forbid nothing."""
     ours = {move.partition for move in plan.moves}
-    moving = [
-        _name(which) + ("" if which in ours else " (not in the plan)")
-        for which, each in snapshot.all_partitions()
-        if each.moving
-    ]
+    moving = [which for which, each in snapshot.all_partitions() if each.moving]
+    others = [_name(which) for which in moving if which not in ours]
     return none_of(
         "no running moves",
-        moving,
+        [_name(which) for which in moving if which in ours],
         "partition",
-        good="nothing is being moved",
+        good=f"but {count(len(others), 'partition')} not in the plan: {some(others)}"
+        if others
+        else "nothing is being moved",
         advice="wait for them (restow watch), or see whose they are (restow doctor)",
     )
 
