@@ -33,6 +33,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
     """Keeps what it must in `folder`. Raises HarnessError where Java or the jars cannot be had."""
     java()
     jars = _connector()
+    from py4j import java_gateway, protocol
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -63,6 +64,8 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         spark.stop()
         gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+        # A session changes how py4j raises, for every JVM that this process talks to.
+        java_gateway.get_return_value = protocol.get_return_value
         gateway.proc.stdin.close()
         try:
             gateway.proc.wait(_STOP_TIMEOUT_S)
