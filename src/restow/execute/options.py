@@ -63,7 +63,7 @@ class Options:
     elect: bool = True
     """Whether first replicas are asked to lead when their partition has arrived."""
     elections_at_once: int = 50
-    look_every_s: float = 0.25
+    look_every_s: float = 0.1
     """How often to ask what has ended."""
     survey_every_s: float = 2.0
     """How often to look at the whole cluster, which costs more."""
