@@ -3,8 +3,8 @@
     20,000 partitions     snapshot, plan and the checks before a run; the cluster is the embedded one
     1 GiB, no throttle    12 partitions to a broker that has nothing, on Apache Kafka 4.3.1; beside the one
                           request that Apache's own tool sends
-    1 GiB at 20 MB/s      how long the whole run takes, beside bytes over rate, and beside all at once with the
-                          same throttle: Kafka's own allows bursts and makes up for them later
+    1 GiB at 20 MB/s      how long the whole run takes, beside bytes over rate, and beside all at once with
+                          the same throttle: Kafka's own allows bursts and makes up for them later
     idle                  the longest time in which fewer replicas were under way than may be, while some wait
 
 The whole takes about five minutes, `--quick` about three.
