@@ -72,9 +72,7 @@ def anneal(
         state.holder.copy(),
         lead.leader.copy(),
     )
-    moved = np.empty(lead.load.shape[1])
-    back = np.empty(lead.load.shape[1])
-    after = np.empty(lead.load.shape[1])
+    moved, back, after = np.empty_like(out), np.empty_like(out), np.empty_like(out)
     cooling = (cold / hot) ** (1.0 / max(steps, 1))
     heat = hot
     many, led = len(chances.replicas), len(chances.partitions)
@@ -98,18 +96,12 @@ def anneal(
             if draw < 0.5:
                 second = chances.replicas[np.random.randint(many)]
                 there = state.holder[second]
-                if there == here or ground.part_of[first] == ground.part_of[second]:
-                    continue
-                if not (_welcome(chances, first, there) and _welcome(chances, second, here)):
+                if there == here or not _may_swap(ground, chances, first, second, here, there):
                     continue
                 _carried(ground, lead, second, back)
                 moved -= back
             else:
-                there = (
-                    chances.home[first]
-                    if draw < 0.6
-                    else chances.targets[np.random.randint(len(chances.targets))]
-                )
+                there = _somewhere(chances, first, draw)
                 if there < 0 or there == here:
                     continue
             fare = _fare(ground, chances, first, here, there)
@@ -130,13 +122,32 @@ def anneal(
         copied += fare
         if _PENALTY * wrong + copied < best - 1e-9:
             best = _PENALTY * wrong + copied
-            best_holder[:] = state.holder
-            best_leader[:] = lead.leader
-    for replica in range(len(best_holder)):
-        if state.holder[replica] != best_holder[replica]:
-            _carry(ground, state, chances, replica, best_holder[replica])
+            best_holder[:], best_leader[:] = state.holder, lead.leader
+    _restore(ground, state, chances, best_holder)
     lead.leader[:] = best_leader
     return best
+
+
+@compiled
+def _restore(ground: Ground, state: State, chances: Chances, holder: Ints) -> None:
+    for replica in range(len(holder)):
+        if state.holder[replica] != holder[replica]:
+            _carry(ground, state, chances, replica, holder[replica])
+
+
+@compiled
+def _somewhere(chances: Chances, replica: int, draw: float) -> int:
+    """Home now and then, else any broker that may be given replicas."""
+    if draw < 0.6:
+        return int(chances.home[replica])
+    return int(chances.targets[np.random.randint(len(chances.targets))])
+
+
+@compiled
+def _may_swap(ground: Ground, chances: Chances, first: int, second: int, here: int, there: int) -> bool:
+    if ground.part_of[first] == ground.part_of[second]:
+        return False
+    return _welcome(chances, first, there) and _welcome(chances, second, here)
 
 
 @compiled
