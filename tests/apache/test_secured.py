@@ -17,10 +17,11 @@ from harness.jars import KAFKA_4
 from restow.cli.app import run
 from restow.cli.connection import Manner, settings_for
 from restow.client import KafkaAdmin, NewTopic, Quorum, connected
+from restow.execute.ready import readiness
 from restow.model import Move, Plan, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.snapshot import capture
-from restow.verify import blocking, preflight
+from restow.verify import blocking
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -278,8 +279,7 @@ async def _preflight(admin: KafkaAdmin) -> Verdict:
     snapshot = await capture(admin, SystemClock())
     move = Move(partition=TopicPartition("t", 0), before=(1,), after=(1,))
     plan = Plan(cluster_id=snapshot.cluster_id, created_ms=0, moves=(move,))
-    versions = {node.id: await admin.versions(node.id) for node in snapshot.brokers}
-    return preflight(snapshot, plan, versions, await admin.permissions(["t"]))
+    return await readiness(admin, plan, snapshot)
 
 
 def grant(bootstrap: str, *, topic: tuple[str, ...], cluster: tuple[str, ...]) -> None:

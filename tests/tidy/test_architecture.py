@@ -28,7 +28,7 @@ ALLOWED = {
     "pyspark": ("pipeline",),
     "kafka": ("assignors/adapters", "wire", "client"),
     "google_crc32c": ("wire", "cluster/log"),
-    "kazoo": ("cluster/store",),
+    "kazoo": ("cluster/store", "client"),
     "sqlite3": ("cluster/store",),
     "aiokafka": ("assignors/adapters",),
     "typer": ("cli",),

@@ -16,6 +16,7 @@ from restow.client.values import (
     ReplicaOf,
     ReplicaOnDisk,
 )
+from restow.client.versions import versions_of
 from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
 
 __all__ = [
@@ -37,5 +38,6 @@ __all__ = [
     "Unreachable",
     "ZooKeeperAdmin",
     "connected",
+    "versions_of",
     "zookeeper_connected",
 ]

@@ -1,0 +1,30 @@
+"""What several brokers answer to, asked at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from restow.client.errors import BrokerError, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.client.admin import Admin
+    from restow.model import BrokerId
+
+
+async def versions_of(
+    admin: Admin, brokers: Iterable[BrokerId]
+) -> dict[BrokerId, Mapping[int, tuple[int, int]]]:
+    """Of those that answer; the others hold nobody up."""
+    asked = tuple(brokers)
+    answers = await asyncio.gather(*(_versions(admin, broker) for broker in asked))
+    return {broker: told for broker, told in zip(asked, answers, strict=True) if told is not None}
+
+
+async def _versions(admin: Admin, broker: BrokerId) -> Mapping[int, tuple[int, int]] | None:
+    try:
+        return await admin.versions(broker)
+    except (BrokerError, Unreachable):
+        return None
