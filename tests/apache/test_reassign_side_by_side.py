@@ -21,6 +21,7 @@ from restow.cli import run
 from restow.client import ConfigOf, KafkaAdmin, NewTopic, ReplicaOf, Settings, connected
 from restow.execute.throttles import RATES, REPLICAS
 from restow.model import TopicPartition
+from restow.wire.messages import MetadataRequest
 from tests.apache.original_tool import OriginalTool, Outcome
 from tests.apache.reassign_cases import START, Case, arguments, cases, moves
 from tests.clients.embedded import embedded
@@ -37,7 +38,7 @@ pytestmark = [pytest.mark.apache, pytest.mark.jvm]
 _PATIENCE_S = 90.0
 _RECORDS, _RECORD_BYTES = 60, 100_000
 _ASKED = 6
-"""How many answers in a row must agree; each may come from another broker."""
+"""How many looks in a row must show the same."""
 _NAMES = sorted(START)
 
 
@@ -188,9 +189,10 @@ async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
 async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
     """What a call left behind once only `big` moves: where partitions go, and every throttle."""
     deadline = time.monotonic() + _PATIENCE_S
-    agreed, heading = 0, await _heading(admin)
+    agreed, heading = 0, await _heading(admin, ground.ids)
     while agreed < _ASKED:
-        before, heading = heading, await _heading(admin)
+        await asyncio.sleep(0.05)
+        before, heading = heading, await _heading(admin, ground.ids)
         agreed = agreed + 1 if heading is not None and heading == before else 0
         assert time.monotonic() < deadline, "small topics do not arrive"
     configs = await admin.configs(
@@ -208,35 +210,46 @@ async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
     return {"heading": heading, "throttles": throttles}
 
 
-async def _heading(admin: KafkaAdmin) -> dict[str, list[int]] | None:
+async def _heading(admin: KafkaAdmin, ids: tuple[int, ...]) -> dict[str, list[int]] | None:
     """The replicas that partitions have or, of `big`, are to have; nothing while others move."""
     moving = await admin.moves()
-    if any(each.topic != "big" for each in moving):
+    now = await _as_all_see_it(admin, ids)
+    if now is None or any(each.topic != "big" for each in moving):
         return None
-    found = {
-        str(TopicPartition(topic.name, each.number)): list(each.replicas)
-        for topic in await admin.topics(_NAMES)
-        for each in topic.partitions
-    }
+    found = {str(name): list(replicas) for name, replicas in now.items()}
     for name, move in moving.items():
         found[str(name)] = [broker for broker in move.replicas if broker not in move.removing]
     return {**found, "moving": [each.partition for each in moving]}
 
 
-async def _settled(admin: KafkaAdmin) -> None:
+async def _settled(admin: KafkaAdmin, ids: tuple[int, ...]) -> None:
     """Until all brokers say of what moves what the controller says: they hear of it one after the other."""
     deadline = time.monotonic() + _PATIENCE_S
-    agreed = 0
-    while agreed < _ASKED:
+    agreed = False
+    while not agreed:
         moving = await admin.moves()
-        now = {
-            TopicPartition(topic.name, each.number): each.replicas
-            for topic in await admin.topics(_NAMES)
-            for each in topic.partitions
-        }
-        agreed = agreed + 1 if all(now[each] == move.replicas for each, move in moving.items()) else 0
+        now = await _as_all_see_it(admin, ids)
+        agreed = now is not None and all(now[each] == move.replicas for each, move in moving.items())
         assert time.monotonic() < deadline, "brokers do not hear of a move"
         await asyncio.sleep(0.05)
+
+
+async def _as_all_see_it(
+    admin: KafkaAdmin, ids: tuple[int, ...]
+) -> dict[TopicPartition, tuple[int, ...]] | None:
+    """Every broker asked by itself; nothing if they do not say the same."""
+    views = []
+    for broker in ids:
+        names = [MetadataRequest.MetadataRequestTopic(name=name) for name in _NAMES]
+        answer = await admin._link.ask(MetadataRequest(topics=names), broker)
+        views.append(
+            {
+                TopicPartition(topic.name, each.partition_index): tuple(each.replica_nodes)
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+        )
+    return views[0] if all(view == views[0] for view in views) else None
 
 
 _NO_LINE = re.compile(r"\s+at |\s+\.\.\. |Caused by: |[\w.$]+(Exception|Error)\b| at \[Source")
@@ -274,7 +287,7 @@ def _both(case: Case, ground: Ground, original: OriginalTool, folder: Path, *, d
         outcomes = []
         for call in case.calls:
             outcomes.append(tool("--bootstrap-server", ground.bootstrap, *arguments(call, folder)))
-            ground.do(_settled)
+            ground.do(lambda admin: _settled(admin, ground.ids))
         effect = ground.do(lambda admin: _effect(admin, ground))
         seen.append(
             {
@@ -341,7 +354,7 @@ def test_what_is_not_copied(ours: Ground, original: OriginalTool, tmp_path: Path
     file = ("--reassignment-json-file", str(wide))
     ours.do(lambda admin: _reset(admin, ours))
     assert _restow(*where, "--execute", *file, "--throttle", "1000").code == 0
-    ours.do(_settled)
+    ours.do(lambda admin: _settled(admin, ours.ids))
     theirs = original.run(*where, "--cancel", *file, "--preserve-throttles")
     assert "None of the specified partition reassignments are active." in theirs.out
     mine = _restow(*where, "--cancel", *file)
