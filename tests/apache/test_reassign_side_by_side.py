@@ -187,14 +187,14 @@ async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
 
 
 async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
-    """What a call left behind once only `big` moves: where partitions go, and every throttle."""
+    """What a call left behind: where partitions go, and every throttle."""
     deadline = time.monotonic() + _PATIENCE_S
     agreed, heading = 0, await _heading(admin, ground.ids)
     while agreed < _ASKED:
         await asyncio.sleep(0.05)
         before, heading = heading, await _heading(admin, ground.ids)
         agreed = agreed + 1 if heading is not None and heading == before else 0
-        assert time.monotonic() < deadline, "small topics do not arrive"
+        assert time.monotonic() < deadline, "brokers do not agree where partitions are"
     configs = await admin.configs(
         [
             *(ConfigOf("topic", name) for name in _NAMES),
@@ -211,15 +211,15 @@ async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
 
 
 async def _heading(admin: KafkaAdmin, ids: tuple[int, ...]) -> dict[str, list[int]] | None:
-    """The replicas that partitions have or, of `big`, are to have; nothing while others move."""
+    """The replicas that partitions have or are to have; nothing while brokers do not agree."""
     moving = await admin.moves()
     now = await _as_all_see_it(admin, ids)
-    if now is None or any(each.topic != "big" for each in moving):
+    if now is None:
         return None
     found = {str(name): list(replicas) for name, replicas in now.items()}
     for name, move in moving.items():
         found[str(name)] = [broker for broker in move.replicas if broker not in move.removing]
-    return {**found, "moving": [each.partition for each in moving]}
+    return {**found, "big moves": [each.partition for each in moving if each.topic == "big"]}
 
 
 async def _settled(admin: KafkaAdmin, ids: tuple[int, ...]) -> None:
