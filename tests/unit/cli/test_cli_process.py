@@ -207,6 +207,8 @@ WAITING = """
 import signal, sys, types
 from restow.cli import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may ignore it
+
 def wait(_size):
     print("up", file=sys.stderr, flush=True)
     signal.pause()
