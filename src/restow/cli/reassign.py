@@ -30,7 +30,8 @@ Actions (exactly one):
   --verify      how far they are; clears throttles at the end: --reassignment-json-file FILE
                 [--preserve-throttles]
   --list        what is being moved
-  --cancel      take moves back: --reassignment-json-file FILE [--preserve-throttles] [--timeout MS]
+  --cancel      take moves back: --reassignment-json-file FILE
+                [--preserve-throttles] [--timeout MS]
 
 \b
 Connection:

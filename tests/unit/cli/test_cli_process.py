@@ -50,9 +50,10 @@ def understood(words: list[str]) -> dict[str, object]:
     command, context = get_command(app), None
     while True:
         context = command.make_context(words[0] if words else "restow", words, parent=context)
-        if not hasattr(command, "resolve_command"):
+        rest = [*getattr(context, "_protected_args", ()), *context.args]
+        if not hasattr(command, "resolve_command") or not rest:
             return context.params
-        _, command, words = command.resolve_command(context, words)
+        _, command, words = command.resolve_command(context, rest)
 
 
 @pytest.mark.parametrize(
