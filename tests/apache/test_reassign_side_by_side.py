@@ -334,6 +334,7 @@ _ON_A_REAL_ONE = (
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [
