@@ -325,23 +325,8 @@ def test_as_todays_tool(name: str, ours: Ground, original_4: OriginalTool, tmp_p
     _both(case, ours, original_4, tmp_path, dirs_told=True)
 
 
-_ON_A_REAL_ONE = (
-    "move, throttled",
-    "in addition to another",
-    "cancel",
-    "a broker that is not there",
-    "generate",
-)
-
-
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in _ON_A_REAL_ONE else pytest.param(name, marks=pytest.mark.full)
-        for name in _named(dirs=False)
-    ],
-)
+@pytest.mark.parametrize("name", _named(dirs=False))
 def test_on_apache_kafka(name: str, real: Ground, original: OriginalTool, tmp_path: Path) -> None:
     _both(_case(real, name), real, original, tmp_path, dirs_told=False)
 
