@@ -2,31 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from restow.cli.plan_options import (
-    Answer,
-    AsJson,
-    Band,
-    Bootstrap,
-    ExcludeBrokers,
-    ExcludeTopics,
-    Fill,
-    Html,
-    LoadFile,
-    MaxBytes,
-    MaxMoves,
-    Options,
-    Output,
-    Seconds,
-    Seed,
-    SnapshotFile,
-    Topics,
-    answer_of,
-)
-
-if TYPE_CHECKING:
-    from restow.plan.request import Request
+from restow.cli.plan_options import Given, planning
+from restow.plan.request import Request
 
 ABOUT = "Even out log dirs within brokers."
 HELP = """Move replicas between the log dirs of the same broker. Nothing goes over the network.
@@ -37,47 +14,11 @@ Examples:
 """
 
 
+@planning
 def command(
-    bootstrap: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    load: LoadFile = None,
-    topics: Topics = None,
-    exclude_topics: ExcludeTopics = None,
-    exclude_brokers: ExcludeBrokers = None,
-    band: Band = None,
-    max_bytes: MaxBytes = None,
-    max_moves: MaxMoves = None,
-    fill: Fill = 0.9,
-    seconds: Seconds = 60.0,
-    seed: Seed = 0,
-    output: Output = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> Answer:
-    options = Options(
-        bootstrap=bootstrap,
-        snapshot=snapshot,
-        load=load,
-        topics=topics,
-        exclude_topics=exclude_topics,
-        exclude_brokers=exclude_brokers,
-        band=band,
-        max_bytes=max_bytes,
-        max_moves=max_moves,
-        fill=fill,
-        seconds=seconds,
-        seed=seed,
-        output=output,
-        html=html,
-        as_json=as_json,
+    given: Given,
+) -> Request:
+    return Request(
+        disks=True,
+        **given,
     )
-
-    def wish(given: dict[str, Any]) -> Request:
-        from restow.plan.request import Request
-
-        return Request(
-            disks=True,
-            **given,
-        )
-
-    return answer_of(options, wish)

@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from restow.cli.frame import Answer
+from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.model import Snapshot
     from restow.model.load import LoadModel
     from restow.plan.request import Request
 
-__all__ = [
-    "Answer",
-    "AsJson",
-    "Band",
-    "Bootstrap",
-    "ExcludeBrokers",
-    "ExcludeTopics",
-    "Fill",
-    "Html",
-    "LoadFile",
-    "MaxBytes",
-    "MaxMoves",
-    "Options",
-    "Output",
-    "Seconds",
-    "Seed",
-    "SnapshotFile",
-    "Topics",
-    "answer_of",
-    "broker_ids",
-    "pairs",
-    "read_text",
-    "shares",
-]
+Given: TypeAlias = dict[str, Any]
+"""What the shared options say, as a request has it."""
 
 INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
 
@@ -139,9 +118,49 @@ class Options:
     as_json: bool
 
 
-def answer_of(options: Options, wish: Callable[[dict[str, object]], Request]) -> Answer:
+def _shared(
+    bootstrap: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    load: LoadFile = None,
+    topics: Topics = None,
+    exclude_topics: ExcludeTopics = None,
+    exclude_brokers: ExcludeBrokers = None,
+    band: Band = None,
+    max_bytes: MaxBytes = None,
+    max_moves: MaxMoves = None,
+    fill: Fill = 0.9,
+    seconds: Seconds = 60.0,
+    seed: Seed = 0,
+    output: Output = None,
+    html: Html = None,
+    as_json: AsJson = False,
+) -> None:
+    """Nothing but the options that all of these commands have."""
+
+
+def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
+    """A command of a function that makes the request.
+
+    The function takes what the shared options say, as keyword arguments of a request, and then its own; the
+    command has its own arguments and the shared options.
+    """
+    _, *own = signature(wish, eval_str=True).parameters.values()
+    shared = signature(_shared, eval_str=True).parameters
+
+    def command(**values: Any) -> Answer:
+        options = Options(**{name: values.pop(name) for name in shared})
+        return answer_of(options, lambda given: wish(given, **values))
+
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan_view import document, draw
+    from restow.cli.snapshots import snapshot_from
     from restow.plan.explain import explain
     from restow.plan.propose import propose
     from restow.plan.text import dumps
@@ -150,16 +169,16 @@ def answer_of(options: Options, wish: Callable[[dict[str, object]], Request]) ->
     clock = SystemClock()
     load = _load(options.load)
     request = wish(_common(options, load))
-    snapshot = _snapshot(options)
+    snapshot = snapshot_from(options.bootstrap, options.snapshot)
     until = clock.monotonic_s() + options.seconds
     plan = propose(snapshot, load, request, lambda: clock.monotonic_s() > until, created_ms=snapshot.taken_ms)
     told = explain(snapshot, load, plan, request)
     if options.output is not None:
-        _write(options.output, dumps(plan))
+        write_text(options.output, dumps(plan))
     if options.html is not None:
         from restow.cli.show_html import page_of
 
-        _write(options.html, page_of(plan, told))
+        write_text(options.html, page_of(plan, told))
     return Answer(
         document=lambda: document(plan, told),
         draw=lambda console: draw(console, plan, told, options.output),
@@ -201,7 +220,7 @@ def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[s
     return found
 
 
-def _common(options: Options, load: LoadModel | None) -> dict[str, object]:
+def _common(options: Options, load: LoadModel | None) -> Given:
     known = (*_GOALS, *(load.resources if load else ()))
     return {
         "bands": shares(options.band, "--band", known),
@@ -217,20 +236,6 @@ def _common(options: Options, load: LoadModel | None) -> dict[str, object]:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
-
-
-def _snapshot(options: Options) -> Snapshot:
-    if (options.snapshot is None) == (options.bootstrap is None):
-        raise InvalidInput("say where the cluster is: --bootstrap-server HOST:PORT, or --snapshot FILE")
-    if options.snapshot is not None:
-        from restow.snapshot.text import loads
-
-        return loads(read_text(options.snapshot), options.snapshot)
-    from restow.cli.connection import on_cluster
-    from restow.runtime.clock import SystemClock
-    from restow.snapshot import capture
-
-    return on_cluster(options.bootstrap or "", lambda admin: capture(admin, SystemClock()))
 
 
 def _load(path: str | None) -> LoadModel | None:
@@ -251,12 +256,3 @@ def read_text(path: str) -> str:
         raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{path!r} is not text in UTF-8") from None
-
-
-def _write(path: str, text: str) -> None:
-    from pathlib import Path
-
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise OSError(f"{path!r} cannot be written: {error.strerror}") from error

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from restow.cli.plan_options import (
-    Answer,
-    AsJson,
-    Band,
-    Bootstrap,
-    ExcludeBrokers,
-    ExcludeTopics,
-    Fill,
-    Html,
-    LoadFile,
-    MaxBytes,
-    MaxMoves,
-    Options,
-    Output,
-    Seconds,
-    Seed,
-    SnapshotFile,
-    Topics,
-    answer_of,
-    pairs,
-)
-
-if TYPE_CHECKING:
-    from restow.plan.request import Request
+from restow.cli.plan_options import Given, pairs, planning
+from restow.plan.request import Request
 
 ABOUT = "Put one broker in another's place."
 HELP = """Let one broker have all that another has: the same replicas, the same leaders.
@@ -40,50 +18,14 @@ Examples:
 """
 
 
+@planning
 def command(
+    given: Given,
     brokers: Annotated[
         str, typer.Argument(metavar="OLD:NEW,…", help="Which broker, and which in its place.")
     ],
-    bootstrap: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    load: LoadFile = None,
-    topics: Topics = None,
-    exclude_topics: ExcludeTopics = None,
-    exclude_brokers: ExcludeBrokers = None,
-    band: Band = None,
-    max_bytes: MaxBytes = None,
-    max_moves: MaxMoves = None,
-    fill: Fill = 0.9,
-    seconds: Seconds = 60.0,
-    seed: Seed = 0,
-    output: Output = None,
-    html: Html = None,
-    as_json: AsJson = False,
-) -> Answer:
-    options = Options(
-        bootstrap=bootstrap,
-        snapshot=snapshot,
-        load=load,
-        topics=topics,
-        exclude_topics=exclude_topics,
-        exclude_brokers=exclude_brokers,
-        band=band,
-        max_bytes=max_bytes,
-        max_moves=max_moves,
-        fill=fill,
-        seconds=seconds,
-        seed=seed,
-        output=output,
-        html=html,
-        as_json=as_json,
+) -> Request:
+    return Request(
+        replace=pairs(brokers, "BROKERS"),
+        **given,
     )
-
-    def wish(given: dict[str, Any]) -> Request:
-        from restow.plan.request import Request
-
-        return Request(
-            replace=pairs(brokers, "BROKERS"),
-            **given,
-        )
-
-    return answer_of(options, wish)
