@@ -31,12 +31,16 @@ SESSION = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 200}
 
 
 class Watched(AbstractContextManager["Watched"], ABC):
-    """A consumer in a thread. `held` is what it last held; `check` raises what went wrong in it."""
+    """A consumer in a thread. `held` is what it last held; `check` raises what went wrong in it.
+
+    `read` has the values that came, where the client's class keeps them.
+    """
 
     def __init__(self, topics: Topics, strategy: Any) -> None:
         self.topics = topics
         self.strategy = strategy
         self.held: Held = frozenset()
+        self.read: list[bytes] = []
         self._leave = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._guarded, name=type(self).__name__)
@@ -86,7 +90,8 @@ class KafkaPython(Watched, ConsumerRebalanceListener):
         try:
             consumer.subscribe(self.topics.names, listener=self)
             while not self._leave.is_set():
-                consumer.poll(timeout_ms=LONG_POLL_MS)
+                for records in consumer.poll(timeout_ms=LONG_POLL_MS).values():
+                    self.read += [record.value for record in records]
         finally:
             consumer.close()
 
@@ -134,7 +139,9 @@ class Librdkafka(Watched):
         try:
             consumer.subscribe(list(self.topics.names))
             while not self._leave.is_set():
-                consumer.poll(POLL_MS / 1000)
+                message = consumer.poll(POLL_MS / 1000)
+                if message is not None and message.error() is None:
+                    self.read.append(message.value())
                 self.held = frozenset((each.topic, each.partition) for each in consumer.assignment())
         finally:
             consumer.close()

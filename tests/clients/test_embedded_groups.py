@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
+from kafka.coordinator.assignors.range import RangePartitionAssignor
 
 from restow.cluster.groups import partition_of_group
 from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
+from tests.clients.consumers import KafkaPython, Librdkafka, wait_until_shared_evenly
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_groups import AIOKAFKA, KAFKA_PYTHON, live_together, of_aiokafka, of_kafka_python
 
@@ -138,53 +140,29 @@ def test_offsets_and_empty_groups_are_deleted(cluster: Running) -> None:
     again.close()
 
 
-def test_members_of_three_clients_share_a_topic(cluster: Running) -> None:
+def test_members_of_three_clients_share_a_topic(topics: Topics) -> None:
     """librdkafka, kafka-python and the drop-in of ours agree on range; together they read everything once."""
-    bootstrap, group, topic = cluster.bootstrap, "mixed", "mixed-topic"
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, 6, 3)])[topic].result(WAIT_S)
-    theirs = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "range",
-        }
-    )
-    theirs.subscribe([topic])
-    others = [
-        KafkaConsumer(
-            topic,
-            bootstrap_servers=bootstrap,
-            group_id=group,
-            auto_offset_reset="earliest",
-            partition_assignment_strategy=[KAFKA_PYTHON["range"]],
-            heartbeat_interval_ms=200,
-        )
-        for _ in range(2)
-    ]
-    held: dict[int, set[int]] = {}
-    found: list[bytes] = []
-
-    def all_share() -> bool:
-        found.extend(message.value() for message in theirs.consume(100, 0.05))
-        held[0] = {each.partition for each in theirs.assignment()}
-        for number, other in enumerate(others, start=1):
-            for records in other.poll(timeout_ms=300).values():
-                found.extend(record.value for record in records)
-            held[number] = {each.partition for each in other.assignment()}
-        shares = [share for share in held.values() if share]
-        return len(shares) == 3 and sum(map(len, shares)) == 6 and set().union(*shares) == set(range(6))
-
-    try:
-        wait_until(all_share, "two partitions for each of three members")
-        producer = Producer({"bootstrap.servers": bootstrap})
+    with ExitStack() as stack:
+        members = [
+            stack.enter_context(member)
+            for member in (
+                Librdkafka(topics, "range"),
+                KafkaPython(topics, RangePartitionAssignor),
+                KafkaPython(topics, KAFKA_PYTHON["range"]),
+            )
+        ]
+        wait_until_shared_evenly(topics, members)
+        places = sorted(topics.everything)
+        wanted = {b"%d" % number for number in range(600)}
+        producer = Producer({"bootstrap.servers": topics.bootstrap})
         for number in range(600):
-            producer.produce(topic, b"%d" % number, partition=number % 6)
+            topic, partition = places[number % len(places)]
+            producer.produce(topic, b"%d" % number, partition=partition)
         producer.flush(WAIT_S)
-        wait_until(lambda: all_share() and len(found) >= 600, "600 records")
-        assert sorted(map(int, found)) == list(range(600))
-    finally:
-        theirs.close()
-        for other in others:
-            other.close()
+
+        def all_read() -> bool:
+            return wanted <= {value for member in members for value in member.read}
+
+        wait_until(all_read, "600 records")
+        found = [value for member in members for value in member.read if value in wanted]
+        assert len(found) == len(wanted)

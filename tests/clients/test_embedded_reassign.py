@@ -25,6 +25,7 @@ from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.tools import Tools
 from restow.cluster.controller import Step
 from restow.model import TopicPartition as Partition
+from tests.clients.consumers import LONG_POLL_MS
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_embedded_basics import read_with_kafka_python
 from tests.conftest import needs_kafka
@@ -202,7 +203,7 @@ def test_kafka_13198_and_9235_groups_go_on_when_their_coordinator_moves(
 
 
 def next_records(consumer: KafkaConsumer) -> list[Any]:
-    polled = consumer.poll(timeout_ms=500)
+    polled = consumer.poll(timeout_ms=LONG_POLL_MS)
     return [record for records in polled.values() for record in records]
 
 

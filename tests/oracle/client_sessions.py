@@ -26,6 +26,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as KafkaTopic
 from kafka.errors import KafkaError
 
+from tests.clients.consumers import LONG_POLL_MS
+
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject
 
@@ -53,7 +55,7 @@ def with_kafka_python(bootstrap: str) -> None:
         with closing(consumer):
             found = 0
             while found < 2 * RECORDS:
-                found += sum(map(len, consumer.poll(1000).values()))
+                found += sum(map(len, consumer.poll(LONG_POLL_MS).values()))
             consumer.commit()
             place = TopicPartition(topic, 0)
             consumer.beginning_offsets([place])
