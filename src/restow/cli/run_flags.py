@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from restow.execute.executor import Watcher
     from restow.execute.options import Options
     from restow.execute.outcome import Outcome
+    from restow.execute.runs import Runs
     from restow.execute.start import World
 
 PACE, SAFETY = "Pace", "Safety"
@@ -129,6 +130,14 @@ def world_of(admin: KafkaAdmin, journal: str | None) -> World:
     return World(
         admin=admin, clock=SystemClock(), disk=SystemDisk(), root=journal or state_folder(os.environ)
     )
+
+
+def runs_here(journal: str | None, cluster_id: str) -> Runs:
+    """The runs of a cluster, without asking it."""
+    from restow.execute.runs import runs_of, state_folder
+    from restow.runtime.disk import SystemDisk
+
+    return runs_of(SystemDisk(), journal or state_folder(os.environ), cluster_id)
 
 
 def carry_out(

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from restow.cli.plan_options import AsJson, Bootstrap, SnapshotFile, read_text
+from restow.cli.run_flags import JournalFolder  # noqa: TC001  (typer reads it)
+
+if TYPE_CHECKING:
+    from restow.execute.throttles import Setting
+    from restow.model import Plan
 
 ABOUT = "Whether a plan is done, with nothing left behind."
 HELP = """Say whether a plan is done: replicas in place and in order, in sync, nothing moving, leaders and
-directories as wanted, no throttles left. Each check comes with what was seen; exit code 0 only if all hold.
+directories as wanted, no throttles left of it. Each check comes with what was seen; exit code 0 only if all
+hold.
 
 \b
 Examples:
@@ -23,6 +29,7 @@ def command(
     file: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
+    journal: JournalFolder = None,
     as_json: AsJson = False,
 ) -> None:
     from restow.cli.snapshots import snapshot_from
@@ -31,4 +38,14 @@ def command(
     from restow.verify.plan_done import verify_plan
 
     plan = loads(read_text(file), file)
-    tell(verify_plan(plan, snapshot_from(bootstrap, snapshot)), as_json=as_json)
+    now = snapshot_from(bootstrap, snapshot)
+    tell(verify_plan(plan, now, _throttles_of(plan, journal)), as_json=as_json)
+
+
+def _throttles_of(plan: Plan, journal: str | None) -> set[Setting] | None:
+    """What the runs of this plan have on, as far as their journals know; None if there was no such run."""
+    from restow.cli.run_flags import runs_here
+
+    ledgers = [run.ledger for run in runs_here(journal, plan.cluster_id).all()]
+    of_this = [ledger for ledger in ledgers if ledger.plan.moves == plan.moves]
+    return {setting for ledger in of_this for setting in ledger.ours} if of_this else None

@@ -13,11 +13,14 @@ from restow.execute.executor import Executor, Watcher
 from restow.execute.journal import Journal
 from restow.execute.lock import Holder, cluster_lock, holder_of
 from restow.execute.options import Options
-from restow.execute.ready import readiness, why_not
+from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
+from restow.execute.standing import Event
 from restow.execute.undo import inverse
+from restow.plan.drift import differences
 from restow.snapshot import capture
+from restow.verify.evidence import some
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +70,7 @@ async def resume(world: World, options: Options, watcher: Watcher, name: str | N
         snapshot = await capture(world.admin, world.clock)
         with _opened(world, run.folder) as book:
             _check_cluster(book.ledger.plan, snapshot, run.folder)
+            await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
             book.write("resumed", who=asdict(Holder.this_process(run.name)))
             return await _run(world, book, snapshot, options, watcher)
 
@@ -102,6 +106,8 @@ async def undo(
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
         snapshot = await capture(world.admin, world.clock)
         plan = inverse(runs.get(run.name), snapshot, as_far_as_possible=as_far_as_possible)
+        if plan.moves:
+            await _check_ready(world, plan, snapshot)
         with begun(world, runs, own, plan, undo_of=run.name) as book:
             return await _run(world, book, snapshot, options, watcher)
 
@@ -115,20 +121,10 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
             f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
             "`restow doctor --fix` first"
         )
-    drifted = []
-    for move in plan.moves:
-        now = snapshot.partition(move.partition)
-        if now is None:
-            drifted.append(f"{move.partition} does not exist any more")
-        elif now.moving:
-            drifted.append(f"{move.partition} is being moved by somebody else")
-        elif now.replicas != move.before:
-            drifted.append(f"{move.partition} has {list(now.replicas)} and not {list(move.before)}")
-    if drifted:
+    if drifted := differences(plan, snapshot):
         raise NotNow(
-            f"the cluster is not what the plan was made for: {'; '.join(drifted[:5])}"
-            + (f"; and {len(drifted) - 5:,} more" if len(drifted) > 5 else "")
-            + ". Make the plan anew, or rebase it"
+            f"the cluster is not what the plan was made for: {some(drifted)}. Make the plan anew, or rebase "
+            "it"
         )
 
 
@@ -136,6 +132,17 @@ async def _check_ready(world: World, plan: Plan, snapshot: Snapshot) -> None:
     """Refuse what would get stuck: a permission is missing, a broker is down or too old, there is no room."""
     if problems := why_not(await readiness(world.admin, plan, snapshot)):
         raise NotNow(f"this cannot go well, so nothing was begun: {problems}")
+
+
+async def _check_rest(world: World, rest: Plan, snapshot: Snapshot, watcher: Watcher) -> None:
+    """Before going on: refuse what would keep all of it from going on, tell of what concerns single moves."""
+    if not rest.moves:
+        return
+    verdict = await readiness(world.admin, rest, snapshot)
+    if problems := why_not(verdict, FOR_ALL):
+        raise NotNow(f"this cannot go on, and nothing was changed: {problems}")
+    if problems := why_not(verdict, FOR_SOME):
+        watcher.event(Event(at_ms=world.clock.now_ms(), kind="warned", facts={"why": problems}))
 
 
 def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:

@@ -79,6 +79,8 @@ def _problem(move: Move, now: Partition, snapshot: Snapshot, extra_copies: int) 
         return f"{move.partition} is being moved by somebody else"
     if now.replicas not in ours and set(now.replicas) != set(move.before):
         return f"{move.partition} was moved on to {list(now.replicas)} by somebody else"
+    if now.leader is None:
+        return f"{move.partition} has no leader to copy from"
     for broker in move.before:
         if broker not in snapshot.broker:
             return f"{move.partition} was on broker {broker}, which is not there"

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
 from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator
 
     from restow.model import BrokerId, Move, Partition, Plan, Snapshot
+
+Throttle: TypeAlias = tuple[str, str, str]
+"""Of a "broker" or a "topic", its name, and the config's."""
 
 _THROTTLES = ("throttled", "replica.alter.log.dirs.io.max.bytes.per.second")
 _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
 
 
-def verify_plan(plan: Plan, snapshot: Snapshot) -> Verdict:
-    """What should hold of a cluster on which this plan was carried out. Nothing outside the plan counts,
-    except throttles, which nobody needs when nothing moves."""
+def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
+    """What should hold of a cluster on which this plan was carried out. Nothing outside the plan counts.
+
+    `ours` are the throttles that the journals of its runs have on; None if there is no such journal.
+    """
     found = [(move, snapshot.partition(move.partition)) for move in plan.moves]
     there = [(move, partition) for move, partition in found if partition is not None]
     gone = [str(move.partition) for move, partition in found if partition is None]
@@ -63,13 +68,7 @@ def verify_plan(plan: Plan, snapshot: Snapshot) -> Verdict:
                 advice="let the first replicas be elected: restow doctor --fix",
             ),
             _directories(there, snapshot),
-            none_of(
-                "no throttles left",
-                list(_throttles(plan, snapshot)),
-                "throttle",
-                good="no broker and no topic of the plan is throttled",
-                advice="if nobody needs them: restow doctor --fix",
-            ),
+            _no_throttles(plan, snapshot, ours),
         ),
     )
 
@@ -135,13 +134,50 @@ def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:
     return {copy.broker: copy.log_dir for copy in partition.copies if copy.future is future}
 
 
-def _throttles(plan: Plan, snapshot: Snapshot) -> Iterator[str]:
-    """All brokers count, for a rate may be left on any; of topics, those of the plan."""
+def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None) -> Check:
+    """What a journal does not know somebody else has set. Without one, what the plan needed counts as its."""
+    known = ours is not None
+    owned = ours if ours is not None else set(_needed(plan, snapshot))
+    found = list(_throttles(plan, snapshot))
+    others = [_described(each) for each in found if each not in owned]
+    return none_of(
+        "no throttles left",
+        [_described(each) for each in found if each in owned],
+        "throttle",
+        good=f"none of the plan; others have set {some(others)}" if others else "none is set",
+        advice="bring them back: restow doctor --fix"
+        if known
+        else "no journal knows who set them; if nobody needs them, restow doctor says how to remove them",
+    )
+
+
+def _throttles(plan: Plan, snapshot: Snapshot) -> Iterator[Throttle]:
+    """Those of all brokers, and of the plan's topics."""
     for broker in snapshot.brokers:
-        yield from (f"{name} of broker {broker.id}" for name in _set(broker.configs))
+        yield from (("broker", str(broker.id), key) for key in sorted(broker.configs) if _limits(key))
     for name in sorted({move.partition.topic for move in plan.moves} & snapshot.topic.keys()):
-        yield from (f"{key} of topic {name}" for key in _set(snapshot.topic[name].configs))
+        configs = snapshot.topic[name].configs
+        yield from (("topic", name, key) for key in sorted(configs) if _limits(key) and configs[key])
 
 
-def _set(configs: Mapping[str, str]) -> list[str]:
-    return [name for name in sorted(configs) if any(part in name for part in _THROTTLES) and configs[name]]
+def _needed(plan: Plan, snapshot: Snapshot) -> Iterator[Throttle]:
+    """Those that may have been set for the plan: of its brokers, and lists that name its partitions."""
+    brokers = {str(broker) for move in plan.moves for broker in (*move.before, *move.after)}
+    moved = {(move.partition.topic, str(move.partition.partition)) for move in plan.moves}
+    for of, name, key in _throttles(plan, snapshot):
+        if of == "broker":
+            if name in brokers:
+                yield of, name, key
+            continue
+        listed = snapshot.topic[name].configs[key].split(",")
+        if any((name, entry.partition(":")[0].strip()) in moved for entry in listed):
+            yield of, name, key
+
+
+def _limits(key: str) -> bool:
+    return any(part in key for part in _THROTTLES)
+
+
+def _described(throttle: Throttle) -> str:
+    of, name, key = throttle
+    return f"{key} of {of} {name}"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
 from restow.model.permissions import Permissions
+from restow.plan.drift import Drift, differences
 from restow.verify.evidence import count, none_of, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Mapping
 
     from restow.model import BrokerId, LogDir, Plan, Snapshot, TopicPartition
 
@@ -61,9 +62,13 @@ def preflight(
     )
 
 
-def blocking(verdict: Verdict) -> tuple[Check, ...]:
-    """The checks that forbid to begin: those that are known to fail."""
-    return tuple(check for check in verdict.checks if check.outcome is Outcome.FAILS)
+def blocking(verdict: Verdict, of: Collection[str] | None = None) -> tuple[Check, ...]:
+    """The checks that forbid to begin: those that are known to fail, of all or of the named ones."""
+    return tuple(
+        check
+        for check in verdict.checks
+        if check.outcome is Outcome.FAILS and (of is None or check.name in of)
+    )
 
 
 def _right_cluster(snapshot: Snapshot, plan: Plan) -> Check:
@@ -140,22 +145,14 @@ def _may_do(plan: Plan, permissions: Permissions) -> Check:
 
 
 def _no_drift(snapshot: Snapshot, plan: Plan) -> Check:
+    """What is being moved is a matter of its own."""
     return none_of(
         "no drift",
-        list(_drifted(snapshot, plan)),
+        [each for each in differences(plan, snapshot) if each.drift is not Drift.MOVING],
         "partition",
         good="every partition is where the plan starts from",
         advice="rebase the plan, or plan again",
     )
-
-
-def _drifted(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    for move in plan.moves:
-        found = snapshot.partition(move.partition)
-        if found is None:
-            yield f"{_name(move.partition)} is gone"
-        elif found.replicas != move.before and not found.moving:
-            yield f"{_name(move.partition)} has {_list(found.replicas)}, not {_list(move.before)}"
 
 
 def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
@@ -187,11 +184,14 @@ def _leaders_alive(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _dirs_well(snapshot: Snapshot, plan: Plan) -> Check:
-    """Offline directories of the brokers that take part, and named ones that are not there."""
-    involved = {broker for move in plan.moves for broker in (*move.before, *move.after)}
+    """Offline directories of the brokers that receive something, and named ones that are not there.
+
+    From a broker with an offline one, replicas may well be moved away.
+    """
+    receive = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     wrong = [
         f"{directory.path} of broker {broker} is offline"
-        for broker in sorted(involved & snapshot.broker.keys())
+        for broker in sorted(receive & snapshot.broker.keys())
         for directory in snapshot.broker[broker].log_dirs
         if directory.failed
     ]
@@ -257,7 +257,3 @@ def _room(log_dirs: tuple[LogDir, ...], fill: float) -> int | None:
 
 def _name(which: TopicPartition) -> str:
     return f"{which.topic}-{which.partition}"
-
-
-def _list(brokers: tuple[BrokerId, ...]) -> str:
-    return f"[{','.join(map(str, brokers))}]"

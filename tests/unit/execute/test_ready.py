@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
 
+from restow.execute.control import Wishes
+from restow.execute.options import Options
+from restow.execute.outcome import Ending
 from restow.execute.start import NotNow
+from restow.execute.undo import CannotUndo
 from restow.model import Move, Plan, TopicPartition
 from restow.model.permissions import Permissions
-from tests.unit.execute.stage import make_stage
+from tests.unit.execute.stage import AWAY, THROTTLED, control_of, make_stage, plan_for
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from tests.unit.execute.stage import Stage
@@ -20,6 +26,9 @@ if TYPE_CHECKING:
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
     return make_stage(tmp_path)
+
+
+MAY_NOT_MOVE = Permissions(cluster=frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}))
 
 
 def plan(after: tuple[int, ...] = (3, 2), size_bytes: int = 1) -> Plan:
@@ -36,7 +45,7 @@ def refused(stage: Stage, asked: Plan, says: str) -> None:
 
 
 def test_a_missing_permission_is_named(stage: Stage) -> None:
-    stage.admin.allowed = Permissions(cluster=frozenset({"DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}))
+    stage.admin.allowed = MAY_NOT_MOVE
     refused(stage, plan(), r"permissions: 1 missing ACL: ALTER on the cluster")
 
 
@@ -52,3 +61,53 @@ def test_no_room(stage: Stage) -> None:
 def test_what_is_not_told_does_not_stop_anybody(stage: Stage) -> None:
     assert stage.admin.allowed.cluster is None
     assert stage.execute(plan()).is_good
+
+
+def left(stage: Stage, targets: Sequence[tuple[int, ...]] = AWAY) -> None:
+    """A run that was left to itself, with all of its partitions under way."""
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    assert stage.execute(plan_for(stage, targets), THROTTLED).ending is Ending.LEFT
+    stage.events.clear()
+    stage.admin.calls.clear()
+
+
+def test_a_permission_that_was_withdrawn_is_named_before_going_on(stage: Stage) -> None:
+    left(stage)
+    stage.admin.allowed = MAY_NOT_MOVE
+    with pytest.raises(NotNow, match=r"cannot go on, and nothing was changed: permissions: .*ALTER on the"):
+        stage.resume(THROTTLED)
+    assert stage.admin.calls == []
+    stage.admin.allowed = Permissions()
+    assert stage.resume(THROTTLED).is_good
+
+
+def test_what_is_left_goes_on_without_a_target_that_is_down(stage: Stage) -> None:
+    left(stage)
+    stage.admin.brokers.discard(6)
+    stage.after(100, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    assert stage.resume(Options(throttle=THROTTLED.throttle)).ending is Ending.LEFT
+    (warned,) = [each.facts["why"] for each in stage.events if each.kind == "warned"]
+    assert "brokers alive: 1 broker: 6" in str(warned)
+    assert stage.replicas()[:2] == [(1, 3), (1, 4)]
+
+
+def test_what_was_done_but_for_its_end_needs_nothing_more(stage: Stage) -> None:
+    """Only the throttles are left to be brought back; whether that is allowed will show."""
+    left(stage, [(1, 3)])
+    asyncio.run(stage.clock.sleep(100))
+    stage.admin.allowed = MAY_NOT_MOVE
+    assert stage.resume(THROTTLED).is_good
+    assert stage.admin.set_ == {}
+
+
+def test_the_way_back_is_looked_at_as_well(stage: Stage) -> None:
+    assert stage.execute(plan()).is_good
+    stage.admin.calls.clear()
+    stage.admin.allowed = MAY_NOT_MOVE
+    with pytest.raises(NotNow, match="nothing was begun: permissions"):
+        stage.undo()
+    stage.admin.allowed = Permissions()
+    stage.admin.leaders[TopicPartition("t", 0)] = None
+    with pytest.raises(CannotUndo, match="t-0 has no leader to copy from"):
+        stage.undo()
+    assert stage.admin.calls == []

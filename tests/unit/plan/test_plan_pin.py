@@ -194,7 +194,7 @@ def test_drift_is_named_and_rebased() -> None:
         "t-3": ((1, 2), (1, 3)),
     }
     with pytest.raises(InvalidInput, match="is for cluster here, but this is cluster there"):
-        differences(plan, replace(now, cluster_id="there"))
+        rebase(plan, replace(now, cluster_id="there"), created_ms=9)
 
 
 def test_the_sums_of_a_plan() -> None:

@@ -33,9 +33,12 @@ def _partition(change: Callable[[Partition], Partition]) -> Snapshot:
     return replace(done, topics=(replace(topic, partitions=(change(topic.partitions[0]),)),))
 
 
-def _broker_config(name: str) -> Snapshot:
+def _broker_config(name: str, of: int = 3) -> Snapshot:
     done = _done()
-    return replace(done, brokers=(replace(done.brokers[0], configs={name: "5"}), *done.brokers[1:]))
+    return replace(
+        done,
+        brokers=tuple(replace(each, configs={name: "5"}) if each.id == of else each for each in done.brokers),
+    )
 
 
 def _topic(**change: object) -> Snapshot:
@@ -74,7 +77,7 @@ def test_all_holds() -> None:
         (_partition(_other_dir), {"directories"}, "t-0 on broker 3 lies in /e, not in /d"),
         (_partition(_on_its_way), {"directories"}, "on its way to /e"),
         (replace(_done(), unanswered=(3,)), {"directories"}, "no word from broker 3"),
-        (_broker_config("leader.replication.throttled.rate"), {"no throttles left"}, "of broker 0"),
+        (_broker_config("leader.replication.throttled.rate"), {"no throttles left"}, "of broker 3"),
         (
             _topic(configs={"follower.replication.throttled.replicas": "0:3"}),
             {"no throttles left"},
@@ -93,3 +96,30 @@ def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: se
 
 def test_other_configs_are_no_throttles() -> None:
     assert verify_plan(_plan(), _broker_config("log.cleaner.threads")).holds
+
+
+RATE, LIST = "leader.replication.throttled.rate", "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("now", "seen"),
+    [
+        (_broker_config(RATE, of=0), f"others have set {RATE} of broker 0"),
+        (_topic(configs={LIST: "7:1"}), f"others have set {LIST} of topic t"),
+        (_topic(configs={LIST: "*"}), f"others have set {LIST} of topic t"),
+        (_topic(configs={LIST: ""}), "none is set"),
+    ],
+)
+def test_what_the_plan_did_not_need_is_told_and_does_not_count(now: Snapshot, seen: str) -> None:
+    verdict = verify_plan(_plan(), now)
+    assert verdict.holds
+    assert seen in verdict.checks[-1].evidence
+
+
+def test_a_journal_knows_what_is_left_and_what_others_have_set() -> None:
+    now = _broker_config(RATE)
+    assert verify_plan(_plan(), now, ours=[]).holds
+    left = verify_plan(_plan(), now, ours=[("broker", "3", RATE)]).checks[-1]
+    assert left.outcome is Outcome.FAILS
+    assert left.evidence == f"1 throttle: {RATE} of broker 3"
+    assert "doctor --fix" in left.advice

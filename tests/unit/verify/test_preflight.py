@@ -111,9 +111,11 @@ def test_what_is_not_told_blocks_nobody_but_does_not_hold() -> None:
 
 def test_drift() -> None:
     assert failing(with_partition(replicas=(2, 1))) == {
-        "no drift": "1 partition: orders-0 has [2,1], not [1,2]"
+        "no drift": "1 partition: orders-0 has other replicas: [2, 1] instead of [1, 2]"
     }
-    assert failing(replace(SNAPSHOT, topics=())) == {"no drift": "1 partition: orders-0 is gone"}
+    assert failing(replace(SNAPSHOT, topics=())) == {
+        "no drift": "1 partition: orders-0 does not exist any more"
+    }
 
 
 def test_moves_of_ours_and_of_others() -> None:
@@ -135,7 +137,7 @@ def test_a_partition_without_a_leader() -> None:
 
 def test_directories_that_are_offline_or_unknown() -> None:
     broken = with_dirs(DIRS[0], LogDir(path="/b", failed=True))
-    assert "/b of broker 1 is offline" in failing(broken)["log dirs"]
+    assert failing(broken) == {"log dirs": "1 directory: /b of broker 3 is offline"}
     elsewhere = replace(PLAN, moves=(replace(MOVE, log_dirs=("/z", ANY_DIR)),))
     assert failing(plan=elsewhere) == {"log dirs": "1 directory: broker 3 has no directory /z"}
 
