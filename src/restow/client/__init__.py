@@ -1,6 +1,6 @@
 """The way to a cluster, over Kafka's protocol alone: real and embedded ones are the same from here."""
 
-from restow.client.admin import Admin
+from restow.client.admin import Admin, Measures
 from restow.client.errors import BrokerError, ClientError, Unreachable
 from restow.client.kafka_admin import KafkaAdmin, connected
 from restow.client.link import Settings
@@ -8,10 +8,13 @@ from restow.client.values import (
     ClusterView,
     Config,
     ConfigOf,
+    ConsumerGroup,
     Disks,
+    GroupMember,
     MoveUnderWay,
     NewTopic,
     Node,
+    OffsetRange,
     Quorum,
     ReplicaOf,
     ReplicaOnDisk,
@@ -26,11 +29,15 @@ __all__ = [
     "ClusterView",
     "Config",
     "ConfigOf",
+    "ConsumerGroup",
     "Disks",
+    "GroupMember",
     "KafkaAdmin",
+    "Measures",
     "MoveUnderWay",
     "NewTopic",
     "Node",
+    "OffsetRange",
     "Quorum",
     "ReplicaOf",
     "ReplicaOnDisk",

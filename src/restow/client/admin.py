@@ -1,4 +1,5 @@
-"""All that the tool asks of a cluster, as one protocol: whoever fulfils it can be worked on."""
+"""All that the tool asks of a cluster, as protocols: whoever fulfils `Admin` can be worked on, whoever
+fulfils `Measures` can be measured, too."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ if TYPE_CHECKING:
     from restow.client.errors import BrokerError
     from restow.client.values import (
         ClusterView,
+        Committed,
         Config,
         ConfigOf,
+        ConsumerGroup,
         Disks,
         MoveUnderWay,
         NewTopic,
+        OffsetRange,
         Quorum,
         ReplicaOf,
     )
@@ -88,3 +92,23 @@ class Admin(Protocol):
 
     async def close(self) -> None:
         """Hang up."""
+
+
+class Measures(Protocol):
+    """What one broker can be asked of the data it leads and of the groups it coordinates.
+
+    A broker that does not answer at all raises `Unreachable`.
+    """
+
+    async def offsets(
+        self, broker: BrokerId, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
+        """Where partitions that it leads begin and end."""
+
+    async def groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
+        """The consumer groups that it coordinates, by name."""
+
+    async def committed(
+        self, broker: BrokerId, names: Iterable[str]
+    ) -> Mapping[str, Committed | BrokerError]:
+        """How far groups that it coordinates have read."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from restow.client import configs, moves, rights, topics
+from restow.client import configs, groups, moves, offsets, rights, topics
 from restow.client.errors import BrokerError
 from restow.client.link import open_link
 from restow.client.values import ClusterView, Node
@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
     from restow.client.link import Link, Settings
-    from restow.client.values import Config, ConfigOf, Disks, MoveUnderWay, NewTopic, Quorum, ReplicaOf
+    from restow.client.values import (
+        Committed,
+        Config,
+        ConfigOf,
+        ConsumerGroup,
+        Disks,
+        MoveUnderWay,
+        NewTopic,
+        OffsetRange,
+        Quorum,
+        ReplicaOf,
+    )
     from restow.model import BrokerId, Topic, TopicPartition
     from restow.model.permissions import Permissions
 
@@ -27,7 +38,7 @@ _DESCRIBE_QUORUM = 55
 
 
 class KafkaAdmin:
-    """An `Admin` on an open link."""
+    """An `Admin` and `Measures` on an open link."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -91,6 +102,19 @@ class KafkaAdmin:
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
         return await moves.elect_preferred(self._link, tuple(partitions))
+
+    async def offsets(
+        self, broker: BrokerId, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
+        return await offsets.ranges(self._link, broker, tuple(partitions))
+
+    async def groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
+        return await groups.coordinated_by(self._link, broker)
+
+    async def committed(
+        self, broker: BrokerId, names: Iterable[str]
+    ) -> Mapping[str, Committed | BrokerError]:
+        return await offsets.committed(self._link, broker, tuple(names))
 
     async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         answer = await self._link.ask(ApiVersionsRequest(max_version=2), broker)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.model import BrokerId, LogDir, Rack, TopicPartition
+
+Committed: TypeAlias = "Mapping[TopicPartition, int]"
+"""How far a group has read, where it said so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,38 @@ class Disks:
 
     log_dirs: tuple[LogDir, ...] = ()
     replicas: tuple[ReplicaOnDisk, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetRange:
+    """What there is in a partition: from the first record's offset to the one that comes next."""
+
+    earliest: int
+    latest: int
+    leader_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """A consumer in a group. `topics` is None where it has not said yet what it wants."""
+
+    id: str
+    client_id: str
+    host: str
+    instance_id: str | None = None
+    rack: Rack | None = None
+    topics: tuple[str, ...] | None = None
+    held: tuple[TopicPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroup:
+    """A group as its coordinator knows it."""
+
+    name: str
+    state: str
+    assignor: str | None = None
+    members: tuple[GroupMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,90 @@
+"""Consumer groups over the wire: who is in them, what they asked for and what they hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from restow.client.errors import BrokerError
+from restow.client.values import ConsumerGroup, GroupMember
+from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
+from restow.wire.messages import DescribeGroupsRequest, ListGroupsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.client.link import Link
+    from restow.model import BrokerId
+    from restow.wire.messages import Message
+
+_CONSUMER = "consumer"
+_GROUPS_AT_ONCE = 100
+
+
+async def coordinated_by(link: Link, broker: BrokerId) -> dict[str, ConsumerGroup | BrokerError]:
+    """The consumer groups that a broker coordinates. Of those of the newer protocol, which answer to other
+    requests, only the state is told; groups that are not of consumers are left out."""
+    answer = await link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
+    BrokerError.check(answer.error_code)
+    listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
+    classic = [name for name, each in listed.items() if _is_classic(each)]
+    found: dict[str, ConsumerGroup | BrokerError] = {
+        name: ConsumerGroup(name=name, state=each.group_state or "Unknown")
+        for name, each in listed.items()
+        if not _is_classic(each)
+    }
+    for first in range(0, len(classic), _GROUPS_AT_ONCE):
+        request = DescribeGroupsRequest(groups=classic[first : first + _GROUPS_AT_ONCE])
+        described = await link.ask(request, broker)
+        found.update({each.group_id: _group(each) for each in described.groups})
+    return dict(sorted(found.items()))
+
+
+def _is_classic(listed: Message) -> bool:
+    """Brokers that do not tell the type know no other."""
+    return (listed.group_type or "classic").lower() == "classic"
+
+
+def _group(described: Message) -> ConsumerGroup | BrokerError:
+    if error := BrokerError.of(described.error_code):
+        return error
+    try:
+        members = tuple(_member(each) for each in described.members)
+    except Exception as error:  # noqa: BLE001  (the library raises all sorts on bytes that are no such thing)
+        return BrokerError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"group {described.group_id!r}: what its members said cannot be read ({error})",
+        )
+    return ConsumerGroup(
+        name=described.group_id,
+        state=described.group_state,
+        assignor=described.protocol_data or None,
+        members=members,
+    )
+
+
+def _member(described: Message) -> GroupMember:
+    """While a group rebalances, members have said nothing yet, and hold nothing."""
+    said = described.member_metadata
+    holds = described.member_assignment
+    subscription = ConsumerProtocolSubscription.decode(said) if said else None
+    held: Mapping[str, list[int]] = (
+        {each.topic: each.partitions for each in ConsumerProtocolAssignment.decode(holds).assigned_partitions}
+        if holds
+        else {}
+    )
+    return GroupMember(
+        id=described.member_id,
+        client_id=described.client_id,
+        host=described.client_host,
+        instance_id=described.group_instance_id,
+        rack=(getattr(subscription, "rack_id", None) or None) if subscription else None,
+        topics=tuple(sorted(subscription.topics)) if subscription else None,
+        held=tuple(
+            TopicPartition(topic, number)
+            for topic, numbers in sorted(held.items())
+            for number in sorted(numbers)
+        ),
+    )

@@ -1,0 +1,125 @@
+"""Offsets over the wire: where partitions begin and end, and how far groups have read."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+from restow.client.errors import BrokerError
+from restow.client.values import OffsetRange
+from restow.model import TopicPartition
+from restow.wire.messages import ApiVersionsRequest, ListOffsetsRequest, OffsetFetchRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from restow.client.link import Link
+    from restow.client.values import Committed
+    from restow.model import BrokerId
+    from restow.wire.messages import Message
+
+T = TypeVar("T")
+
+_EARLIEST, _LATEST = -2, -1
+_CONSUMER = -1
+_OFFSET_FETCH = 9
+_FIRST_WITH_GROUPS, _LAST_WITH_NAMES = 8, 9
+"""Versions of OffsetFetch: several groups at once; after that topics are told by their ids."""
+_GROUPS_AT_ONCE = 100
+_PARTITIONS_AT_ONCE = 5_000
+
+
+async def ranges(
+    link: Link, broker: BrokerId, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, OffsetRange | BrokerError]:
+    """What the broker says of partitions that it leads; one that it does not lead is an error of its own.
+
+    The end is asked for last, so that it is never before the beginning. A partition asked for twice in one
+    request is refused, hence two requests.
+    """
+    found: dict[TopicPartition, OffsetRange | BrokerError] = {}
+    for some in _pieces(partitions, _PARTITIONS_AT_ONCE):
+        earliest = await _ask(link, broker, some, _EARLIEST)
+        latest = await _ask(link, broker, some, _LATEST)
+        for which in some:
+            begin, end = earliest.get(which), latest.get(which)
+            if begin is None or end is None:
+                continue
+            code = begin.error_code or end.error_code
+            found[which] = BrokerError.of(code) or OffsetRange(
+                earliest=begin.offset,
+                latest=end.offset,
+                leader_epoch=end.leader_epoch if end.leader_epoch >= 0 else None,
+            )
+    return found
+
+
+async def _ask(
+    link: Link, broker: BrokerId, partitions: Sequence[TopicPartition], moment: int
+) -> dict[TopicPartition, Message]:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Message]] = {}
+    for name, number in partitions:
+        wanted = topic.ListOffsetsPartition(partition_index=number, timestamp=moment, current_leader_epoch=-1)
+        by_topic.setdefault(name, []).append(wanted)
+    request = ListOffsetsRequest(
+        replica_id=_CONSUMER,
+        isolation_level=0,
+        topics=[topic(name=name, partitions=wanted) for name, wanted in by_topic.items()],
+        timeout_ms=link.timeout_ms,
+        min_version=1,
+    )
+    answer = await link.ask(request, broker)
+    return {
+        TopicPartition(each.name, one.partition_index): one
+        for each in answer.topics
+        for one in each.partitions
+    }
+
+
+async def committed(
+    link: Link, broker: BrokerId, groups: Sequence[str]
+) -> dict[str, Committed | BrokerError]:
+    """All that these groups have committed, from the broker that coordinates them."""
+    if not groups:
+        return {}
+    known = await link.ask(ApiVersionsRequest(max_version=2), broker)
+    newest = next((each.max_version for each in known.api_keys if each.api_key == _OFFSET_FETCH), 0)
+    if newest < _FIRST_WITH_GROUPS:
+        return {group: await _committed_by(link, broker, group) for group in groups}
+    found: dict[str, Committed | BrokerError] = {}
+    wanted = OffsetFetchRequest.OffsetFetchRequestGroup
+    for some in _pieces(groups, _GROUPS_AT_ONCE):
+        request = OffsetFetchRequest(
+            groups=[wanted(group_id=group, topics=None) for group in some],
+            min_version=_FIRST_WITH_GROUPS,
+            max_version=_LAST_WITH_NAMES,
+        )
+        answer = await link.ask(request, broker)
+        for each in answer.groups:
+            found[each.group_id] = BrokerError.of(each.error_code) or _offsets(each.topics)
+    return found
+
+
+async def _committed_by(link: Link, broker: BrokerId, group: str) -> Committed | BrokerError:
+    request = OffsetFetchRequest(
+        group_id=group, topics=None, min_version=2, max_version=_FIRST_WITH_GROUPS - 1
+    )
+    answer = await link.ask(request, broker)
+    return BrokerError.of(answer.error_code) or _offsets(answer.topics)
+
+
+def _offsets(topics: Iterable[Message]) -> Committed:
+    """Without partitions of which nothing is known."""
+    return {
+        TopicPartition(topic.name, each.partition_index): each.committed_offset
+        for topic in topics
+        for each in topic.partitions
+        if not each.error_code and each.committed_offset >= 0
+    }
+
+
+def _pieces(sequence: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    rest = iter(sequence)
+    while piece := tuple(islice(rest, size)):
+        yield piece

@@ -1,0 +1,161 @@
+"""What our client learns of offsets and groups, on an embedded cluster with real consumers."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from kafka import KafkaProducer
+
+from restow.client import BrokerError, ConsumerGroup, NewTopic, OffsetRange, Settings, Unreachable, connected
+from restow.model import TopicPartition as Partition
+from restow.wire.error_codes import ErrorCode
+from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from restow.client import KafkaAdmin
+
+T = TypeVar("T")
+PARTITIONS = 6
+
+pytestmark = [
+    pytest.mark.usefixtures("forgotten_sockets"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    with embedded(3) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(cluster: Running) -> str:
+    """With ten records in each partition, the first three of partition 0 deleted."""
+    name = f"t-{uuid4().hex}"
+    made = ask(cluster, lambda admin: admin.create([NewTopic(name=name, partitions=PARTITIONS, factor=3)]))
+    assert made == {name: None}
+    with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
+        for number in range(10 * PARTITIONS):
+            producer.send(name, b"x", partition=number % PARTITIONS)
+        producer.flush()
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    [deleted] = admin.delete_records([TopicPartition(name, 0, 3)]).values()
+    deleted.result(WAIT_S)
+    return name
+
+
+def ask(cluster: Running, work: Callable[[KafkaAdmin], Awaitable[T]], timeout_s: float = 30) -> T:
+    async def main() -> T:
+        settings = Settings(bootstrap=cluster.bootstrap, timeout_s=timeout_s)
+        async with connected(settings) as admin:
+            return await work(admin)
+
+    return asyncio.run(main())
+
+
+def coordinator_of(cluster: Running, group: str) -> int:
+    """The one broker that lists it."""
+
+    async def find(admin: KafkaAdmin) -> list[int]:
+        return [node.id for node in (await admin.cluster()).nodes if group in await admin.groups(node.id)]
+
+    [broker] = ask(cluster, find)
+    return broker
+
+
+@contextmanager
+def member(cluster: Running, topic: str, group: str, **options: Any) -> Iterator[Consumer]:
+    """A consumer that holds something."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "client.id": "reader",
+            **options,
+        }
+    )
+    try:
+        consumer.subscribe([topic])
+        wait_until(lambda: consumer.poll(0.2) is not None, "a record")
+        yield consumer
+    finally:
+        consumer.close()
+
+
+def test_offsets_of_what_a_broker_leads(cluster: Running, topic: str) -> None:
+    everything = [Partition(topic, number) for number in range(PARTITIONS)]
+    found: dict[Partition, OffsetRange] = {}
+    for broker in range(3):
+        answers = ask(cluster, lambda admin, broker=broker: admin.offsets(broker, everything))
+        assert answers.keys() == set(everything)
+        for which, answer in answers.items():
+            if cluster.leader_of(topic, which.partition) == broker:
+                assert isinstance(answer, OffsetRange)
+                found[which] = answer
+            else:
+                assert isinstance(answer, BrokerError)
+                assert answer.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert {which.partition: (each.earliest, each.latest) for which, each in found.items()} == {
+        0: (3, 10),
+        **dict.fromkeys(range(1, PARTITIONS), (0, 10)),
+    }
+    assert all(each.leader_epoch is not None and each.leader_epoch >= 0 for each in found.values())
+
+
+def test_no_partitions_are_no_question(cluster: Running) -> None:
+    assert ask(cluster, lambda admin: admin.offsets(0, [])) == {}
+    assert ask(cluster, lambda admin: admin.committed(0, [])) == {}
+
+
+def test_a_topic_that_is_not_there(cluster: Running) -> None:
+    which = Partition("nowhere", 0)
+    error = ask(cluster, lambda admin: admin.offsets(0, [which]))[which]
+    assert isinstance(error, BrokerError)
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> None:
+    group = f"g-{uuid4().hex}"
+    options = {"partition.assignment.strategy": "roundrobin", "client.rack": "r1"}
+    with member(cluster, topic, group, **options) as consumer:
+        committed = [TopicPartition(topic, number, 5 + number) for number in range(3)]
+        consumer.commit(offsets=committed, asynchronous=False)
+        broker = coordinator_of(cluster, group)
+        found = ask(cluster, lambda admin: admin.groups(broker))[group]
+        assert isinstance(found, ConsumerGroup)
+        assert (found.name, found.state, found.assignor) == (group, "Stable", "roundrobin")
+        [one] = found.members
+        assert (one.client_id, one.topics, one.rack) == ("reader", (topic,), "r1")
+        assert one.held == tuple(Partition(topic, number) for number in range(PARTITIONS))
+        offsets = ask(cluster, lambda admin: admin.committed(broker, [group]))[group]
+        assert offsets == {Partition(topic, number): 5 + number for number in range(3)}
+    gone = ask(cluster, lambda admin: admin.groups(broker))[group]
+    assert isinstance(gone, ConsumerGroup)
+    assert (gone.state, gone.members) == ("Empty", ())
+    assert ask(cluster, lambda admin: admin.committed(broker, [group]))[group] == offsets
+
+
+def test_a_group_asked_of_the_wrong_broker(cluster: Running, topic: str) -> None:
+    group = f"g-{uuid4().hex}"
+    with member(cluster, topic, group) as consumer:
+        consumer.commit(asynchronous=False)
+        wrong = (coordinator_of(cluster, group) + 1) % 3
+        error = ask(cluster, lambda admin: admin.committed(wrong, [group]))[group]
+        assert isinstance(error, BrokerError)
+        assert error.code is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_broker_that_is_not_there(cluster: Running) -> None:
+    with pytest.raises(Unreachable):
+        ask(cluster, lambda admin: admin.groups(17), timeout_s=1)
