@@ -2,7 +2,7 @@
 
 from restow.client.admin import Admin, Measures
 from restow.client.errors import BrokerError, ClientError, Unreachable
-from restow.client.kafka_admin import KafkaAdmin, connected
+from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
 from restow.client.link import Settings
 from restow.client.values import (
     ClusterView,
@@ -44,7 +44,9 @@ __all__ = [
     "Settings",
     "Unreachable",
     "ZooKeeperAdmin",
+    "ask_cluster",
     "connected",
+    "run_alone",
     "versions_of",
     "zookeeper_connected",
 ]

@@ -6,8 +6,9 @@ async with connected(Settings(bootstrap="localhost:9092")) as admin:
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.client import configs, groups, moves, offsets, rights, topics
 from restow.client.errors import BrokerError
@@ -16,7 +17,7 @@ from restow.client.values import ClusterView, Node
 from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from restow.client.link import Link, Settings
     from restow.client.values import (
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     )
     from restow.model import BrokerId, Topic, TopicPartition
     from restow.model.permissions import Permissions
+
+T = TypeVar("T")
 
 _DESCRIBE_QUORUM = 55
 
@@ -144,3 +147,18 @@ async def connected(settings: Settings) -> AsyncIterator[KafkaAdmin]:
         yield admin
     finally:
         await admin.close()
+
+
+def ask_cluster(settings: Settings, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
+    """Connect, do it, hang up: for callers that have no loop of their own."""
+
+    async def main() -> T:
+        async with connected(settings) as admin:
+            return await work(admin)
+
+    return run_alone(main())
+
+
+def run_alone(work: Coroutine[Any, Any, T]) -> T:
+    """Run it on a loop of its own."""
+    return asyncio.run(work)

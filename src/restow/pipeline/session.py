@@ -1,0 +1,203 @@
+"""A Spark session for a command: the same code on a laptop and on a cluster.
+
+    with session("collect", master="local[*]") as spark:
+        spark.read.format("restow.replicas")…
+
+On `local` masters it keeps to the loopback interface, has no web page and takes little memory, unless
+settings say otherwise; to any other master it ships this package, whose dependencies must be installed there.
+Under spark-submit the session is the one that was submitted. What Spark has to say goes to a log, not to the
+terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import restow
+from restow.errors import InvalidInput, RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+KAFKA_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
+"""Fetched when a stream begins or ends in a topic, unless `spark.jars` has it already."""
+LOCAL = "local[*]"
+
+_ALWAYS = {
+    # Samples carry UTC, and days are UTC's.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+    # A login by JAAS has its password in a property whose name does not tell.
+    "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore.key",
+}
+_WHEN_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.ui.enabled": "false",
+}
+_SHUFFLED_PER_CORE = 8
+_LAST_LINES = 12
+_STOP_TIMEOUT_S = 20
+
+
+class NoSpark(RestowError):
+    """Spark cannot be had here: it, or its Java, is not installed, or it does not start."""
+
+
+@contextmanager
+def session(
+    name: str,
+    *,
+    master: str | None = None,
+    conf: Mapping[str, str] | None = None,
+    kafka: bool = False,
+    log: Path | None = None,
+) -> Iterator[SparkSession]:
+    """A session with Restow's sources, for as long as the block lasts.
+
+    `kafka` brings Spark's own connector along. `log` keeps what Spark says; otherwise it is thrown away, and
+    its last lines are told only if it does not start.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise NoSpark(f"Spark is not installed ({error}): pip install 'restow[spark]'") from error
+    from restow.pipeline.sources import register
+
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    if SparkSession.getActiveSession() is not None:
+        raise NoSpark("there is a Spark session in this process already: end it first")
+    settings = settings_for(name, master, conf or {}, kafka=kafka, submitted=submitted)
+    with ExitStack() as ending:
+        if not submitted:
+            _launch(settings, log, ending)
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        ending.callback(spark.stop)
+        spark.sparkContext.setLogLevel("ERROR" if log is None else "WARN")
+        if not (spark.sparkContext.master or "").startswith("local"):
+            spark.sparkContext.addPyFile(_package(ending))
+        register(spark)
+        yield spark
+
+
+def settings_for(
+    name: str, master: str | None, conf: Mapping[str, str], *, kafka: bool = False, submitted: bool = False
+) -> dict[str, str]:
+    """Ours, then those given: what is given counts."""
+    found = {"spark.app.name": f"restow {name}", **_ALWAYS}
+    if not submitted or master is not None:
+        found["spark.master"] = conf.get("spark.master", master or LOCAL)
+    if found.get("spark.master", "").startswith("local"):
+        cores = _cores(found["spark.master"])
+        found |= _WHEN_LOCAL | {"spark.sql.shuffle.partitions": str(_SHUFFLED_PER_CORE * cores)}
+    found |= conf
+    if kafka and "spark-sql-kafka" not in found.get("spark.jars", ""):
+        packages = [each for each in found.get("spark.jars.packages", "").split(",") if each]
+        if not any("spark-sql-kafka" in each for each in packages):
+            found["spark.jars.packages"] = ",".join([*packages, KAFKA_CONNECTOR])
+    return found
+
+
+def conf_from(flags: Sequence[str]) -> dict[str, str]:
+    """Settings as the command line gives them: NAME=VALUE each."""
+    found = {}
+    for each in flags:
+        name, equals, value = each.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise InvalidInput(
+                f"--conf: {each!r} is not a setting of Spark: write it like spark.ui.enabled=true"
+            )
+        found[name] = value
+    return found
+
+
+def _cores(master: str) -> int:
+    match = re.match(r"local\[(\d+)", master)
+    if match:
+        return int(match[1])
+    return 1 if master == "local" else os.cpu_count() or 1
+
+
+def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) -> None:
+    """Start the JVM with its words in a file, and end it with the block."""
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.java_gateway import launch_gateway
+
+    _need_java()
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(list(settings.items()))
+    words = ending.enter_context(open(log, "ab") if log else tempfile.TemporaryFile())  # noqa: PTH123, SIM115
+    began = words.tell() if log is None else log.stat().st_size
+    # The same Python everywhere, in which this package is; a cluster that has it elsewhere sets its own.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if settings["spark.master"].startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    try:
+        launch: Any = launch_gateway
+        gateway = launch(conf, {"stdout": words, "stderr": words})
+    except PySparkRuntimeError as error:
+        raise NoSpark(f"Spark does not start. Its last words:\n{_last_words(words, log, began)}") from error
+    SparkContext._ensure_initialized(gateway=gateway, conf=conf)  # noqa: SLF001
+    ending.callback(_end, gateway)
+
+
+def _end(gateway: Any) -> None:
+    """The JVM ends when its standard input does; pyspark is left as if it had never been there."""
+    from pyspark import SparkContext
+
+    gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def _last_words(words: Any, log: Path | None, began: int) -> str:
+    if log is None:
+        words.seek(began)
+        text = words.read()
+    else:
+        text = log.read_bytes()[began:]
+    lines = text.decode("utf-8", "replace").splitlines()[-_LAST_LINES:]
+    return "\n".join(f"  {line}" for line in lines) or "  (none)"
+
+
+def _need_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
+    if found is None:
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
+        raise NoSpark(f"Spark needs Java 17 or newer, and {where}: install it, or set JAVA_HOME")
+
+
+def _package(ending: ExitStack) -> str:
+    """This package as a zip file that executors can import from."""
+    folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-")))
+    source = Path(restow.__file__).parent
+    archive = folder / "restow.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
+        for path in sorted(source.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                package.write(path, Path("restow") / path.relative_to(source))
+    return str(archive)

@@ -1,0 +1,20 @@
+"""Clusters as tables of Spark: `restow.replicas`, `.offsets`, `.assignment`, `.groups`, `.disks`, and all of
+them in one as `restow.samples`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.pipeline.sources.batches import GAPS, SAMPLES, TABLE
+from restow.pipeline.sources.source import SOURCES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["GAPS", "SAMPLES", "SOURCES", "TABLE", "register"]
+
+
+def register(spark: SparkSession) -> None:
+    """Make the sources known to a session, by their names."""
+    for source in SOURCES:
+        spark.dataSource.register(source)
