@@ -18,8 +18,8 @@ demo: $(SETUP) ## show what Restow does
 	@$(PY) scripts/demo.py
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
-	@$(PY) -m pytest tests/tidy tests/unit tests/conformance
-	@$(PY) -m pytest -m "not full" tests/oracle tests/clients tests/apache tests/faults
+	@$(PY) -m pytest -m "not full" tests/tidy tests/unit tests/conformance
+	@$(PY) -m pytest -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
 
 test-full: $(SETUP) ## every case of the long matrices too
 	@RESTOW_CASES=2000 $(PY) -m pytest tests

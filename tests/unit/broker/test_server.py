@@ -23,7 +23,6 @@ from restow.wire.messages import (
     FetchResponse,
     HeartbeatRequest,
     HeartbeatResponse,
-    MetadataRequest,
 )
 from tests.unit.broker.conversations import HOST, Client, run
 
@@ -207,7 +206,7 @@ def test_frames_that_are_no_requests_close_the_connection(frame: bytes) -> None:
         client.connection.send(frame)
         await client.is_closed.wait()
         assert client.frames.empty()
-        other.ask(3, 1, 4, MetadataRequest(topics=[]))
+        other.ask(API_VERSIONS, 0, 4, software())
         assert await other.number() == 4
         await listener.close()
 
