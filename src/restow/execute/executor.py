@@ -66,19 +66,19 @@ class Executor:
         self._options, self._watcher = options, watcher
         plan = book.ledger.plan
         chains = chains_of(plan, snapshot)
-        self._aims = tuple(move.partition for move in plan.moves)
+        self._aims = {move.partition: move.after for move in plan.moves}
         self._admission = Admission(snapshot, plan.limits, self._held)
         self._schedule = Schedule(chains.steps, self._admission)
         self._ordinary = {steps[0].partition for steps in chains.steps} - self._special(chains.steps)
         self._running: dict[TopicPartition, Running] = {}
         self._progress = Progress(options.stall_s)
         self._progress.expect(step for steps in chains.steps for step in steps)
-        self._throttling = Throttling(admin, book, options.throttle)
+        self._throttling = Throttling(admin, clock, book, options.throttle)
         self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
         self._sight: Sight | None = None
         self._surveyed_s = self._survey_took_s = 0.0
         self._refusals: dict[TopicPartition, tuple[int, float, str]] = {}
-        self._elections = Elections(admin, book, options.elections_at_once, self.tell)
+        self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
         self._steps_done = 0
         self._strange, self._adopted = chains.strange, chains.under_way
         self._snapshot = snapshot
@@ -115,7 +115,7 @@ class Executor:
             self._book.write("cancelled", partitions=gone)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
-            self._elections.waiting += [name for name in over if not self._schedule.rest_of(name)]
+            self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
 
     async def _until_over(self) -> Outcome:
         while True:
@@ -144,7 +144,7 @@ class Executor:
         await self._elections.hold()
         if surveyed or begun:
             self._report()
-        if not self._running and not self._schedule.left and not self._elections.waiting:
+        if not self._running and not self._schedule.left and self._elections.over:
             ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
             return Outcome(ending=ending)
         return self._stuck()
@@ -203,7 +203,7 @@ class Executor:
         if not self._schedule.rest_of(name):
             self._ordinary.discard(name)
             if self._options.elect:
-                self._elections.waiting.append(name)
+                self._elections.line_up([name])
 
     async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
         """Settings for all that is under way from now on. What cannot be throttled is not begun."""

@@ -33,15 +33,17 @@ async def fix(world: World, watcher: Watcher) -> tuple[Finding, ...]:
         found = examine(await capture(world.admin, world.clock), runs.all())
         for run in dict.fromkeys(each.run for each in found if each.run is not None):
             await take_back_run(world, runs.get(run), watcher)
-        await _elect(world, name, found, watcher)
+        await _elect(world, name, watcher)
         return examine(await capture(world.admin, world.clock), runs.all())
 
 
-async def _elect(world: World, name: str, found: tuple[Finding, ...], watcher: Watcher) -> None:
-    wanted = [each.partition for each in found if each.ill is Ill.LEADER and each.partition is not None]
+async def _elect(world: World, name: str, watcher: Watcher) -> None:
+    runs = await world.runs()
+    snapshot = await capture(world.admin, world.clock)
+    out_of_place = {each.partition for each in examine(snapshot, runs.all()) if each.ill is Ill.LEADER}
+    wanted = {which: each.replicas for which, each in snapshot.all_partitions() if which in out_of_place}
     if not wanted:
         return
-    runs = await world.runs()
     cluster_id = (await world.admin.cluster()).cluster_id
     plan = Plan(cluster_id=cluster_id, created_ms=world.clock.now_ms(), moves=(), title="doctor")
 
@@ -50,9 +52,9 @@ async def _elect(world: World, name: str, found: tuple[Finding, ...], watcher: W
 
     with begun(world, runs, name, plan) as book:
         options = Options()
-        elections = Elections(world.admin, book, options.elections_at_once, tell)
-        elections.waiting = wanted
-        while elections.waiting:
+        elections = Elections(world.admin, world.clock, book, wanted, options.elections_at_once, tell)
+        elections.line_up(wanted)
+        while not elections.over:
             await elections.hold()
             await world.clock.sleep(options.look_every_s)
         book.write("ended", outcome="done", reason="")

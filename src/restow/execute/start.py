@@ -17,7 +17,7 @@ from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
-from restow.execute.undo import inverse
+from restow.execute.undo import has_heard_of, inverse
 from restow.plan.drift import differences
 from restow.snapshot import capture
 from restow.verify.evidence import some
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from restow.model import Plan, Snapshot
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
+
+
+_GRACE_S, _ASK_AGAIN_S = 5.0, 0.2
 
 
 class NotNow(RestowError):
@@ -104,8 +107,9 @@ async def undo(
             taken = await take_back_run(world, run, watcher)
             if taken.throttles_left or runs.get(run.name).ledger.under_way:
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
-        snapshot = await capture(world.admin, world.clock)
-        plan = inverse(runs.get(run.name), snapshot, as_far_as_possible=as_far_as_possible)
+        run = runs.get(run.name)
+        snapshot = await _after(world, run)
+        plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
         if plan.moves:
             await _check_ready(world, plan, snapshot)
         with begun(world, runs, own, plan, undo_of=run.name) as book:
@@ -151,6 +155,16 @@ def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
             f"{what} is for the cluster {plan.cluster_id!r}, and this one is {snapshot.cluster_id!r}: check "
             "the bootstrap servers"
         )
+
+
+async def _after(world: World, run: Run) -> Snapshot:
+    """What is there after a run. A broker that has not heard of its end would make it look undone already."""
+    until_s = world.clock.monotonic_s() + _GRACE_S
+    while True:
+        snapshot = await capture(world.admin, world.clock)
+        if has_heard_of(run, snapshot) or world.clock.monotonic_s() >= until_s:
+            return snapshot
+        await world.clock.sleep(_ASK_AGAIN_S)
 
 
 def run_to_resume(runs: Runs) -> Run:

@@ -1,7 +1,8 @@
 """Throttles on the cluster: set for what is under way, brought back for what is not, journaled before either.
 
 What the settings would be without us is found anew before every change, so that entries which others add to a
-list meanwhile stay, and a rate that somebody else has set is left to them.
+list meanwhile stay, and a rate that somebody else has set is left to them. Brokers may know of a change later
+than whoever made it: what they tell right after one of ours is believed only when it shows that one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from restow.execute.throttles import RATES, Setting, Wanted, merged, needed, res
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from restow.client import Admin
     from restow.execute.book import Book
     from restow.model import BrokerId, Step
+    from restow.runtime.clock import Clock
 
 _OURS = {"broker": "broker", "topic": "topic"}
+_GRACE_S = 5.0
+"""For so long a broker may tell what was set before."""
+_ASK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +41,14 @@ class Applied:
 class Throttling:
     """The throttles of one run."""
 
-    def __init__(self, admin: Admin, book: Book, wanted: Wanted) -> None:
-        self._admin = admin
-        self._book = book
+    def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: Wanted) -> None:
+        self._admin, self._clock, self._book = admin, clock, book
         self.wanted = wanted
         self.foreign: dict[Setting, str | None] = {}
         """Rates that others have set during the run: not ours to change any more."""
         self._stands: dict[Setting, str] | None = None
+        self._sent: dict[Setting, tuple[str | None, float]] = {}
+        """What we have set last, and when."""
 
     async def apply(
         self, steps: Iterable[Step], dir_moves: Iterable[BrokerId], alive: frozenset[BrokerId], *, look: bool
@@ -71,8 +77,11 @@ class Throttling:
         aims.update(merged(mine, without_us))
         changes = {s: v for s, v in aims.items() if v != current[s] or (s in ours and v == without_us[s])}
         changes.update({s: None for s in gone if s in ours})
-        failed = await self._set(changes, without_us, current)
+        brought_back = ours.keys() - mine.keys() - back.left_alone.keys()
+        failed = await self._set(changes, without_us, current, brought_back)
         self._stands = None if failed else wants
+        if not wants:
+            await self._read(set(self._sent))  # whoever comes after us has to find it so
         told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
         return Applied(changed=told, failed=failed, left_alone=back.left_alone)
 
@@ -80,7 +89,21 @@ class Throttling:
         self.foreign.update({s: value for s, value in left_alone.items() if s.key in RATES})
 
     async def _read(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
-        """What is set now, and the settings whose topic is gone. Who does not answer is in neither."""
+        """What is set now, and the settings whose topic is gone. Who does not answer is in neither.
+
+        Asked again for as long as something else is told than we have set, and others may not have set it.
+        """
+        while True:
+            current, gone = await self._ask(settings)
+            now_s = self._clock.monotonic_s()
+            if not any(
+                s in current and current[s] != value and now_s - at_s < _GRACE_S
+                for s, (value, at_s) in self._sent.items()
+            ):
+                return current, gone
+            await self._clock.sleep(_ASK_AGAIN_S)
+
+    async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
         owners = {ConfigOf(s.of, s.name) for s in settings}
         answers = await self._admin.configs(sorted(owners))
         current: dict[Setting, str | None] = {}
@@ -101,7 +124,9 @@ class Throttling:
         changes: Mapping[Setting, str | None],
         prior: Mapping[Setting, str | None],
         current: Mapping[Setting, str | None],
+        brought_back: Collection[Setting],
     ) -> dict[Setting, BrokerError]:
+        """What is there already is not asked for, but for what is brought back, which must not be left."""
         if not changes:
             return {}
         ordered = sorted(changes)
@@ -111,7 +136,7 @@ class Throttling:
         )
         requests: dict[ConfigOf, dict[str, str | None]] = {}
         for setting in ordered:
-            if setting in current and current[setting] != changes[setting]:
+            if setting in current and (current[setting] != changes[setting] or setting in brought_back):
                 requests.setdefault(ConfigOf(setting.of, setting.name), {})[setting.key] = changes[setting]
         outcome = await self._admin.set_configs(requests) if requests else {}
         failed = {
@@ -120,6 +145,12 @@ class Throttling:
             if (error := outcome.get(ConfigOf(s.of, s.name))) is not None
             and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         }
+        at_s = self._clock.monotonic_s()
+        for setting in ordered:
+            if setting in failed:
+                self._sent.pop(setting, None)
+            elif setting in current:
+                self._sent[setting] = changes[setting], at_s
         self._book.write(
             "throttled",
             arrived=[{"setting": list(s), "value": changes[s]} for s in ordered if s not in failed],

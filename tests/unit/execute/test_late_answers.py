@@ -1,0 +1,106 @@
+"""Brokers that know less than the controller, for a moment: nobody is led astray by what they tell."""
+
+from __future__ import annotations
+
+import asyncio
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf
+from restow.execute.throttles import LEADER_REPLICAS
+from restow.model import Limits
+from tests.unit.execute.fake_admin import MB
+from tests.unit.execute.stage import THROTTLED, Stage, make_stage, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from restow.client import BrokerError, Config
+    from restow.model import Topic
+
+LATE_S = 0.7
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return make_stage(tmp_path)
+
+
+def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was set is told a little later."""
+    admin = stage.admin
+    set_, ask = admin.set_configs, admin.configs
+    known = deepcopy(admin.set_)
+
+    async def change(
+        changes: Mapping[ConfigOf, Mapping[str, str | None]],
+    ) -> Mapping[ConfigOf, BrokerError | None]:
+        outcome = await set_(changes)
+        then = deepcopy(admin.set_)
+
+        def heard() -> None:
+            known.clear()
+            known.update(then)
+
+        stage.after(LATE_S, heard)
+        return outcome
+
+    async def told(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+        real, admin.set_ = admin.set_, known
+        try:
+            return await ask(of)
+        finally:
+            admin.set_ = real
+
+    monkeypatch.setattr(admin, "set_configs", change)
+    monkeypatch.setattr(admin, "configs", told)
+
+
+def test_every_throttle_is_brought_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moves end one after the other, each before brokers have heard of the list without the last."""
+    topic = ConfigOf("topic", "t")
+    stage.admin.set_[topic] = {LEADER_REPLICAS: "77:1"}
+    for number, name in enumerate(sorted(stage.admin.assignments)):
+        stage.admin.sizes[name] = (20 + 3 * number) * MB
+        stage.admin.copies[name] = dict.fromkeys(stage.admin.copies[name], stage.admin.sizes[name])
+    configs_come_late(stage, monkeypatch)
+    plan = plan_for(stage, [(1, 3), (1, 4), (2, 5), (2, 6)], limits=Limits(moves_in=2, moves_out=2))
+    assert stage.execute(plan, THROTTLED).is_good
+    assert stage.admin.set_ == {topic: {LEADER_REPLICAS: "77:1"}}
+    assert stage.undo(THROTTLED).is_good
+    assert stage.admin.set_ == {topic: {LEADER_REPLICAS: "77:1"}}
+    assert "left alone" not in stage.kinds()
+
+
+def test_first_replicas_lead_also_if_the_next_broker_has_not_heard_of_them(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three answers are old ones."""
+    ask = stage.admin.topics
+    answers: list[tuple[Topic, ...]] = []
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        answers.append(await ask(names))
+        return answers[0 if len(answers) % 3 else -1]
+
+    monkeypatch.setattr(stage.admin, "topics", told)
+    assert stage.execute(plan_for(stage, [(2, 1), (2, 1)])).is_good
+    assert stage.replicas()[:2] == [(2, 1), (2, 1)]
+    assert [leader for _, leader in sorted(stage.admin.leaders.items())][:2] == [2, 2]
+
+
+def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = stage.admin.topics
+    before = asyncio.run(ask())
+    assert stage.execute(plan_for(stage, [(1, 3)])).is_good
+    old = [before] * 3
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return old.pop() if old else await ask(names)
+
+    monkeypatch.setattr(stage.admin, "topics", told)
+    assert stage.undo().is_good
+    assert stage.replicas()[0] == (1, 2)
