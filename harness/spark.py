@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
+import sys
 import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
     builder = SparkSession.builder.master(f"local[{cores}]").appName("restow")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _environment(SPARK_LOCAL_IP="127.0.0.1"):
+    with _environment(SPARK_LOCAL_IP="127.0.0.1", PYSPARK_PYTHON=sys.executable):
         spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("OFF")
     gateway = spark.sparkContext._gateway  # noqa: SLF001 (the only way to end the JVM before we end)

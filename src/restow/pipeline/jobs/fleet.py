@@ -1,0 +1,125 @@
+"""The fleet: for every cluster in the lake a plan, made where its rows are.
+
+    assignment, replicas, model ─► one row per partition ─┐ by cluster
+    disks ─► one row per log dir ─────────────────────────┴─► planner ─► a row per cluster, urgent ones first
+
+Each cluster is planned by one task, in one process of Python, so a fleet takes as long as its largest cluster
+or as all of them divided by the cores, whichever is longer. Clusters are dealt to many more tasks than there
+are cores: they differ in size, and a task that has got two large ones should not be what all wait for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
+
+from restow.pipeline.jobs.current import current
+from restow.pipeline.jobs.leadership import newest
+from restow.pipeline.planning import GOALS, RESOURCES, Wish, planned
+from restow.pipeline.schemas import Table, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+_TASKS_PER_CORE = 8
+
+TABLE = Table(
+    name="fleet",
+    key=("cluster",),
+    sampled=False,
+    schema=columns(
+        ("cluster", StringType()),
+        ("at", TimestampType(), True),
+        ("urgency", DoubleType()),
+        ("because", StringType()),
+        ("brokers", IntegerType(), True),
+        ("partitions", IntegerType(), True),
+        ("replicas", LongType(), True),
+        ("size", LongType(), True),
+        ("offline", IntegerType(), True),
+        ("under_replicated", IntegerType(), True),
+        ("fullest", DoubleType(), True),
+        ("fullest_where", StringType(), True),
+        ("without_load", IntegerType(), True),
+        ("moves", IntegerType(), True),
+        ("waves", IntegerType(), True),
+        ("copied", LongType(), True),
+        ("bound", LongType(), True),
+        ("ratio", DoubleType(), True),
+        ("unmet", IntegerType(), True),
+        *((f"{goal}_{when}", DoubleType(), True) for goal in GOALS for when in ("before", "after")),
+        ("plan", StringType(), True),
+        ("error", StringType(), True),
+    ),
+)
+"""`copied` and `bound` in bytes; before and after: the busiest broker's load in multiples of its share."""
+
+
+def fleet(
+    assignment: DataFrame,
+    replicas: DataFrame,
+    disks: DataFrame,
+    model: DataFrame | None = None,
+    wish: Wish | None = None,
+) -> DataFrame:
+    """One row per cluster with its plan, the most urgent first.
+
+    The tables are those of the lake; only what was seen last counts.
+    """
+    wish = wish or Wish()
+    tasks = _TASKS_PER_CORE * assignment.sparkSession.sparkContext.defaultParallelism
+    partitions = partition_rows(assignment, replicas, model, wish.measure).repartition(tasks, "cluster")
+    brokers = broker_rows(disks).repartition(tasks, "cluster")
+    grouped = partitions.groupBy("cluster").cogroup(brokers.groupBy("cluster"))
+    plans = grouped.applyInArrow(_planner(wish), TABLE.schema)
+    # Sorting would first plan all clusters to find out how urgency is spread, and then again.
+    return plans.repartition(1).sortWithinPartitions(f.desc("urgency"), "cluster")
+
+
+def _planner(wish: Wish) -> Callable[[Any, Any, Any], Any]:
+    def plan(key: Any, partitions: Any, brokers: Any) -> Any:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        row = planned(key[0].as_py(), partitions, brokers, wish)
+        return pa.Table.from_pylist([row], schema=to_arrow_schema(TABLE.schema))
+
+    return plan
+
+
+def partition_rows(
+    assignment: DataFrame, replicas: DataFrame, model: DataFrame | None, measure: str
+) -> DataFrame:
+    """One row per partition as it was seen last: replicas, what lies where, and what it carries."""
+    key = ["cluster", "topic", "partition"]
+    copies = (
+        newest(replicas, "broker")
+        .groupBy(*key)
+        .agg(f.collect_list(f.struct("broker", "log_dir", "size", "is_future")).alias("copies"))
+    )
+    rows = current(assignment).select(*key, "at", "leader", "replicas", "isr").join(copies, key, "left")
+    kind = ", ".join(f"{each}_{role} double" for each in RESOURCES for role in ("leading", "following"))
+    if model is None:
+        return rows.withColumn("loads", f.lit(None).cast(f"struct<{kind.replace(' ', ':')}>"))
+    return rows.join(loads_of(model, measure), key, "left")
+
+
+def loads_of(model: DataFrame, measure: str) -> DataFrame:
+    """The model's loads by planners' names: followers write what leaders do, and send nothing."""
+    coming, going = f.col(f"bytes_in_{measure}"), f.col(f"bytes_out_{measure}")
+    loads = f.struct(
+        coming.alias("bytes_in_leading"),
+        coming.alias("bytes_in_following"),
+        f.coalesce(going, f.lit(0.0)).alias("bytes_out_leading"),
+        f.lit(0.0).alias("bytes_out_following"),
+    )
+    return model.select("cluster", "topic", "partition", f.when(coming.isNotNull(), loads).alias("loads"))
+
+
+def broker_rows(disks: DataFrame) -> DataFrame:
+    """One row per log dir as its broker told last; a broker that never told is there without any."""
+    return newest(disks, "broker").select("cluster", "broker", "rack", "log_dir", "total", "usable", "error")

@@ -1,0 +1,87 @@
+"""The frame of a report: one file with its style inside (`page.css`), light or dark as readers like it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One number that matters; `kind` is "good", "bad" or neither."""
+
+    value: str
+    name: str
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading, a sentence or two, and pictures or tables as HTML."""
+
+    title: str
+    parts: tuple[str, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A page."""
+
+    title: str
+    lead: str
+    tiles: tuple[Tile, ...] = ()
+    sections: tuple[Section, ...] = ()
+    footer: str = ""
+
+
+def page(report: Report) -> str:
+    """The whole file."""
+    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    tiles = "".join(
+        f"<div class='tile {tile.kind}'><b>{escape(tile.value)}</b><span>{escape(tile.name)}</span></div>"
+        for tile in report.tiles
+    )
+    sections = "".join(
+        f"<section><h2>{escape(each.title)}</h2>"
+        + (f"<p class='note'>{escape(each.note)}</p>" if each.note else "")
+        + "".join(each.parts)
+        + "</section>\n"
+        for each in report.sections
+    )
+    return (
+        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(report.title)}</title><style>{style}</style></head><body><main>"
+        f"<h1>{escape(report.title)}</h1><p class='lead'>{escape(report.lead)}</p>"
+        f"<div class='tiles'>{tiles}</div>\n{sections}"
+        f"<footer>{escape(report.footer)}</footer></main></body></html>\n"
+    )
+
+
+def subtitle(text: str) -> str:
+    """A heading within a section."""
+    return f"<h3>{escape(text)}</h3>"
+
+
+def paragraph(text: str, kind: str = "note") -> str:
+    """A sentence within a section."""
+    return f"<p class='{kind}'>{escape(text)}</p>"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
+    """Cells as they are; the first `left` columns begin at the left, the others end at the right."""
+    side = ["l" if number < left else "" for number in range(len(heads))]
+    head = "".join(f"<th class='{of}'>{escape(each)}</th>" for each, of in zip(heads, side, strict=True))
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td class='{of}'>{escape(cell)}</td>" for cell, of in zip(row, side, strict=True))
+        + "</tr>"
+        for row in rows
+    )
+    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"

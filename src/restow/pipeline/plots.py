@@ -1,0 +1,246 @@
+"""Pictures for reports, as SVG in text: no script, nothing from elsewhere, colours from the page's style.
+
+    bars      what each of a few has, beside its share and the band around it
+    lines     how things go over time, with moments marked
+    changes   before and after, side by side
+
+Every mark has a title, which browsers show where the pointer rests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from math import ceil, floor, isfinite, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+WIDTH = 760
+_ROW, _BAR = 26, 14
+_LABEL, _VALUE = 96, 150
+_STEPS = ("", "k", "M", "G", "T", "P")
+_COLOURS = 8
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One of a few. `share` is what it would have if all were even."""
+
+    name: str
+    value: float
+    share: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """Points in time, in seconds since 1970, ascending. `kind` is a class of the style; else colours turn."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Area:
+    """Between two values over time."""
+
+    name: str
+    points: tuple[tuple[float, float, float], ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """Something that happened."""
+
+    at: float
+    name: str
+    bad: bool = False
+
+
+def amount(value: float, unit: str = "B") -> str:
+    """`1.5 MB/s`: three digits, steps of a thousand; counts have no unit and no steps below a million."""
+    if not isfinite(value):
+        return "–"
+    if not unit and abs(value) < 1e6:
+        return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f}"
+    size = float(value)
+    for step in _STEPS:
+        if abs(size) < 999.5 or step == _STEPS[-1]:
+            digits = 0 if abs(size) >= 99.95 or (not step and size.is_integer()) else 1
+            return f"{size:,.{digits}f} {step}{unit}".rstrip()
+        size /= 1000
+    raise AssertionError("the last step returns")
+
+
+def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
+    """Horizontal bars. Who is out of the band around its share stands out; the band is drawn behind."""
+    most = max((max(row.value, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
+    room = WIDTH - _LABEL - _VALUE
+    parts = []
+    for number, row in enumerate(rows):
+        top = number * _ROW
+        if row.share:
+            low, high = room * row.share * (1 - band) / most, room * row.share * (1 + band) / most
+            parts.append(_rect("band", _LABEL + low, top, max(high - low, 1.5), _ROW))
+        kind = _judged(row, band)
+        tip = f"{row.name}: {amount(row.value, unit)}" + (f", {row.note}" if row.note else "")
+        width = room * row.value / most
+        parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, max(width, 1), _BAR, tip, 3))
+        parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
+        ratio = f"  {row.value / row.share:.2f} ×" if row.share else ""
+        parts.append(_text(_LABEL + max(width, 1) + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
+    return _svg(WIDTH, len(rows) * _ROW, label, parts)
+
+
+def _judged(row: Bar, band: float) -> str:
+    if not row.share:
+        return "plain"
+    if row.value > row.share * (1 + band) * (1 + 1e-9):
+        return "much"
+    return "little" if row.value < row.share * (1 - band) * (1 - 1e-9) else "fine"
+
+
+def changes(
+    rows: Sequence[tuple[str, float, float]], *, unit: str = "B", share: float | None = None, label: str = ""
+) -> str:
+    """Before above after, with the even share as a line."""
+    most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
+    room = WIDTH - _LABEL - _VALUE
+    row_height = 30
+    parts = []
+    for number, (name, before, after) in enumerate(rows):
+        top = number * row_height
+        for kind, value, below in (("before", before, 5), ("after", after, 15)):
+            tip = f"{name} {kind}: {amount(value, unit)}"
+            parts.append(_rect(f"bar {kind}", _LABEL, top + below, max(room * value / most, 1), 9, tip, 2))
+        parts.append(_text(_LABEL - 8, top + row_height / 2, name, "end"))
+        end = _LABEL + room * max(before, after) / most + 8
+        parts.append(_text(end, top + row_height / 2, f"{amount(before, unit)} → {amount(after, unit)}"))
+    if share:
+        at = _LABEL + room * share / most
+        parts.append(
+            f"<line class='share' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{len(rows) * row_height}'/>"
+        )
+    return _svg(WIDTH, len(rows) * row_height, label, parts)
+
+
+def lines(
+    drawn: Sequence[Line],
+    *,
+    unit: str = "B",
+    areas: Sequence[Area] = (),
+    moments: Sequence[Moment] = (),
+    height: int = 240,
+    label: str = "",
+) -> str:
+    """Lines over time, named in a legend; moments are dashed from top to bottom."""
+    xs = [x for line in drawn for x, _ in line.points] + [x for area in areas for x, _, _ in area.points]
+    ys = [y for line in drawn for _, y in line.points] + [y for area in areas for *_, y in area.points]
+    if not xs:
+        return ""
+    frame = _Frame(min(xs), max(xs), max([*ys, 0]) or 1.0, height, top=18 if moments else 6)
+    parts = [*frame.grid(unit)]
+    for area in areas:
+        upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in area.points]
+        lower = [f"{frame.x(x):.1f},{frame.y(low):.1f}" for x, low, _ in reversed(area.points)]
+        points = " ".join(upper + lower)
+        parts.append(f"<polygon class='area {area.kind}' points='{points}'>{_title(area.name)}</polygon>")
+    for number, line in enumerate(drawn):
+        kind = line.kind or f"c{number % _COLOURS}"
+        points = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in line.points)
+        parts.append(f"<polyline class='line {kind}' points='{points}'>{_title(line.name)}</polyline>")
+        if len(line.points) == 1:
+            (x, y), *_ = line.points
+            parts.append(f"<circle class='dot {kind}' cx='{frame.x(x):.1f}' cy='{frame.y(y):.1f}' r='3'/>")
+    parts += frame.marks(moments)
+    return _svg(WIDTH, height + 24, label, parts) + _legend(drawn, areas)
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Where values lie in the picture."""
+
+    first: float
+    last: float
+    most: float
+    height: int
+    top: int
+
+    def x(self, value: float) -> float:
+        room = WIDTH - _LABEL - 20
+        return _LABEL + room * (value - self.first) / ((self.last - self.first) or 1.0)
+
+    def y(self, value: float) -> float:
+        return self.height - (self.height - self.top) * value / self.most
+
+    def grid(self, unit: str) -> Iterable[str]:
+        step = _nice(self.most / 4)
+        value = 0.0
+        while value <= self.most * 1.0001:
+            at = self.y(value)
+            yield f"<line class='grid' x1='{_LABEL}' x2='{WIDTH - 20}' y1='{at:.1f}' y2='{at:.1f}'/>"
+            yield _text(_LABEL - 8, at, amount(value, unit), "end", "tick")
+            value += step
+        span = self.last - self.first
+        pace = next((each for each in _SECONDS if span / each <= 8), ceil(span / 8 / 86400) * 86400)
+        at = ceil(self.first / pace) * pace
+        while at <= self.last:
+            yield _text(self.x(at), self.height + 14, _clock(at, pace), "middle", "tick")
+            at += pace
+
+    def marks(self, moments: Iterable[Moment]) -> Iterable[str]:
+        for each in moments:
+            at = self.x(each.at)
+            kind = "moment bad" if each.bad else "moment"
+            side = "end" if at > WIDTH * 0.7 else "start"
+            yield f"<line class='{kind}' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{self.height}'/>"
+            yield _text(at + (-5 if side == "end" else 5), 8, each.name, side, kind)
+
+
+def _nice(value: float) -> float:
+    """The next larger of 1, 2, 5, 10, 20, …"""
+    if value <= 0:
+        return 1.0
+    power = 10.0 ** floor(log10(value))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 0.9999)
+
+
+def _clock(at: float, pace: float) -> str:
+    moment = datetime.fromtimestamp(at, UTC)
+    if pace >= 86400:
+        return moment.strftime("%d %b")
+    return moment.strftime("%H:%M:%S" if pace < 60 else "%d %b %H:%M" if pace >= 21600 else "%H:%M")
+
+
+def _legend(drawn: Sequence[Line], areas: Sequence[Area]) -> str:
+    named = [(line.kind or f"c{at % _COLOURS}", line.name) for at, line in enumerate(drawn)]
+    named += [(f"area {area.kind}", area.name) for area in areas]
+    keys = "".join(f"<span><i class='key {kind}'></i>{escape(name)}</span>" for kind, name in named)
+    return f"<p class='legend'>{keys}</p>"
+
+
+def _rect(kind: str, x: float, y: float, width: float, height: float, tip: str = "", round_: int = 0) -> str:
+    size = f"x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}'"
+    return f"<rect class='{kind}' {size} rx='{round_}'>{_title(tip)}</rect>"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
+    where = f"x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'"
+    return f"<text class='{kind}' {where} dominant-baseline='central'>{escape(text)}</text>"
+
+
+def _title(tip: str) -> str:
+    return f"<title>{escape(tip)}</title>" if tip else ""
+
+
+def _svg(width: int, height: float, label: str, parts: Iterable[str]) -> str:
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {max(height, 1):.0f}' role='img' "
+        f"aria-label='{escape(label)}'>{''.join(parts)}</svg>"
+    )
