@@ -69,7 +69,8 @@ class Executor:
         self._aims = {move.partition: move.after for move in plan.moves}
         self._admission = Admission(snapshot, plan.limits, self._held)
         self._schedule = Schedule(chains.steps, self._admission)
-        self._ordinary = {steps[0].partition for steps in chains.steps} - self._special(chains.steps)
+        first = (steps[0].partition for steps in chains.steps)
+        self._ordinary = {name for name in first if name.topic not in SPECIAL_TOPICS}
         self._running: dict[TopicPartition, Running] = {}
         self._progress = Progress(options.stall_s)
         self._progress.expect(step for steps in chains.steps for step in steps)
@@ -139,7 +140,12 @@ class Executor:
         if self.pace.stop == "cancel":
             return await self._cancel()
         begun = [] if self.pace.paused else self._schedule.admit()
-        begun = await self._throttle(begun, look=surveyed)
+        try:
+            begun = await self._throttle(begun, look=surveyed)
+        except ClientError:
+            for step in begun:
+                self._schedule.put_back(step)
+            raise
         await self._submit(begun)
         await self._elections.hold()
         if surveyed or begun:
@@ -187,9 +193,8 @@ class Executor:
                 self._try_again(running.step, why)
             elif state is State.TAKEN:
                 self._drop(running.step, why)
-        if not arrived:
-            return
-        self._book.write("finished", steps=[step_document(step) for step in arrived])
+        if arrived:
+            self._book.write("finished", steps=[step_document(step) for step in arrived])
         for step in arrived:
             self._finish(step)
 
@@ -314,8 +319,7 @@ class Executor:
             throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
         )
         self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
-        if self._sight is not None:
-            self._report()
+        self._report()
         self.tell("ended", **outcome.document())
         return outcome
 
@@ -349,9 +353,9 @@ class Executor:
     def _held(self, step: Step) -> str | None:
         """Reasons of the moment to let a step wait."""
         name = step.partition
-        refused = self._refusals.get(name)
-        if refused is not None and self._clock.monotonic_s() < refused[1]:
-            return f"it was refused and is tried again: {refused[2]}"
+        _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
+        if self._clock.monotonic_s() < until_s:
+            return f"it was refused and is tried again: {why}"
         if name.topic in SPECIAL_TOPICS and self._options.special_last:
             if self._ordinary:
                 return "special topics come last"
@@ -369,10 +373,6 @@ class Executor:
         if lagging and step.removing:
             return f"its replica on broker {lagging[0]} is not in sync, so none may go"
         return None
-
-    @staticmethod
-    def _special(chains: Iterable[Sequence[Step]]) -> set[TopicPartition]:
-        return {steps[0].partition for steps in chains if steps[0].partition.topic in SPECIAL_TOPICS}
 
     def _report(self) -> None:
         if self._sight is None:

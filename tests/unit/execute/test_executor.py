@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf
+from restow.client import ConfigOf, Unreachable
 from restow.execute.lock import ClusterLocked, Holder, cluster_lock
 from restow.execute.options import Options
 from restow.execute.outcome import Ending
@@ -19,7 +19,10 @@ from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from restow.client import BrokerError, Config
 
 
 def test_everything_arrives_and_nothing_is_left(stage: Stage) -> None:
@@ -168,6 +171,23 @@ def test_out_of_reach_for_a_while_is_waited_out(stage: Stage) -> None:
     stage.after(40, heal)
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
     assert "out of reach" in stage.kinds()
+
+
+def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, silent = stage.admin.configs, ["once"]
+
+    async def configs(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+        if "run" in stage.kinds() and silent:
+            silent.pop()
+            raise Unreachable("nobody answers")
+        return await ask(of)
+
+    monkeypatch.setattr(stage.admin, "configs", configs)
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    assert stage.kinds().count("out of reach") == 1
+    assert stage.replicas() == AWAY
 
 
 def test_out_of_reach_for_good_is_named_and_resumed(stage: Stage) -> None:
