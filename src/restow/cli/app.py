@@ -18,6 +18,7 @@
     ├── watch, control        look at what moves; change a run while it runs
     ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
     ├── doctor                what is out of order
+    ├── collect               samples of a cluster, again and again, into a lake or a topic
     ├── cluster
     │   ├── up                a cluster in this process
     │   └── status            who is there, who leads, what is out of sync
@@ -44,6 +45,7 @@ from restow.cli import (
     cancel,
     cluster_status,
     cluster_up,
+    collect,
     control,
     doctor,
     execute,
@@ -165,6 +167,7 @@ for _typer, _name, _module in (
     (app, "undo", undo),
     (app, "cancel", cancel),
     (app, "doctor", doctor),
+    (app, "collect", collect),
     (cluster, "up", cluster_up),
     (cluster, "status", cluster_status),
     (topics, "create", topics_create),

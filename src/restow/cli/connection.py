@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from typer.core import TyperCommand, TyperGroup
 
     from restow.client import KafkaAdmin, Settings
+    from restow.client.property_files import Property
 
 T = TypeVar("T")
 
@@ -108,11 +109,21 @@ def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
 def settings_for(bootstrap: str, how: Manner | None = None) -> Settings:
     """File, environment, command line: what is said later counts more."""
     from restow.client.properties import settings
+
+    return settings(bootstrap, *_layers(how))
+
+
+def properties_for(how: Manner | None = None) -> dict[str, str]:
+    """The same as Kafka's properties by name, for whoever connects elsewhere. Secrets are bare in it."""
+    return {name: "".join(found.value) for layer in _layers(how) for name, found in layer.items()}
+
+
+def _layers(how: Manner | None) -> tuple[Mapping[str, Property], ...]:
     from restow.client.property_files import from_environment, from_flags, read_properties
 
     how = how or _said.get() or Manner()
     file = read_properties(how.command_config) if how.command_config else {}
-    return settings(bootstrap, file, from_environment(os.environ), from_flags(how.command_property))
+    return file, from_environment(os.environ), from_flags(how.command_property)
 
 
 def hush() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -33,3 +35,23 @@ def told_to_stop() -> Iterator[asyncio.Event]:
         yield told
     finally:
         listen_no_more()
+
+
+@contextmanager
+def told_to_stop_here() -> Iterator[threading.Event]:
+    """The same where no loop runs: for the main thread, which looks at the event."""
+    told = threading.Event()
+    before = {each: signal.getsignal(each) for each in _SIGNALS}
+
+    def tell(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  (what handlers are given)
+        told.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    for each in _SIGNALS:
+        signal.signal(each, tell)
+    try:
+        yield told
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)

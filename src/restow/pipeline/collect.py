@@ -1,0 +1,140 @@
+"""Collecting: samples of a cluster, one after the other, into a lake or a topic, each exactly once.
+
+    cluster ─► restow.samples ─► kept by batch ─┬► lake, table by table     (idempotent by identity)
+                                                └► topic, as JSON
+
+Whatever is killed when: a batch that runs again brings the same rows, which the lake counts once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import functions as f
+
+from restow.pipeline.kept import Kept
+from restow.pipeline.schemas import AT, SAMPLED, table
+from restow.pipeline.sources import GAPS, TABLE
+from restow.pipeline.sources.source import EVERY
+from restow.pipeline.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from restow.pipeline.lake import Lake
+
+Put: TypeAlias = "Callable[[DataFrame, Mapping[str, int]], None]"
+"""What brings the rows of a sample to their place, told how many there are of each table."""
+
+_GAPS_TOLD = 20
+_ONCE_ONLY = "1 day"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """What one broker did not tell. Broker -1 is the whole cluster."""
+
+    broker: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What has become of one batch. Of many gaps the first few are told."""
+
+    number: int
+    at_ms: int | None
+    brokers: int
+    rows: Mapping[str, int]
+    gaps: tuple[Gap, ...]
+    gap_count: int
+
+    @property
+    def at(self) -> str | None:
+        if self.at_ms is None:
+            return None
+        return datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+    def document(self) -> dict[str, object]:
+        return {
+            "sample": self.number,
+            "at": self.at,
+            "brokers": self.brokers,
+            "rows": dict(self.rows),
+            "gaps": [{"broker": gap.broker, "reason": gap.reason} for gap in self.gaps],
+            "gap_count": self.gap_count,
+        }
+
+
+def collecting(
+    spark: SparkSession,
+    options: Mapping[str, str],
+    put: Put,
+    said: Callable[[Sample], None],
+    *,
+    every_ms: int | None,
+    checkpoint: str,
+    most: int | None = None,
+) -> Stream:
+    """The stream, not begun yet; `options` are those of the sources.
+
+    It ends after `most` samples. Without `every_ms` that is one, taken at once.
+    """
+    kept = Kept(spark, checkpoint)
+    reader = spark.readStream.format("restow.samples").options(**options)
+    frame = reader.option(EVERY, f"{every_ms or 1}ms").load()
+
+    def collect(sample: DataFrame, number: int) -> None:
+        rows = kept.take(sample, number)
+        summary = _summary(rows, number)
+        put(rows, summary.rows)
+        kept.forget_before(number)
+        said(summary)
+
+    return Stream(
+        frame,
+        collect,
+        name="collecting",
+        checkpoint=checkpoint,
+        trigger={"processingTime": f"{every_ms} milliseconds" if every_ms else _ONCE_ONLY},
+        may_skip=lambda number: not kept.has(number),
+        most=most if every_ms else 1,
+    )
+
+
+def into_lake(lake: Lake) -> Put:
+    """Each table's rows to their place."""
+
+    def put(rows: DataFrame, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            if count:
+                own = rows.where(f.col(TABLE) == name).select(*table(name).schema.fieldNames())
+                lake.write(own, name)
+
+    return put
+
+
+def _summary(rows: DataFrame, number: int) -> Sample:
+    """From a row per table and the first few gaps: nothing that grows with the cluster."""
+    told = rows.groupBy(TABLE).agg(
+        f.count("*").alias("rows"),
+        f.countDistinct(f.when(f.col("broker") >= 0, f.col("broker"))).alias("brokers"),
+        f.unix_millis(f.max(AT)).alias("last_ms"),
+    )
+    counts = {row[TABLE]: row for row in told.collect()}
+    gaps: tuple[Gap, ...] = ()
+    if GAPS in counts:
+        first = rows.where(f.col(TABLE) == GAPS).select("broker", "error").orderBy("broker").limit(_GAPS_TOLD)
+        gaps = tuple(Gap(broker=row.broker, reason=row.error) for row in first.collect())
+    return Sample(
+        number=number,
+        at_ms=max((row["last_ms"] for row in counts.values()), default=None),
+        brokers=max((row["brokers"] for row in counts.values()), default=0),
+        rows={each.name: counts[each.name]["rows"] if each.name in counts else 0 for each in SAMPLED},
+        gaps=gaps,
+        gap_count=counts[GAPS]["rows"] if GAPS in counts else 0,
+    )

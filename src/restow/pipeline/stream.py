@@ -1,0 +1,134 @@
+"""A streaming query that runs until it is told to stop, and stops between two batches.
+
+A batch that has begun is finished; one that is planned when the end is near is left out, if nobody misses it.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from restow.errors import RestowError
+from restow.runtime.disk import SystemDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from pyspark.sql import DataFrame
+
+_LOCK = "lock"
+
+
+class StreamFailed(RestowError):
+    """A streaming query ended by itself."""
+
+
+class CheckpointTaken(RestowError):
+    """Another process goes on from the same checkpoint."""
+
+
+class Stream:
+    """Batches of `frame`, each handed to `work` with its number.
+
+    `may_skip` says of a batch that is planned when the end is near whether nobody misses it. After `most`
+    batches it ends. `trigger` is what Spark's `trigger` takes.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        work: Callable[[DataFrame, int], None],
+        *,
+        name: str,
+        checkpoint: str,
+        trigger: dict[str, Any],
+        may_skip: Callable[[int], bool] | None = None,
+        most: int | None = None,
+    ) -> None:
+        self._frame = frame
+        self._work = work
+        self._name = name
+        self._checkpoint = checkpoint
+        self._trigger = trigger
+        self._may_skip = may_skip
+        self._left = most
+        self._busy = threading.Lock()
+        self._ending = threading.Event()
+        self._error: Exception | None = None
+        self._held = ExitStack()
+        self._query: Any = None
+
+    def __enter__(self) -> Stream:
+        """Begin, or say who goes on from this checkpoint already."""
+        self._held.callback(_lock(self._checkpoint))
+        writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._batch)
+        writer = writer.option("checkpointLocation", self._checkpoint).trigger(**self._trigger)
+        self._query = writer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Finish the batch that is being worked on, and end."""
+        self.end_soon()
+        try:
+            if error is None or isinstance(error, Exception):
+                with self._busy:
+                    pass
+            self._query.stop()
+        finally:
+            self._held.close()
+
+    def end_soon(self) -> None:
+        """Begin no further batch."""
+        self._ending.set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to come. Raises what went wrong, if something did."""
+        if self._error is not None:
+            raise self._error
+        if self._query.isActive:
+            return self._ending.is_set()
+        failure = self._query.exception()
+        if failure is not None:
+            raise StreamFailed(f"{self._name} stopped: {_reason(str(failure))}")
+        return True
+
+    def _batch(self, frame: DataFrame, number: int) -> None:
+        with self._busy:
+            if self._ending.is_set() and self._may_skip is not None and self._may_skip(number):
+                return
+            try:
+                self._work(frame, number)
+            except Exception as error:
+                self._error = error
+                raise
+            if self._left is not None:
+                self._left -= 1
+                if self._left <= 0:
+                    self._ending.set()
+
+
+def _lock(checkpoint: str) -> Callable[[], None]:
+    """Hold a local checkpoint; on other file systems Spark itself notices a second one, if later."""
+    path = checkpoint.removeprefix("file://")
+    if "://" in path:
+        return lambda: None
+    disk = SystemDisk()
+    disk.make_directory(path)
+    lock = disk.lock(f"{path}/{_LOCK}")
+    if lock is None:
+        raise CheckpointTaken(
+            f"another process goes on from {checkpoint}: stop that one, or give this one its own --checkpoint"
+        )
+    return lock.release
+
+
+def _reason(said: str) -> str:
+    """What is at the bottom of it: the last line of a Python traceback, or else Spark's first."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    raised = [line for line in lines if ": " in line and not line.startswith(("at ", "File ", "==="))]
+    return (raised[-1] if raised else lines[0]) if lines else "for no reason that it tells"

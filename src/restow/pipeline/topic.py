@@ -1,0 +1,153 @@
+"""Samples by way of a Kafka topic, with Spark's own connector: a row is a JSON document.
+
+    {"restow_sample": 1, "table": "offsets", "cluster": "…", "at": "2024-05-01T12:00:00.000Z", "broker": 3, …}
+
+Reading is replayable, so a query that goes on after a crash reads the same rows again, and the lake counts
+them once, as it does those that were published twice. What is no such document is counted and left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from restow.errors import InvalidInput
+from restow.pipeline.collect import into_lake
+from restow.pipeline.schemas import CLUSTER, SAMPLED
+from restow.pipeline.sources import GAPS, SAMPLES, TABLE
+from restow.pipeline.stream import Stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from restow.pipeline.collect import Put
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.schemas import Table
+
+VERSION = 1
+_MARK = "restow_sample"
+_TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSX"}
+_WRITTEN = StructType([StructField(_MARK, IntegerType()), *SAMPLES.fields])
+_LOGINS = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """What has become of one batch from the topic."""
+
+    number: int
+    rows: Mapping[str, int]
+    refused: int
+    """Records that are no samples."""
+
+    def document(self) -> dict[str, object]:
+        return {"batch": self.number, "rows": dict(self.rows), "refused": self.refused}
+
+
+def connector_options(bootstrap: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's client properties as Spark's connector takes them."""
+    given = {name: "".join(value) for name, value in properties.items()}
+    user, password = given.pop("sasl.username", None), given.pop("sasl.password", None)
+    if user is not None and password is not None:
+        login = _LOGINS.get(given.get("sasl.mechanism", ""))
+        if login is None:
+            raise InvalidInput(f"sasl.mechanism: set it to one of {', '.join(_LOGINS)}")
+        given["sasl.jaas.config"] = f"{login} required username={_quoted(user)} password={_quoted(password)};"
+    return {f"kafka.{name}": value for name, value in {**given, "bootstrap.servers": bootstrap}.items()}
+
+
+def _quoted(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def into_topic(topic: str, options: Mapping[str, str]) -> Put:
+    """Each row to the topic; those of a cluster's table to the same partition, in order."""
+
+    def put(rows: DataFrame, counts: Mapping[str, int]) -> None:
+        if not any(counts.values()):
+            return
+        written = rows.where(f.col(TABLE) != GAPS).select(
+            f.concat_ws("/", CLUSTER, TABLE).alias("key"),
+            f.to_json(f.struct(f.lit(VERSION).alias(_MARK), *SAMPLES.names), _TIMES).alias("value"),
+        )
+        written.write.format("kafka").options(**options).option("topic", topic).save()
+
+    return put
+
+
+def from_topic(
+    spark: SparkSession,
+    topic: str,
+    options: Mapping[str, str],
+    lake: Lake,
+    said: Callable[[Arrived], None],
+    *,
+    every_ms: int,
+    checkpoint: str,
+    all_there_is: bool = False,
+) -> Stream:
+    """The stream from a topic into the lake, not begun yet.
+
+    It begins with the first record that is there; with `all_there_is` it ends with the last.
+    """
+    reader = spark.readStream.format("kafka").options(**options).option("subscribe", topic)
+    # What retention has removed cannot be read by failing, either.
+    frame = reader.option("startingOffsets", "earliest").option("failOnDataLoss", "false").load()
+    put = into_lake(lake)
+
+    def take(batch: DataFrame, number: int) -> None:
+        rows = read(batch).persist()
+        try:
+            arrived = _count(rows, number)
+            put(rows.where(f.col(TABLE).isNotNull()), arrived.rows)
+        finally:
+            rows.unpersist()
+        said(arrived)
+
+    return Stream(
+        frame,
+        take,
+        name="reading the topic",
+        checkpoint=checkpoint,
+        trigger={"availableNow": True} if all_there_is else {"processingTime": f"{every_ms} milliseconds"},
+    )
+
+
+def read(records: DataFrame) -> DataFrame:
+    """Samples out of records. Of what is none, all columns are null."""
+    parsed = f.from_json(f.col("value").cast("string"), _WRITTEN, _TIMES)
+    is_sample = (f.col(f"row.{_MARK}") == VERSION) & reduce(or_, (_is_row_of(table) for table in SAMPLED))
+    return (
+        records.select(parsed.alias("row"))
+        .select(f.when(is_sample, f.col("row")).alias("row"))
+        .select(*(f.col(f"row.{name}").alias(name) for name in SAMPLES.names))
+    )
+
+
+def _is_row_of(table: Table) -> Column:
+    """Whether it says so, and has all that the table cannot be without."""
+    needed = (field.name for field in table.schema.fields if not field.nullable)
+    return reduce(
+        and_, (f.col(f"row.{name}").isNotNull() for name in needed), f.col(f"row.{TABLE}") == table.name
+    )
+
+
+def _count(rows: DataFrame, number: int) -> Arrived:
+    counts = {row[TABLE]: row["count"] for row in rows.groupBy(TABLE).count().collect()}
+    return Arrived(
+        number=number,
+        rows={each.name: counts.get(each.name, 0) for each in SAMPLED},
+        refused=counts.get(None, 0),
+    )
