@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.client.errors import BrokerError, ClientError, LoginRefused, Unreachable
 from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
 from restow.wire.error_codes import ErrorCode
@@ -28,6 +28,8 @@ _TRIES = 5
 _PAUSE_S = 0.2
 _ADDRESS = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:\s]+)(:(?P<port>[0-9]{1,5}))?")
 _PORTS = range(1, 65_536)
+_ASKED_BESIDE = 3
+_LONG_S = 2.0
 _ASKED_AT_ONCE = 64
 """Brokers that do not answer hold a thread each until their time is up, and must not starve the others."""
 
@@ -51,6 +53,7 @@ class Link:
         self._manager = client._manager  # noqa: SLF001
         self._settings = settings
         self._controller: int | None = None
+        self._answered: int | None = None
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="restow-link")
 
     @property
@@ -78,6 +81,38 @@ class Link:
                 if not again or attempt == _TRIES - 1:
                     raise _translated(error, broker, self._settings) from error
         raise AssertionError("the last try returns or raises")
+
+    async def ask_anyone(self, request: Message) -> Message:
+        """The answer of whoever gives one first, to what all brokers know.
+
+        One is asked, and another beside it when it takes long: one that hangs does not hold up anybody.
+        """
+        known = self.brokers
+        start = known.index(self._answered) if self._answered in known else 0
+        candidates = (*known[start:], *known[:start])[:_ASKED_BESIDE] or (None,)
+        asked: dict[asyncio.Task[Message], int | None] = {}
+        refusal: ClientError | None = None
+        try:
+            for last, candidate in ((each is candidates[-1], each) for each in candidates):
+                asked[asyncio.create_task(self.ask(request, candidate))] = candidate
+                while asked:
+                    wait = None if last else _LONG_S
+                    done, _ = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        broker = asked.pop(task)
+                        error = task.exception()
+                        if error is None:
+                            self._answered = broker
+                            return task.result()
+                        if not isinstance(error, ClientError):
+                            raise error
+                        refusal = error
+                    if not last:
+                        break
+        finally:
+            for task in asked:
+                task.cancel()
+        raise refusal or Unreachable(f"{self._settings.bootstrap}: nobody answers")
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
         """The controller's answer, whoever that is by now."""
@@ -112,7 +147,7 @@ class Link:
 
     async def _find_controller(self) -> int:
         for attempt in range(_TRIES):
-            answer = await self.ask(MetadataRequest(topics=[]))
+            answer = await self.ask_anyone(MetadataRequest(topics=[]))
             if answer.controller_id >= 0:
                 return int(answer.controller_id)
             await asyncio.sleep(_PAUSE_S * 2**attempt)
@@ -120,8 +155,27 @@ class Link:
 
 
 async def open_link(settings: Settings) -> Link:
-    """Connect, or say in one sentence why that cannot be done."""
-    return Link(await asyncio.to_thread(_connect, settings), settings)
+    """Connect, or say in one sentence why that cannot be done.
+
+    Of several servers the library may wait for one that hangs until time is up: then each is tried by itself.
+    """
+    try:
+        return Link(await asyncio.to_thread(_connect, settings), settings)
+    except LoginRefused:
+        raise
+    except Unreachable:
+        servers = _servers(settings.bootstrap)
+        if len(servers) == 1:
+            raise
+        alone = (replace(settings, bootstrap=each) for each in servers)
+        tried = await asyncio.gather(
+            *(asyncio.to_thread(_connect, each) for each in alone), return_exceptions=True
+        )
+        first, *others = [each for each in tried if not isinstance(each, BaseException)] or [None]
+        await asyncio.gather(*(asyncio.to_thread(each.close) for each in others))
+        if first is None:
+            raise
+        return Link(first, settings)
 
 
 def _connect(settings: Settings) -> Any:
@@ -235,11 +289,16 @@ def _translated(error: Exception, broker: int | None, settings: Settings) -> Unr
     said = str(error) or type(error).__name__
     protocol = settings.options.get("security_protocol", "PLAINTEXT")
     if isinstance(error, _refusals()):
-        return Unreachable(f"{where} refuses the login ({said}): check user, password and sasl.mechanism")
+        return LoginRefused(f"{where} refuses the login ({said}): check user, password and sasl.mechanism")
     if "Handshake failed" in said:
         return Unreachable(
             f"{where}: no TLS connection ({said}): check that it speaks TLS at this port, the trust store, "
             "the client's own certificate and that the certificate is for this host"
+        )
+    if "frame length" in said and protocol.endswith("PLAINTEXT"):
+        return Unreachable(
+            f"{where} answers, but not as Kafka does without TLS ({said}): if it wants TLS, say so with "
+            "--command-config; else check the port"
         )
     if "disconnected" in said and protocol == "PLAINTEXT":
         return Unreachable(

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -48,3 +49,30 @@ def test_nobody_answers_and_nothing_is_left(second: str) -> None:
     with pytest.raises(Unreachable, match="does not answer"):
         asyncio.run(connect(f"127.0.0.1:{port}{second}"))
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+
+
+def test_whoever_answers_with_tls_is_recognised() -> None:
+    """What a TLS server says to a client that does not greet it: a fatal alert."""
+    alert = b"\x15\x03\x03\x00\x02\x02\x50"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=_answer_all, args=(server, alert))
+        answering.start()
+        try:
+            with pytest.raises(Unreachable, match=r"if it wants TLS, say so with --command-config"):
+                asyncio.run(connect(f"127.0.0.1:{server.getsockname()[1]}"))
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            answering.join()
+
+
+def _answer_all(server: socket.socket, answer: bytes) -> None:
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection, suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(answer)
+            while connection.recv(4096):
+                pass
