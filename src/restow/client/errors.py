@@ -14,6 +14,10 @@ class Unreachable(ClientError):
     """No broker, or not the one that was meant, answers; or it answers with something else than Kafka."""
 
 
+class LoginRefused(Unreachable):
+    """It answers, and does not let us in. Not to be tried again: that is how accounts get locked."""
+
+
 class BrokerError(ClientError):
     """A broker answered with an error."""
 

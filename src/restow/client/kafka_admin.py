@@ -47,7 +47,7 @@ class KafkaAdmin:
         self._link = link
 
     async def cluster(self) -> ClusterView:
-        answer = await self._link.ask(MetadataRequest(topics=[]))
+        answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         nodes = (
             Node(id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in answer.brokers
         )

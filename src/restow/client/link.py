@@ -11,8 +11,10 @@ import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from restow.client.beside import first_answer
 from restow.client.errors import BrokerError, ClientError, LoginRefused, Unreachable
 from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
@@ -28,8 +30,8 @@ _TRIES = 5
 _PAUSE_S = 0.2
 _ADDRESS = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:\s]+)(:(?P<port>[0-9]{1,5}))?")
 _PORTS = range(1, 65_536)
-_ASKED_BESIDE = 3
-_LONG_S = 2.0
+_ASKED_BESIDE = 8
+_LONG_S = 1.0
 _ASKED_AT_ONCE = 64
 """Brokers that do not answer hold a thread each until their time is up, and must not starve the others."""
 
@@ -83,36 +85,14 @@ class Link:
         raise AssertionError("the last try returns or raises")
 
     async def ask_anyone(self, request: Message) -> Message:
-        """The answer of whoever gives one first, to what all brokers know.
-
-        One is asked, and another beside it when it takes long: one that hangs does not hold up anybody.
-        """
+        """What all brokers know, from the one that answered last, or from another if that takes long."""
         known = self.brokers
         start = known.index(self._answered) if self._answered in known else 0
         candidates = (*known[start:], *known[:start])[:_ASKED_BESIDE] or (None,)
-        asked: dict[asyncio.Task[Message], int | None] = {}
-        refusal: ClientError | None = None
-        try:
-            for last, candidate in ((each is candidates[-1], each) for each in candidates):
-                asked[asyncio.create_task(self.ask(request, candidate))] = candidate
-                while asked:
-                    wait = None if last else _LONG_S
-                    done, _ = await asyncio.wait(asked, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        broker = asked.pop(task)
-                        error = task.exception()
-                        if error is None:
-                            self._answered = broker
-                            return task.result()
-                        if not isinstance(error, ClientError):
-                            raise error
-                        refusal = error
-                    if not last:
-                        break
-        finally:
-            for task in asked:
-                task.cancel()
-        raise refusal or Unreachable(f"{self._settings.bootstrap}: nobody answers")
+        questions = [partial(self.ask, request, broker) for broker in candidates]
+        at, answer = await first_answer(questions, _LONG_S)
+        self._answered = candidates[at]
+        return answer
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
         """The controller's answer, whoever that is by now."""

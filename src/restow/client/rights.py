@@ -30,7 +30,7 @@ async def permissions(link: Link, topics: Sequence[str]) -> Permissions:
         min_version=_FIRST_THAT_TELLS,
         max_version=_LAST_FOR_CLUSTERS,
     )
-    answer = await link.ask(request)
+    answer = await link.ask_anyone(request)
     return Permissions(
         cluster=_names(answer.authorized_operations),
         topics={
@@ -54,7 +54,7 @@ async def quorum(link: Link) -> Quorum:
     request = DescribeQuorumRequest(
         topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
     )
-    answer = await link.ask(request)
+    answer = await link.ask_anyone(request)
     BrokerError.check(answer.error_code)
     (partition,) = answer.topics[0].partitions
     BrokerError.check(partition.error_code)

@@ -29,7 +29,8 @@ _NO_ID = UUID(int=0)
 async def describe(link: Link, names: Sequence[str] | None) -> tuple[Topic, ...]:
     """By name. One asked for by name that is missing is an error; of all, what is half made is left out."""
     wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-    answer = await link.ask(MetadataRequest(topics=wanted, allow_auto_topic_creation=False, min_version=4))
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False, min_version=4)
+    answer = await link.ask_anyone(request)
     found = []
     for topic in answer.topics:
         if topic.error_code and names is not None:

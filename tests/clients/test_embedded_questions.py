@@ -1,0 +1,162 @@
+"""What brokers are asked for the pipeline's tables, on an embedded cluster, without Spark."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from restow.client import NewTopic, Settings, ask_cluster
+from restow.cluster.server import ClientConnection
+from restow.pipeline.schemas import SAMPLED, table
+from restow.pipeline.sources.batches import GAPS, SAMPLES, batches
+from restow.pipeline.sources.questions import Gap, Part, ask
+from restow.pipeline.sources.shares import nobody
+from restow.pipeline.sources.source import Where
+from restow.runtime.clock import SystemClock
+from tests.clients.embedded import Running, embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.pipeline.sources.shares import Share
+
+EVERYTHING = tuple(each.name for each in SAMPLED)
+PARTITIONS = 7
+
+pytestmark = [
+    pytest.mark.usefixtures("forgotten_sockets"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    with embedded(3, racks=("a", "b", "c"), log_dirs=2) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def topic(cluster: Running) -> str:
+    name = f"t-{uuid4().hex}"
+    new = NewTopic(name=name, partitions=PARTITIONS, factor=2)
+    assert ask_cluster(Settings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new])) == {
+        name: None
+    }
+    return name
+
+
+@pytest.fixture
+def deaf(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """Brokers in it hear others, but not us: they are there, and do not answer."""
+    brokers: set[int] = set()
+    hear = ClientConnection.frame
+
+    def frame(self: ClientConnection, payload: bytes) -> None:
+        if self._services.broker_id not in brokers or b"restow" not in payload[:32]:
+            hear(self, payload)
+
+    monkeypatch.setattr(ClientConnection, "frame", frame)
+    return brokers
+
+
+def where(cluster: Running, *tables: str, timeout_ms: int = 30_000) -> Where:
+    options = {"bootstrap.servers": cluster.bootstrap, "request.timeout.ms": str(timeout_ms)}
+    return Where(options, tables or EVERYTHING, "test")
+
+
+def asked(source: Where, share: Share) -> list[Part | Gap]:
+    return asyncio.run(ask(source.settings(), share, source.tables, SystemClock()))
+
+
+def rows(parts: list[Part | Gap], name: str) -> list[dict[str, object]]:
+    """The rows of one table, by the names of its columns."""
+    found = []
+    for part in parts:
+        if isinstance(part, Part) and part.table == name:
+            found += [
+                dict(zip(part.columns, values, strict=True))
+                for values in zip(*part.columns.values(), strict=True)
+            ]
+    return found
+
+
+def test_all_brokers_together_tell_everything_once(cluster: Running, topic: str) -> None:
+    source = where(cluster)
+    shares = source.shares()
+    assert [(share.broker, share.rack) for share in shares] == [(0, "a"), (1, "b"), (2, "c")]
+    parts = [part for share in shares for part in asked(source, share)]
+    assert not [part for part in parts if isinstance(part, Gap)]
+    wanted = set(range(PARTITIONS))
+    replicas = [row for row in rows(parts, "replicas") if row["topic"] == topic]
+    assert len(replicas) == 2 * PARTITIONS
+    assert {row["partition"] for row in replicas} == wanted
+    assert len({row["topic_id"] for row in replicas}) == 1
+    offsets = [row for row in rows(parts, "offsets") if row["topic"] == topic]
+    assert sorted(row["partition"] for row in offsets) == sorted(wanted)
+    assignment = [row for row in rows(parts, "assignment") if row["topic"] == topic]
+    assert sorted(row["partition"] for row in assignment) == sorted(wanted)
+    assert all(row["leader"] == row["replicas"][0] for row in assignment)
+    assert len(rows(parts, "disks")) == 2 * len(shares)
+
+
+def test_only_what_is_wanted_is_told(cluster: Running, topic: str) -> None:
+    source = where(cluster, "disks")
+    [part] = asked(source, source.shares()[0])
+    assert isinstance(part, Part)
+    assert part.table == "disks"
+
+
+def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[int]) -> None:
+    """Its rows are missing and said to be; what others know too is there."""
+    source = where(cluster, timeout_ms=1_500)
+    deaf.add(0)
+    shares = source.shares()
+    parts = {share.broker: asked(source, share) for share in shares}
+    [gap] = [part for part in parts[0] if isinstance(part, Gap)]
+    assert gap.broker == 0
+    assert set(gap.tables) == {"disks", "replicas", "offsets", "groups"}
+    assert "does not answer" in gap.reason
+    assert not [part for broker in (1, 2) for part in parts[broker] if isinstance(part, Gap)]
+    together = [part for each in parts.values() for part in each]
+    seen = [row["partition"] for row in rows(together, "assignment") if row["topic"] == topic]
+    assert sorted(seen) == list(range(PARTITIONS))
+    assert {part.table for part in parts[1] if isinstance(part, Part)} >= {"replicas", "offsets", "disks"}
+
+
+def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -> None:
+    name = f"t-{uuid4().hex}"
+    settings = Settings(bootstrap=cluster.bootstrap)
+    ask_cluster(settings, lambda admin: admin.create([NewTopic(name=name, partitions=1, factor=1)]))
+    source = where(cluster, "offsets", "assignment")
+    shares = source.shares()
+    ask_cluster(settings, lambda admin: admin.delete([name]))
+    parts = [part for share in shares for part in asked(source, share)]
+    gaps = [part for part in parts if isinstance(part, Gap)]
+    assert any(name in gap.reason for gap in gaps if gap.tables == ("assignment",))
+    assert name not in {row["topic"] for row in rows(parts, "assignment")}
+
+
+def test_a_gap_is_a_row_among_samples_and_an_error_among_disks(cluster: Running) -> None:
+    share = where(cluster).shares()[1]
+    gap = Gap(tables=("disks", "replicas"), at_ms=1_000, broker=1, reason="asleep")
+    [disk, said] = (batch.to_pylist()[0] for batch in batches(share, [gap], SAMPLES))
+    assert (disk["table"], disk["broker"], disk["rack"], disk["log_dir"]) == ("disks", 1, "b", None)
+    assert (disk["error"], said["error"]) == ("asleep", "disks, replicas: asleep")
+    assert (said["table"], said["broker"]) == (GAPS, 1)
+    [alone] = batches(share, [gap], table("disks").schema)
+    assert alone.to_pylist()[0]["error"] == "asleep"
+    only_replicas = Gap(tables=("replicas",), at_ms=1_000, broker=1, reason="asleep")
+    assert list(batches(share, [only_replicas], table("replicas").schema)) == []
+
+
+def test_a_cluster_that_does_not_answer_is_one_gap() -> None:
+    share = nobody("c", "nobody is there")
+    settings = Settings(bootstrap="127.0.0.1:1")
+    [gap] = asyncio.run(ask(settings, share, EVERYTHING, SystemClock()))
+    assert isinstance(gap, Gap)
+    assert (gap.broker, gap.reason, set(gap.tables)) == (-1, "nobody is there", set(EVERYTHING))
+    [said] = (batch.to_pylist()[0] for batch in batches(share, [gap], SAMPLES))
+    assert (said["table"], said["broker"], said["cluster"]) == (GAPS, -1, "c")

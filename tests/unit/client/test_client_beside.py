@@ -1,0 +1,78 @@
+"""Asking another beside one who takes long."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from restow.client import Unreachable
+from restow.client.beside import first_answer
+
+NEVER_S, SOON_S = 3600.0, 0.01
+
+
+class Brokers:
+    """Some answer, some fail, some hang; who was asked is kept."""
+
+    def __init__(self, *manners: str) -> None:
+        self._manners = manners
+        self.asked: list[int] = []
+        self.cancelled: list[int] = []
+
+    async def ask(self, number: int) -> str:
+        self.asked.append(number)
+        manner = self._manners[number]
+        if manner == "hangs":
+            try:
+                await asyncio.sleep(NEVER_S)
+            except asyncio.CancelledError:
+                self.cancelled.append(number)
+                raise
+        if manner == "fails":
+            raise Unreachable(f"{number} fails")
+        if manner == "breaks":
+            raise ZeroDivisionError
+        return manner
+
+    def first(self, long_s: float = SOON_S) -> tuple[int, str]:
+        async def main() -> tuple[int, str]:
+            found = await first_answer([partial(self.ask, at) for at in range(len(self._manners))], long_s)
+            await asyncio.sleep(0)
+            return found
+
+        return asyncio.run(main())
+
+
+def test_who_answers_is_the_only_one_asked() -> None:
+    brokers = Brokers("yes", "no")
+    assert brokers.first(NEVER_S) == (0, "yes")
+    assert brokers.asked == [0]
+
+
+def test_who_hangs_is_left_alone() -> None:
+    brokers = Brokers("hangs", "hangs", "yes", "no")
+    assert brokers.first() == (2, "yes")
+    assert brokers.asked == [0, 1, 2]
+    assert brokers.cancelled == [0, 1]
+
+
+def test_who_fails_is_followed_at_once() -> None:
+    brokers = Brokers("fails", "yes")
+    assert brokers.first(NEVER_S) == (1, "yes")
+
+
+def test_when_all_fail_the_last_says_why() -> None:
+    with pytest.raises(Unreachable, match="1 fails"):
+        Brokers("fails", "fails").first(NEVER_S)
+
+
+def test_what_is_no_matter_of_brokers_is_not_hidden() -> None:
+    with pytest.raises(ZeroDivisionError):
+        Brokers("breaks", "yes").first(NEVER_S)
+
+
+def test_nobody_to_ask() -> None:
+    with pytest.raises(Unreachable, match="nobody"):
+        Brokers().first()
