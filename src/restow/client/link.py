@@ -86,13 +86,17 @@ class Link:
 
     async def ask_anyone(self, request: Message) -> Message:
         """What all brokers know, from the one that answered last, or from another if that takes long."""
-        known = self.brokers
-        start = known.index(self._answered) if self._answered in known else 0
-        candidates = (*known[start:], *known[:start])[:_ASKED_BESIDE] or (None,)
+        candidates = sorted(self.brokers, key=self._reluctance)[:_ASKED_BESIDE] or (None,)
         questions = [partial(self.ask, request, broker) for broker in candidates]
         at, answer = await first_answer(questions, _LONG_S)
         self._answered = candidates[at]
         return answer
+
+    def _reluctance(self, broker: int) -> tuple[bool, bool, bool]:
+        """Rather those that we are connected to, and not those that could not be reached a moment ago."""
+        connection = self._manager._conns.get(broker)  # noqa: SLF001
+        connected = connection is not None and connection.connected
+        return not connected, self._manager.connection_delay(broker) > 0, broker != self._answered
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
         """The controller's answer, whoever that is by now."""
