@@ -47,85 +47,115 @@ class Chances(NamedTuple):
     """Goal by goal how far out of the bands everything was at the beginning."""
 
 
+class Cooling(NamedTuple):
+    """How long it is tried, and what is taken meanwhile."""
+
+    steps: int
+    penalty: float
+    """What being out of band by an average broker's load counts against copying one."""
+    hot: float
+    """What a change may cost at first to be taken now and then,"""
+    cold: float
+    """and in the end."""
+    seed: int
+
+
+class Try(NamedTuple):
+    """A change to be looked at: leadership of a partition, or one replica's place, or two of them."""
+
+    here: int
+    there: int
+    """The broker that something goes to; -1 if it is nothing that could be."""
+    partition: int
+    """The partition whose leadership it is, -1 if replicas move."""
+    first: int
+    second: int
+    """The replica that comes back, or that leads; -1 if there is none."""
+    fare: float
+
+
 @compiled
-def anneal(
-    ground: Ground,
-    state: State,
-    lead: Lead,
-    chances: Chances,
-    steps: int,
-    penalty: float,
-    hot: float,
-    cold: float,
-    seed: int,
-) -> float:
+def anneal(ground: Ground, state: State, lead: Lead, chances: Chances, cooling: Cooling) -> float:
     """So many attempts while it cools down; leaves the best that was found, and returns its cost.
 
     Of `state` the holders and the spread are changed, of `lead` loads, holders and leaders; its holders are
     the same array as those of `state`.
     """
-    np.random.seed(seed)
+    np.random.seed(cooling.seed)
     out = _out_of_band(lead)
     copied = _copied(ground, state, chances)
-    best, best_holder, best_leader = (
-        _PENALTY * _cost(out, chances.at_first) + copied,
-        state.holder.copy(),
-        lead.leader.copy(),
-    )
+    best = _PENALTY * _cost(out, chances.at_first) + copied
+    best_holder, best_leader = state.holder.copy(), lead.leader.copy()
     moved, back, after = np.empty_like(out), np.empty_like(out), np.empty_like(out)
-    cooling = (cold / hot) ** (1.0 / max(steps, 1))
-    heat = hot
-    many, led = len(chances.replicas), len(chances.partitions)
-    for _ in range(steps):
-        heat *= cooling
-        first, second, there, partition = -1, -1, -1, -1
-        if led and (not many or np.random.random() < 0.25):
-            partition = chances.partitions[np.random.randint(led)]
-            first_of, end = lead.offsets[partition], lead.offsets[partition + 1]
-            second = first_of + np.random.randint(end - first_of)
-            here, there = lead.holder[lead.leader[partition]], lead.holder[second]
-            if here == there or not lead.may_lead[there]:
-                continue
-            moved[:] = lead.leading[partition]
-            fare = 0.0
+    factor = (cooling.cold / cooling.hot) ** (1.0 / max(cooling.steps, 1))
+    heat = cooling.hot
+    led_only = not len(chances.replicas)
+    for _ in range(cooling.steps):
+        heat *= factor
+        if len(chances.partitions) and (led_only or np.random.random() < 0.25):
+            tried = _try_leader(lead, chances, moved)
         else:
-            first = chances.replicas[np.random.randint(many)]
-            here = state.holder[first]
-            _carried(ground, lead, first, moved)
-            draw = np.random.random()
-            if draw < 0.5:
-                second = chances.replicas[np.random.randint(many)]
-                there = state.holder[second]
-                if there == here or not _may_swap(ground, chances, first, second, here, there):
-                    continue
-                _carried(ground, lead, second, back)
-                moved -= back
-            else:
-                there = _somewhere(chances, first, draw)
-                if there < 0 or there == here:
-                    continue
-            fare = _fare(ground, chances, first, here, there)
-            if second >= 0:
-                fare += _fare(ground, chances, second, there, here)
-        _after(lead, here, there, moved, out, after)
+            tried = _try_replica(ground, state, lead, chances, moved, back)
+        if tried.there < 0:
+            continue
+        _after(lead, tried.here, tried.there, moved, out, after)
         wrong = _cost(after, chances.at_first)
-        change = penalty * (wrong - _cost(out, chances.at_first)) + fare
+        change = cooling.penalty * (wrong - _cost(out, chances.at_first)) + tried.fare
         if change > 0 and np.random.random() >= np.exp(-change / heat):
             continue
-        if partition >= 0:
-            lead.leader[partition] = second
-        elif not _swap(ground, state, lead, chances, first, second, here, there):
+        if tried.partition >= 0:
+            lead.leader[tried.partition] = tried.second
+        elif not _swap(ground, state, lead, chances, tried):
             continue
-        lead.load[here] -= moved
-        lead.load[there] += moved
+        lead.load[tried.here] -= moved
+        lead.load[tried.there] += moved
         out[:] = after
-        copied += fare
+        copied += tried.fare
         if _PENALTY * wrong + copied < best - 1e-9:
             best = _PENALTY * wrong + copied
             best_holder[:], best_leader[:] = state.holder, lead.leader
     _restore(ground, state, chances, best_holder)
     lead.leader[:] = best_leader
     return best
+
+
+@compiled
+def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
+    """Another replica of some partition leads it."""
+    partition = chances.partitions[np.random.randint(len(chances.partitions))]
+    first_of, end = lead.offsets[partition], lead.offsets[partition + 1]
+    second = first_of + np.random.randint(end - first_of)
+    here, there = lead.holder[lead.leader[partition]], lead.holder[second]
+    if here == there or not lead.may_lead[there]:
+        return Try(here, -1, partition, -1, second, 0.0)
+    moved[:] = lead.leading[partition]
+    return Try(here, there, partition, -1, second, 0.0)
+
+
+@compiled
+def _try_replica(
+    ground: Ground, state: State, lead: Lead, chances: Chances, moved: Floats, back: Floats
+) -> Try:
+    """A replica goes somewhere else, or two change places."""
+    first, second = chances.replicas[np.random.randint(len(chances.replicas))], -1
+    here = state.holder[first]
+    _carried(ground, lead, first, moved)
+    draw = np.random.random()
+    if draw < 0.5:
+        second = chances.replicas[np.random.randint(len(chances.replicas))]
+        there = state.holder[second]
+        if there == here or not _may_swap(ground, chances, first, second, here, there):
+            return Try(here, -1, -1, first, second, 0.0)
+        _carried(ground, lead, second, back)
+        moved -= back
+    else:
+        there = _somewhere(chances, first, draw)
+        if there < 0 or there == here:
+            return Try(here, -1, -1, first, second, 0.0)
+    fare = _fare(ground, chances, first, here, there)
+    if second >= 0:
+        fare += _fare(ground, chances, second, there, here)
+    return Try(here, there, -1, first, second, fare)
 
 
 @compiled
@@ -224,10 +254,9 @@ def _cost(out: Floats, at_first: Floats) -> float:
 
 
 @compiled
-def _swap(
-    ground: Ground, state: State, lead: Lead, chances: Chances, first: int, second: int, here: int, there: int
-) -> bool:
+def _swap(ground: Ground, state: State, lead: Lead, chances: Chances, tried: Try) -> bool:
     """Let them change places if the rules allow it, and say whether."""
+    first, second, here, there = tried.first, tried.second, tried.here, tried.there
     size = chances.size[ground.part_of[first]]
     other = chances.size[ground.part_of[second]] if second >= 0 else 0.0
     if size > other and chances.held[there] + size - other > chances.room[there]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from restow.plan.search.leaders import Lead, choose_leaders, spread_leaders
 from restow.plan.search.scale import sums
+from restow.plan.search.trade import trade_leaders
 
 if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ints
@@ -38,6 +39,7 @@ def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside
         leading=extra,
         following=scaled.following,
         offsets=problem.offsets,
+        part_of=scaled.replicas.part_of,
         holder=holder,
         leader=leader,
         may_lead=problem.may_lead,
@@ -65,6 +67,13 @@ def choose(problem: Problem, scaled: Scaled, holder: Ints) -> Ints:
     if len(lead.topic_most):
         spread_leaders(lead)
     choose_leaders(lead, _PASSES)
+    return _traded(problem, scaled, lead)
+
+
+def _traded(problem: Problem, scaled: Scaled, lead: Lead) -> Ints:
+    """The same leaders or better ones: trades are made as far as the bands themselves are left."""
+    if out_of_band(scaled, lead.load).sum() > 0.0:
+        trade_leaders(lead._replace(lower=scaled.lower, upper=scaled.upper), problem.seed)
     return lead.leader
 
 

@@ -26,6 +26,8 @@ class Lead(NamedTuple):
     following: Floats
     """and what each replica is whoever leads."""
     offsets: Ints
+    part_of: Ints
+    """Each replica's partition."""
     holder: Ints
     leader: Ints
     """Which replica leads each partition."""
@@ -60,7 +62,7 @@ def choose_leaders(lead: Lead, passes: int) -> int:
                 continue
             best = _best_leader(lead, off, partition)
             if best >= 0:
-                _pass_on(lead, off, partition, best)
+                pass_on(lead, off, partition, best)
                 changed += 1
         if changed == before:
             break
@@ -86,7 +88,8 @@ def _best_leader(lead: Lead, off: Floats, partition: int) -> int:
 
 
 @compiled
-def _pass_on(lead: Lead, off: Floats, partition: int, replica: int) -> None:
+def pass_on(lead: Lead, off: Floats, partition: int, replica: int) -> None:
+    """Let another replica lead a partition; loads, and what is wrong with both brokers, follow."""
     here, there = lead.holder[lead.leader[partition]], lead.holder[replica]
     for goal in range(lead.load.shape[1]):
         lead.load[here, goal] -= lead.leading[partition, goal]
@@ -127,4 +130,4 @@ def spread_leaders(lead: Lead) -> None:
             if harm < least:
                 best, least = replica, harm
         if best >= 0:
-            _pass_on(lead, off, partition, best)
+            pass_on(lead, off, partition, best)

@@ -6,11 +6,12 @@ Then, if that does not do it, with what did not move so far, or by leaving where
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from restow.plan.search.compiled import compiled
+from restow.plan.search.draw import begin, pick, step
 from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
 
 if TYPE_CHECKING:
@@ -19,49 +20,66 @@ if TYPE_CHECKING:
 _NOTHING = 1e-19
 # A change must be worth this share of what is wrong with the broker that it is made for.
 _WORTH = 1e-3
+# One that takes away this much of it is good enough, once a few have been tried.
+_GOOD = 0.02
+_AT_A_TIME = 128
+# Of what a broker has, no more than so many are looked at.
+_OWN = 4_096
+
+
+class Task(NamedTuple):
+    """What may be changed, and what that costs."""
+
+    home: Ints
+    candidates: Ints
+    """Replicas that may change places."""
+    receives: Bools
+    cost: float
+    """What copying an average broker's bytes counts, in what is wrong; going home saves as much."""
+    drawn: int
+    """How many changes of each kind are tried for a broker before it is given up."""
+
+
+class Lists(NamedTuple):
+    """Which candidates each broker holds, as chains: candidates go by their place in the list of them."""
+
+    first: Ints
+    """Of each broker, -1 if it has none,"""
+    after: Ints
+    """of each candidate the one after it, -1 if it is the last,"""
+    before: Ints
+    """and the one before it."""
 
 
 @compiled
-def mend(
-    ground: Ground,
-    state: State,
-    home: Ints,
-    candidates: Ints,
-    receives: Bools,
-    cost: float,
-    rounds: int,
-    drawn: int,
-    seed: int,
-) -> float:
-    """Change the places of candidates as long as that helps the worst broker; return what is still wrong.
-
-    `cost` is what copying an average broker's bytes counts against being wrong; what is brought back to its
-    `home` saves as much. Of many candidates so many are `drawn` at random for each change.
-    """
-    np.random.seed(seed)
+def mend(ground: Ground, state: State, task: Task, rounds: int, seed: int) -> float:
+    """Change the places of candidates as long as that helps the worst broker; return what is still wrong."""
     brokers = state.load.shape[0]
     off = np.empty(brokers)
     for broker in range(brokers):
         off[broker] = wrong(state.load, ground.lower, ground.upper, broker)
     stuck = np.zeros(brokers, np.bool_)
-    for _ in range(rounds if len(candidates) else 0):
+    lists = _lists(state, task, brokers)
+    own = np.empty(_OWN, np.int64)
+    draw = begin(seed)
+    for _ in range(rounds if len(task.candidates) else 0):
         broker = _worst(off, stuck)
         if broker < 0:
             break
-        replica, there, gain = _best_move(ground, state, home, candidates, receives, off, broker, cost, drawn)
-        comes, goes, better = _best_exchange(
-            ground, state, home, candidates, receives, off, broker, cost, drawn, gain
-        )
-        if better < gain:
-            other = state.holder[comes]
-            transfer(ground, state, comes, broker)
-            transfer(ground, state, goes, other)
-        elif replica >= 0:
-            other = state.holder[replica] if there == broker else there
-            transfer(ground, state, replica, there)
-        else:
+        count = _gather(lists, broker, own)
+        draw = step(draw)
+        comes, goes, other = _best_change(ground, state, task, off, broker, own[:count], draw)
+        if other < 0:
             stuck[broker] = True
             continue
+        if comes >= 0:
+            transfer(ground, state, task.candidates[comes], broker)
+            _unlink(lists, comes, other)
+            _link(lists, comes, broker)
+        if goes >= 0:
+            transfer(ground, state, task.candidates[goes], other)
+            _unlink(lists, goes, broker)
+            _link(lists, goes, other)
         for touched in (broker, other):
             off[touched] = wrong(state.load, ground.lower, ground.upper, touched)
             stuck[touched] = False
@@ -79,103 +97,137 @@ def _worst(off: Floats, stuck: Bools) -> int:
 
 
 @compiled
-def _fare(ground: Ground, home: Ints, replica: int, here: int, there: int, cost: float) -> float:
+def _best_change(
+    ground: Ground, state: State, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
+) -> tuple[int, int, int]:
+    """Which candidate should come to this broker, which go from it, -1 for none; and from or to whom.
+
+    Tries are made in rounds of three: one comes, one goes, one comes for another. Where there are few, each
+    is tried; else they are drawn.
+    """
+    brokers, many, count = len(off), len(task.candidates), len(own)
+    best_comes, best_goes, best_other, best_gain = -1, -1, -1, -off[broker] * _WORTH
+    for turn in range(task.drawn):
+        if turn % _AT_A_TIME == 0 and best_gain < -off[broker] * _GOOD:
+            break
+        for kind in range(3):
+            comes, goes, other = -1, -1, -1
+            draw = step(draw)
+            if kind != 1:
+                every = kind == 0 and many <= task.drawn
+                comes = turn % many if every else pick(draw, many)
+                other = state.holder[task.candidates[comes]]
+            if kind != 0 and count:
+                draw = step(draw)
+                every = kind == 1 and count * brokers <= task.drawn
+                goes = own[turn % count] if every else own[pick(draw, count)]
+                if kind == 1:
+                    draw = step(draw)
+                    other = turn // count % brokers if every else pick(draw, brokers)
+            if other < 0 or other == broker or (kind == 2 and goes < 0):
+                continue
+            gain = _gain(ground, state, task, off, broker, other, comes, goes, best_gain)
+            if gain < best_gain and _possible(ground, state, task, broker, other, comes, goes):
+                best_comes, best_goes, best_other, best_gain = comes, goes, other, gain
+    return best_comes, best_goes, best_other
+
+
+@compiled
+def _gain(
+    ground: Ground,
+    state: State,
+    task: Task,
+    off: Floats,
+    broker: int,
+    other: int,
+    comes: int,
+    goes: int,
+    to_beat: float,
+) -> float:
+    """By how much less is wrong, and cheaper, as a negative number; 0 or more if it does not help."""
+    coming = ground.part_of[task.candidates[comes]] if comes >= 0 else -1
+    going = ground.part_of[task.candidates[goes]] if goes >= 0 else -1
+    gain = change(ground, state, broker, coming, going, off[broker])
+    if gain >= to_beat and task.cost == 0.0:
+        return 0.0
+    gain += change(ground, state, other, going, coming, off[other])
+    if gain >= -off[broker] * _WORTH:
+        return 0.0
+    if task.cost > 0.0:
+        if comes >= 0:
+            gain += off[broker] * _fare(ground, task, task.candidates[comes], other, broker)
+        if goes >= 0:
+            gain += off[broker] * _fare(ground, task, task.candidates[goes], broker, other)
+    return gain
+
+
+@compiled
+def _fare(ground: Ground, task: Task, replica: int, here: int, there: int) -> float:
     """What it costs to have a replica there instead of here; negative if it need not be copied any more."""
-    if here == home[replica]:
-        return cost * float(ground.weight[ground.part_of[replica], 0])
-    if there == home[replica]:
-        return -cost * float(ground.weight[ground.part_of[replica], 0])
+    if here == task.home[replica]:
+        return task.cost * float(ground.weight[ground.part_of[replica], 0])
+    if there == task.home[replica]:
+        return -task.cost * float(ground.weight[ground.part_of[replica], 0])
     return 0.0
 
 
 @compiled
-def _best_move(
-    ground: Ground,
-    state: State,
-    home: Ints,
-    candidates: Ints,
-    receives: Bools,
-    off: Floats,
-    broker: int,
-    cost: float,
-    drawn: int,
-) -> tuple[int, int, float]:
-    """The replica whose coming to this broker or going from it helps most, where it goes, and by how much."""
-    best, best_to, best_gain = -1, -1, -off[broker] * _WORTH
-    many = len(candidates)
-    for turn in range(min(many, drawn)):
-        replica = candidates[turn if many <= drawn else np.random.randint(many)]
-        partition, here = ground.part_of[replica], state.holder[replica]
-        if here == broker:
-            relief = change(ground, state, broker, -1, partition, off[broker])
-            if relief >= best_gain:
-                continue
-            for there in range(len(off)):
-                if there == broker or not (receives[there] or home[replica] == there):
-                    continue
-                gain = relief + change(ground, state, there, partition, -1, off[there])
-                gain += _fare(ground, home, replica, here, there, cost)
-                if (
-                    gain < best_gain
-                    and has_room(ground, state, there, partition, -1)
-                    and may_go(ground, state, replica, there)
-                ):
-                    best, best_to, best_gain = replica, there, gain
-        elif receives[broker] or home[replica] == broker:
-            gain = change(ground, state, broker, partition, -1, off[broker])
-            if gain >= best_gain:
-                continue
-            gain += change(ground, state, here, -1, partition, off[here])
-            gain += _fare(ground, home, replica, here, broker, cost)
-            if (
-                gain < best_gain
-                and has_room(ground, state, broker, partition, -1)
-                and may_go(ground, state, replica, broker)
-            ):
-                best, best_to, best_gain = replica, broker, gain
-    return best, best_to, best_gain
+def _possible(
+    ground: Ground, state: State, task: Task, broker: int, other: int, comes: int, goes: int
+) -> bool:
+    coming, going = -1, -1
+    if comes >= 0:
+        replica = task.candidates[comes]
+        coming = ground.part_of[replica]
+        if not (task.receives[broker] or task.home[replica] == broker):
+            return False
+        if not may_go(ground, state, replica, broker):
+            return False
+    if goes >= 0:
+        replica = task.candidates[goes]
+        going = ground.part_of[replica]
+        if going == coming or not (task.receives[other] or task.home[replica] == other):
+            return False
+        if not may_go(ground, state, replica, other):
+            return False
+    return has_room(ground, state, broker, coming, going) and has_room(ground, state, other, going, coming)
 
 
 @compiled
-def _best_exchange(
-    ground: Ground,
-    state: State,
-    home: Ints,
-    candidates: Ints,
-    receives: Bools,
-    off: Floats,
-    broker: int,
-    cost: float,
-    drawn: int,
-    to_beat: float,
-) -> tuple[int, int, float]:
-    """A replica elsewhere and one of this broker's that had better change places, and how much that helps."""
-    best_comes, best_goes, best_gain = -1, -1, to_beat
-    many = len(candidates)
-    own = np.empty(drawn, np.int64)
-    count = 0
-    for turn in range(min(many, drawn)):
-        replica = candidates[turn if many <= drawn else np.random.randint(many)]
-        if state.holder[replica] == broker:
-            own[count] = replica
-            count += 1
-    for _ in range(drawn if count and receives[broker] else 0):
-        goes, comes = own[np.random.randint(count)], candidates[np.random.randint(many)]
-        there, coming, going = state.holder[comes], ground.part_of[comes], ground.part_of[goes]
-        if there == broker or coming == going or not receives[there]:
-            continue
-        gain = change(ground, state, broker, coming, going, off[broker])
-        if gain >= best_gain:
-            continue
-        gain += change(ground, state, there, going, coming, off[there])
-        gain += _fare(ground, home, comes, there, broker, cost)
-        gain += _fare(ground, home, goes, broker, there, cost)
-        if (
-            gain < best_gain
-            and has_room(ground, state, broker, coming, going)
-            and has_room(ground, state, there, going, coming)
-            and may_go(ground, state, comes, broker)
-            and may_go(ground, state, goes, there)
-        ):
-            best_comes, best_goes, best_gain = comes, goes, gain
-    return best_comes, best_goes, best_gain
+def _lists(state: State, task: Task, brokers: int) -> Lists:
+    many = len(task.candidates)
+    lists = Lists(np.full(brokers, -1), np.empty(many, np.int64), np.empty(many, np.int64))
+    for at in range(many - 1, -1, -1):
+        _link(lists, at, state.holder[task.candidates[at]])
+    return lists
+
+
+@compiled
+def _link(lists: Lists, at: int, broker: int) -> None:
+    second = lists.first[broker]
+    lists.after[at], lists.before[at] = second, -1
+    if second >= 0:
+        lists.before[second] = at
+    lists.first[broker] = at
+
+
+@compiled
+def _unlink(lists: Lists, at: int, broker: int) -> None:
+    before, after = lists.before[at], lists.after[at]
+    if before >= 0:
+        lists.after[before] = after
+    else:
+        lists.first[broker] = after
+    if after >= 0:
+        lists.before[after] = before
+
+
+@compiled
+def _gather(lists: Lists, broker: int, into: Ints) -> int:
+    """The first candidates that a broker holds; says how many."""
+    count, at = 0, lists.first[broker]
+    while at >= 0 and count < len(into):
+        into[count] = at
+        count += 1
+        at = lists.after[at]
+    return count

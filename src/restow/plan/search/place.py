@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.compiled import compiled
+from restow.plan.search.draw import begin, pick, step
 from restow.plan.search.rules import has_room, may_go, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ground, Ints, State
 
-# This share of them goes in any order; the rest from large to small, so that the small ones fill the gaps.
+# This share of them, drawn at random, goes as they come; the rest from large to small, to fill the gaps.
 _AT_RANDOM = 0.7
+# So many of the receivers that lack something are asked for each; all of them if none of these can take it.
+_ASKED = 24
 
 
 def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
@@ -25,11 +28,11 @@ def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
     shuffled = rng.permutation(len(movers))
     first, last = np.split(shuffled, [int(len(movers) * _AT_RANDOM)])
     last = last[np.argsort(-weight_of[last].sum(axis=1), kind="stable")]
-    return movers[np.concatenate((first, last))]
+    return movers[np.concatenate((np.sort(first), last))]
 
 
 @compiled
-def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: Floats) -> Ints:
+def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: Floats, seed: int) -> Ints:
     """Place each mover on the receiver that it brings nearest to what is wanted there.
 
     A receiver is not filled past its band as long as another can take the replica. Returns what fits nowhere;
@@ -37,9 +40,23 @@ def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: F
     """
     left = np.empty(len(movers), np.int64)
     count = 0
+    hungry = receivers.copy()
+    many, draw = len(hungry), begin(seed)
+    for broker in receivers:
+        if _is_full(state, wanted, broker):
+            many = _without(hungry, many, broker)
+    asked = np.empty(_ASKED, np.int64)
     for replica in movers:
-        partition = ground.part_of[replica]
-        there = _best_receiver(ground, state, replica, partition, receivers, wanted)
+        there = -1
+        if many > _ASKED:
+            for turn in range(_ASKED):
+                draw = step(draw)
+                asked[turn] = hungry[pick(draw, many)]
+            there = _best_receiver(ground, state, replica, asked, wanted, False)
+        elif many:
+            there = _best_receiver(ground, state, replica, hungry[:many], wanted, False)
+        if there < 0:
+            there = _best_receiver(ground, state, replica, receivers, wanted, True)
         if there < 0:
             left[count] = replica
             count += 1
@@ -47,7 +64,27 @@ def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: F
             if there < 0:
                 continue
         _take(ground, state, replica, there)
+        if _is_full(state, wanted, there):
+            many = _without(hungry, many, there)
     return left[:count]
+
+
+@compiled
+def _is_full(state: State, wanted: Floats, broker: int) -> bool:
+    lacks = False
+    for goal in range(wanted.shape[1]):
+        lacks |= state.load[broker, goal] < wanted[broker, goal]
+    return not lacks
+
+
+@compiled
+def _without(brokers: Ints, many: int, broker: int) -> int:
+    """Take one from the first so many, if it is there, and say how many are left."""
+    for at in range(many):
+        if brokers[at] == broker:
+            brokers[at] = brokers[many - 1]
+            return many - 1
+    return many
 
 
 @compiled
@@ -81,9 +118,11 @@ def _take(ground: Ground, state: State, replica: int, there: int) -> None:
 
 @compiled
 def _best_receiver(
-    ground: Ground, state: State, replica: int, partition: int, receivers: Ints, wanted: Floats
+    ground: Ground, state: State, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
 ) -> int:
+    """The one of these that lacks most of what the replica carries, -1 if none can take it."""
     load, weight, upper, room = state.load, ground.weight, ground.upper, ground.room
+    partition = ground.part_of[replica]
     size = weight[partition, 0]
     best, best_score, best_is_over = -1, np.inf, True
     for broker in receivers:
@@ -94,6 +133,8 @@ def _best_receiver(
             score += (load[broker, goal] - wanted[broker, goal]) * weight[partition, goal]
             if load[broker, goal] + weight[partition, goal] > upper[broker, goal]:
                 over = True
+        if over and not past_the_band:
+            continue
         better = score < best_score if over == best_is_over else best_is_over
         if better and may_go(ground, state, replica, broker):
             best, best_score, best_is_over = broker, score, over

@@ -14,14 +14,21 @@ if TYPE_CHECKING:
 
 # A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
 _BELONGS_TO_REPLICAS = 0.5
-# Bands are aimed at a little inside: by this share of an average broker, so that rounding does not lead out.
+# Bands are aimed at a little inside, by this share of an average broker,
 _INSIDE = 1e-4
+# and in the end kept so far inside that rounding does not lead out of them.
+_BARELY_INSIDE = 1e-9
 
 
 class Scaled(NamedTuple):
     """Loads and bands in shares."""
 
     replicas: Ground
+    """With the bands that are aimed at;"""
+    lowest: Floats
+    """and the ones that must not be left,"""
+    highest: Floats
+    """both for what replicas carry wherever they are."""
     goals: Ints
     """Which goals belong to replicas."""
     leading: Floats
@@ -50,7 +57,8 @@ def scale(problem: Problem) -> Scaled:
     led = np.where(total > 0, 1.0 - stays / np.where(total > 0, total, 1.0), 0.0)[goals]
     whole = _whole(problem, now, ((problem.leading - fixed) / unit)[:, goals])
     low, high = _without_leading(lower[:, goals], upper[:, goals], led, now, whole)
-    low, high = _inside(low, high, now)
+    aim_low, aim_high = _inside(low, high, now, _INSIDE)
+    lowest, highest = _inside(low, high, now, _BARELY_INSIDE)
     none = np.zeros(0, dtype=np.int64)
     ground = Ground(
         weight=weight,
@@ -58,14 +66,24 @@ def scale(problem: Problem) -> Scaled:
         offsets=problem.offsets,
         rack=problem.rack,
         racks_wanted=problem.racks_wanted,
-        lower=low,
-        upper=high,
+        lower=aim_low,
+        upper=aim_high,
         room=problem.room / unit[0],
         topic=none if problem.topic is None else problem.topic,
         topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
     )
     leading, following = problem.leading / unit, problem.following / unit
-    return Scaled(ground, goals, leading, following, lower, upper, problem.following[:, 0] / average[0])
+    return Scaled(
+        replicas=ground,
+        lowest=lowest,
+        highest=highest,
+        goals=goals,
+        leading=leading,
+        following=following,
+        lower=lower,
+        upper=upper,
+        size=problem.following[:, 0] / average[0],
+    )
 
 
 def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
@@ -96,9 +114,9 @@ def _without_leading(
     return low, high
 
 
-def _inside(lower: Floats, upper: Floats, now: Floats) -> tuple[Floats, Floats]:
+def _inside(lower: Floats, upper: Floats, now: Floats, most: float) -> tuple[Floats, Floats]:
     """Bands drawn in a little, but not so far that who is in band now would be out of it."""
-    margin = np.minimum(_INSIDE, (upper - lower) / 2)
+    margin = np.minimum(most, (upper - lower) / 2)
     low = np.where(now < lower, lower + margin, np.minimum(lower + margin, now))
     high = np.where(now > upper, upper - margin, np.maximum(upper - margin, now))
     return np.ascontiguousarray(low), np.ascontiguousarray(high)

@@ -2,8 +2,8 @@
 
 A broker has a certain excess in each of several goals: so many bytes, so many replicas, so much traffic. The
 replicas that leave should together be just that much of everything. So each one taken is the one, out of a
-few drawn at random, that points most nearly in the direction of what is still too much; near the end all are
-looked at, for one that leaves the least over.
+few drawn at random, that points most nearly in the direction of what is still too much; near the end more are
+looked at, for one that leaves the least over. What was taken is then exchanged for less where that will do.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.compiled import compiled
+from restow.plan.search.draw import begin, pick, step
 
 if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ground, Ints, State
 
-_DRAWN = 32
+_DRAWN = 16
 _DRAWN_NEAR_THE_END = 256
 # The end begins when so little of the first goal, in shares of an average broker, is left to be shed.
 _NEAR_THE_END = 0.004
@@ -26,6 +27,8 @@ _AT_THE_END = 0.0005
 _NOTHING = 1e-9
 # What a byte too many counts against a byte too few that leaves.
 _OVERSHOOT = 3.0
+# How many exchanges are tried at least, and for each replica taken.
+_TRIES, _TRIES_EACH = 2_000, 8
 
 
 @compiled
@@ -37,80 +40,117 @@ def shed(
     `held` lists the movable replicas broker by broker, those of broker b from `first_of[b]` on; its order
     changes. Loads are changed, holders are not: what is taken is on its way.
     """
-    np.random.seed(seed)
     goals = ground.weight.shape[1]
     taken = np.empty(len(held), np.int64)
     count = 0
     excess = np.empty(goals)
+    spare = np.empty(goals)
     for broker in givers:
         for goal in range(goals):
             excess[goal] = state.load[broker, goal] - keep[broker, goal]
+            spare[goal] = state.load[broker, goal] - ground.lower[broker, goal]
         low, high = first_of[broker], first_of[broker + 1]
-        while high > low:
-            at = _choose(ground, state, broker, excess, held, low, high)
-            if at < 0:
-                break
-            replica = held[at]
-            high -= 1
-            held[at], held[high] = held[high], replica
-            for goal in range(goals):
-                excess[goal] -= ground.weight[ground.part_of[replica], goal]
-                state.load[broker, goal] -= ground.weight[ground.part_of[replica], goal]
-            taken[count] = replica
+        weight = np.empty((high - low, goals))
+        for at in range(high - low):
+            weight[at] = ground.weight[ground.part_of[held[low + at]]]
+        mine = held[low:high]
+        kept = _take(weight, mine, excess, spare, seed + broker)
+        _exchange(weight, mine, excess, spare, kept, seed + broker)
+        for goal in range(goals):
+            state.load[broker, goal] = spare[goal] + ground.lower[broker, goal]
+        for at in range(kept, len(mine)):
+            taken[count] = mine[at]
             count += 1
     return taken[:count]
 
 
 @compiled
-def _choose(
-    ground: Ground, state: State, broker: int, excess: Floats, held: Ints, low: int, high: int
-) -> int:
-    """The place in `held` of the best one to take, -1 if there is none or no need."""
-    if excess.max() <= _NOTHING:
-        return -1
-    near_the_end = excess[0] < _NEAR_THE_END
-    drawn = _DRAWN_NEAR_THE_END if near_the_end else _DRAWN
-    everything = high - low <= drawn or 0.0 < excess[0] < _AT_THE_END
-    best, best_score = -1, 0.0
-    for turn in range(high - low if everything else drawn):
-        at = low + turn if everything else low + np.random.randint(high - low)
-        partition = ground.part_of[held[at]]
-        if near_the_end:
-            score = _fit(excess, ground.weight, partition)
-        else:
-            score = _direction(excess, ground.weight, partition)
-        if score > best_score and _affordable(ground, state, broker, partition):
-            best, best_score = at, score
-    return best
+def _take(weight: Floats, mine: Ints, excess: Floats, spare: Floats, seed: int) -> int:
+    """Put what leaves at the end of `mine`, and say where that begins."""
+    kept, draw = len(mine), begin(seed)
+    while kept > 0 and excess.max() > _NOTHING:
+        near_the_end = excess[0] < _NEAR_THE_END
+        drawn = _DRAWN_NEAR_THE_END if near_the_end else _DRAWN
+        everything = kept <= drawn or 0.0 < excess[0] < _AT_THE_END
+        best, best_score = -1, 0.0
+        for turn in range(kept if everything else drawn):
+            draw = step(draw)
+            at = turn if everything else pick(draw, kept)
+            score = _fit(excess, weight, at) if near_the_end else _direction(excess, weight, at)
+            if score > best_score and _affordable(spare, weight, at):
+                best, best_score = at, score
+        if best < 0:
+            break
+        kept -= 1
+        _trade(weight, mine, best, kept)
+        for goal in range(len(excess)):
+            excess[goal] -= weight[kept, goal]
+            spare[goal] -= weight[kept, goal]
+    return kept
 
 
 @compiled
-def _direction(excess: Floats, weight: Floats, partition: int) -> float:
+def _exchange(weight: Floats, mine: Ints, excess: Floats, spare: Floats, kept: int, seed: int) -> None:
+    """Let smaller replicas leave in the place of larger ones as long as nothing is too much after it."""
+    gone, draw = len(mine) - kept, begin(seed + 1)
+    if gone == 0 or kept == 0:
+        return
+    for _ in range(_TRIES + _TRIES_EACH * gone):
+        draw = step(draw)
+        leaves = kept + pick(draw, gone)
+        draw = step(draw)
+        stays = pick(draw, kept)
+        saved = weight[leaves, 0] - weight[stays, 0]
+        if saved <= 0.0:
+            continue
+        fits = True
+        for goal in range(len(excess)):
+            back = weight[leaves, goal] - weight[stays, goal]
+            if (back > 0.0 and excess[goal] + back > 0.0) or spare[goal] + back < 0.0:
+                fits = False
+                break
+        if fits:
+            for goal in range(len(excess)):
+                back = weight[leaves, goal] - weight[stays, goal]
+                excess[goal] += back
+                spare[goal] += back
+            _trade(weight, mine, leaves, stays)
+
+
+@compiled
+def _trade(weight: Floats, mine: Ints, one: int, other: int) -> None:
+    mine[one], mine[other] = mine[other], mine[one]
+    for goal in range(weight.shape[1]):
+        weight[one, goal], weight[other, goal] = weight[other, goal], weight[one, goal]
+
+
+@compiled
+def _direction(excess: Floats, weight: Floats, at: int) -> float:
     """How nearly a replica points where the excess does."""
     along, length = 0.0, 1e-300
     for goal in range(len(excess)):
         if excess[goal] > 0:
-            along += excess[goal] * weight[partition, goal]
-        length += weight[partition, goal] ** 2
+            along += excess[goal] * weight[at, goal]
+        length += weight[at, goal] ** 2
     score: float = along / np.sqrt(length)
-    return score * 0.1 if weight[partition, 0] > excess[0] else score
+    return score * 0.1 if weight[at, 0] > excess[0] else score
 
 
 @compiled
-def _fit(excess: Floats, weight: Floats, partition: int) -> float:
+def _fit(excess: Floats, weight: Floats, at: int) -> float:
     """How much of the excess a replica takes away, and how little else."""
     useful = 0.0
     for goal in range(len(excess)):
         if excess[goal] > 0:
-            useful += min(excess[goal], weight[partition, goal])
+            useful += min(excess[goal], weight[at, goal])
     if excess[0] > 0:
-        return useful - _OVERSHOOT * max(float(weight[partition, 0] - excess[0]), 0.0)
-    return useful / (float(weight[partition, 0]) + 1e-6)
+        return useful - _OVERSHOOT * max(float(weight[at, 0] - excess[0]), 0.0)
+    return useful / (float(weight[at, 0]) + 1e-6)
 
 
 @compiled
-def _affordable(ground: Ground, state: State, broker: int, partition: int) -> bool:
-    for goal in range(state.load.shape[1]):
-        if state.load[broker, goal] - ground.weight[partition, goal] < ground.lower[broker, goal]:
-            return False
-    return True
+def _affordable(spare: Floats, weight: Floats, at: int) -> bool:
+    missing = False
+    for goal in range(len(spare)):
+        missing |= spare[goal] < weight[at, goal]
+    return not missing

@@ -15,7 +15,7 @@ import numpy as np
 
 from restow.plan.search.ground import Ground, State
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
-from restow.plan.search.mend import mend
+from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
 from restow.plan.search.problem import Problem, Solution
 from restow.plan.search.scale import scale, sums
@@ -29,11 +29,14 @@ if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ints
 
 _ROUNDS = 20_000
-_ROUNDS_AT_A_TIME = 500
-_DRAWN_OF_MOVERS = 4_000
-_DRAWN_OF_ALL = 20_000
-# What copying a whole broker counts against being out of band: little, but enough to prefer small replicas.
-_COST = 1e-4
+_ROUNDS_AT_A_TIME = 2_000
+_DRAWN_OF_MOVERS = 2_000
+_DRAWN_OF_ALL = 10_000
+# What moves anyway is tried as long as that takes away so much of what is wrong at a time; the rest longer.
+_PROGRESS_OF_MOVERS = 0.2
+_PROGRESS = 1e-6
+# What copying a whole broker counts against what is wrong: enough to prefer small replicas.
+_COST = 5.0
 _RIGHT = 1e-18
 _SLACK = 1e-9
 
@@ -54,7 +57,8 @@ def solve(
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
     if problem.sheds and not out_of_time():
         movers = np.concatenate((movers, _rebalance(problem, ground, state)))
-    _mend(problem, ground, state, movers, out_of_time)
+    kept = ground._replace(lower=scaled.lowest, upper=scaled.highest)
+    _mend(problem, kept, state, movers, out_of_time)
     leader = choose(problem, scaled, state.holder)
     holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
     wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
@@ -90,8 +94,9 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
         else:
             order = rest[np.argsort(-size_of[rest], kind="stable")]
         rules = ground if attempt < 2 else ground._replace(topic_most=ground.topic_most[:0])
-        left = place(rules, state, order, receivers, wanted)
-        homeless = place(ground._replace(topic_most=ground.topic_most[:0]), state, left, receivers, wanted)
+        left = place(rules, state, order, receivers, wanted, problem.seed)
+        anyhow = ground._replace(topic_most=ground.topic_most[:0])
+        homeless = place(anyhow, state, left, receivers, wanted, problem.seed)
         if limited:
             state = state._replace(spread=table(problem, state.holder, ground.part_of, limited))
         if not homeless.size:
@@ -112,11 +117,11 @@ def _rebalance(problem: Problem, ground: Ground, state: State) -> Ints:
     givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
     givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
     first_of, held = _by_broker(problem)
-    shedders = shed(ground, state, givers, keep, first_of, held, problem.seed)
+    shedders = np.sort(shed(ground, state, givers, keep, first_of, held, problem.seed))
     wanted = _wanted(problem, ground, state, shedders)
     rng = np.random.default_rng(problem.seed)
     order = in_order(shedders, ground.weight[ground.part_of[shedders]], rng)
-    place(ground, state, order, np.flatnonzero(problem.receives), wanted)
+    place(ground, state, order, np.flatnonzero(problem.receives), wanted, problem.seed)
     return shedders
 
 
@@ -133,27 +138,18 @@ def _mend(
 ) -> None:
     movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
     home = np.where(problem.forced, -1, problem.home)
-    stages = [(movers, 0.0, _DRAWN_OF_MOVERS)]
+    tasks = [Task(home, movers, problem.receives, 0.0, _DRAWN_OF_MOVERS)]
     if problem.sheds:
-        stages.append((np.flatnonzero(problem.movable | problem.forced), _COST, _DRAWN_OF_ALL))
-    for candidates, cost, drawn in stages:
+        everything = np.flatnonzero(problem.movable | problem.forced)
+        tasks.append(Task(home, everything, problem.receives, _COST, _DRAWN_OF_ALL))
+    for task, progress in zip(tasks, (_PROGRESS_OF_MOVERS, _PROGRESS), strict=False):
         before = np.inf
         for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
             if out_of_time():
                 return
-            off = mend(
-                ground,
-                state,
-                home,
-                candidates,
-                problem.receives,
-                cost,
-                _ROUNDS_AT_A_TIME,
-                drawn,
-                problem.seed + turn,
-            )
+            off = mend(ground, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
             if off <= _RIGHT:
                 return
-            if off >= before * (1 - 1e-6):
+            if off >= before * (1 - progress):
                 break
             before = off

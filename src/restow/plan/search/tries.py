@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.anneal import Chances, anneal
+from restow.plan.search.anneal import Chances, Cooling, anneal
 from restow.plan.search.ground import State
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.scale import sums
@@ -25,6 +25,8 @@ _STEPS_WHEN_SMALL = 1_000_000
 _STEPS = 3_000_000
 _PENALTIES = (3.0, 30.0, 10.0, 100.0, 1000.0)
 _HOT, _COLD = 0.5, 5e-4
+# With many replicas a change is small, and so is what it may cost on the way.
+_COLD_WHEN_LARGE = 1e-3
 _RIGHT = 1e-9
 _THRIFTY = 1.001
 
@@ -40,7 +42,8 @@ def improve(
     """What was found, or something better.
 
     A small cluster is tried on until it is in its bands for hardly more bytes than must be; a larger one only
-    while something is out of band; one that is very large not at all, but for its leaders.
+    while something is out of band, and half of the time with its leaders alone, which copies nothing; one
+    that is very large with its leaders only.
     """
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
@@ -60,13 +63,14 @@ def improve(
     ground = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
     start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
     at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
-    for turn in range((_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME):
+    turns = (_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME
+    for turn in range(turns):
         if out_of_time():
             break
         lead = lead_of(problem, scaled, holder.copy(), leader.copy())
         state = State(lead.load[:, :0], lead.holder, table(problem, holder, holder, False))
         chances = Chances(
-            replicas=np.flatnonzero(movable),
+            replicas=np.flatnonzero(movable & (small or not led.any() or turn >= turns // 2)),
             partitions=np.flatnonzero(led),
             targets=np.flatnonzero(problem.receives),
             is_target=problem.receives,
@@ -76,14 +80,21 @@ def improve(
             held=sums(holder, scaled.size[:, None], scaled.replicas.part_of, len(problem.rack))[:, 0].copy(),
             at_first=at_first,
         )
-        penalty = _PENALTIES[turn % len(_PENALTIES)]
-        seed = problem.seed + turn
-        anneal(ground, state, lead, chances, _STEPS_AT_A_TIME, penalty, _HOT, _COLD, seed)
+        anneal(ground, state, lead, chances, _cooling(problem, scaled, turn, small))
         holder, leader = _at_home_where_possible(problem, lead.holder, lead.leader)
         out = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
         if out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY):
             break
     return holder, leader
+
+
+def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Cooling:
+    penalty, seed = _PENALTIES[turn % len(_PENALTIES)], problem.seed + turn
+    hot, cold = _HOT, _COLD
+    if not small:
+        hot = penalty * float((scaled.leading - scaled.following).mean(axis=0).max())
+        cold = hot * _COLD_WHEN_LARGE
+    return Cooling(_STEPS_AT_A_TIME, penalty, hot, max(cold, 1e-12), seed)
 
 
 def _racks_kept(problem: Problem) -> Ints:
