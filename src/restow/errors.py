@@ -12,6 +12,7 @@
     │   ├── InvalidAddress            the address of a store that cannot be
     │   └── InvalidDocument           a file that does not say what it should
     ├── BrokerFailed                  a broker could not begin, or could not go on
+    ├── LakeFailed                    samples could not be read, or what came of them not be written
     └── AssignorFailed                a plugged-in assignor could not be loaded or broke its promise
 
 A message is a sentence for the person who has to act on it: what is wrong, where, and what to do.
@@ -66,6 +67,10 @@ class InvalidDocument(InvalidInput):
 
 class BrokerFailed(RestowError):
     """A broker could not begin, or ended without having been told to."""
+
+
+class LakeFailed(RestowError):
+    """A lake could not be read or written."""
 
 
 class AssignorFailed(RestowError):

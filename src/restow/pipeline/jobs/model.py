@@ -1,0 +1,128 @@
+"""The load model: what each partition carries, from its rates, with the hour of the week in mind.
+
+A week has 168 hours. Each hour of it counts once, however often it was sampled, so that a night with many
+samples does not hide a day with few:
+
+- mean: the mean over the hours of the week of what they carry on average
+- p95: of the hours of the week, 95 in a hundred have no busier window than this
+- peak: the busiest window of all
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
+
+from restow.pipeline.jobs.current import current
+from restow.pipeline.jobs.leadership import PARTITION
+from restow.pipeline.schemas import AT, CLUSTER, Table, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TABLE = Table(
+    name="model",
+    key=PARTITION,
+    sampled=False,
+    schema=columns(
+        (CLUSTER, StringType()),
+        ("topic", StringType()),
+        ("partition", IntegerType()),
+        ("size", LongType(), True),
+        ("growth", DoubleType(), True),
+        ("messages_in_mean", DoubleType(), True),
+        ("bytes_in_mean", DoubleType(), True),
+        ("bytes_in_p95", DoubleType(), True),
+        ("bytes_in_peak", DoubleType(), True),
+        ("bytes_out_mean", DoubleType(), True),
+        ("bytes_out_p95", DoubleType(), True),
+        ("bytes_out_peak", DoubleType(), True),
+        ("samples", LongType()),
+        ("hours", IntegerType()),
+        ("first", TimestampType(), True),
+        ("last", TimestampType(), True),
+        ("confidence", DoubleType()),
+    ),
+)
+"""Sizes in bytes, rates per second, growth in bytes per day. `hours` of the week have been seen.
+
+`confidence` is the part of the week that was seen, times the part of the time between the first and the last
+sample that counts: 1 after a week without gaps.
+"""
+
+WEEK_HOURS = 168
+_MEANS, _PEAKS = ("messages_in", "bytes_in", "bytes_out"), ("bytes_in", "bytes_out")
+_DAY_S, _HOUR_S = 86_400, 3_600
+_MONDAY_H = 72
+"""The hour of the week in which 1970 began: Thursday, midnight."""
+
+
+def model(rates: DataFrame, assignment: DataFrame) -> DataFrame:
+    """One row per partition that there is now; what is not known of it is null, with no samples."""
+    by_hour = rates.groupBy(*PARTITION, _hour_of_week().alias("hour")).agg(*_of_an_hour())
+    known = by_hour.groupBy(*PARTITION).agg(*_of_a_week())
+    there = current(assignment.select(*PARTITION, AT)).select(*PARTITION).distinct()
+    complete = there.join(known, on=[*PARTITION], how="left")
+    return complete.select(*(_column(name) for name in TABLE.schema.fieldNames()))
+
+
+def _hour_of_week() -> Column:
+    hours = f.floor(f.unix_seconds(AT) / _HOUR_S)
+    return f.pmod(hours + _MONDAY_H, f.lit(WEEK_HOURS))
+
+
+def _of_an_hour() -> list[Column]:
+    """Sums that can be put together, because a regression cannot."""
+    days = f.unix_seconds(AT) / _DAY_S
+    size = f.col("size").cast("double")
+    day = f.when(size.isNotNull(), days)
+    return [
+        *(_mean(name).alias(f"{name}_mean") for name in _MEANS),
+        *(f.max(name).alias(f"{name}_peak") for name in _PEAKS),
+        f.sum("samples").alias("samples"),
+        f.sum("seconds").alias("seconds"),
+        f.min(AT).alias("first"),
+        f.max(AT).alias("last"),
+        f.max_by("size", f.when(size.isNotNull(), f.col(AT))).alias("size"),
+        f.count("size").alias("sizes"),
+        f.sum(day).alias("x"),
+        f.sum(size).alias("y"),
+        f.sum(day * day).alias("xx"),
+        f.sum(day * size).alias("xy"),
+    ]
+
+
+def _mean(name: str) -> Column:
+    """Weighed by the time of which something is known."""
+    known = f.sum(f.when(f.col(name).isNotNull(), f.col("seconds")))
+    return f.when(known > 0, f.sum(f.col(name) * f.col("seconds")) / known)
+
+
+def _of_a_week() -> list[Column]:
+    spread = f.sum("xx") - f.sum("x") * f.sum("x") / f.sum("sizes")
+    together = f.sum("xy") - f.sum("x") * f.sum("y") / f.sum("sizes")
+    return [
+        *(f.avg(f"{name}_mean").alias(f"{name}_mean") for name in _MEANS),
+        *(f.percentile(f"{name}_peak", 0.95).alias(f"{name}_p95") for name in _PEAKS),
+        *(f.max(f"{name}_peak").alias(f"{name}_peak") for name in _PEAKS),
+        f.max_by("size", f.when(f.col("size").isNotNull(), f.col("last"))).alias("size"),
+        f.when(spread > 1e-9, together / spread).alias("growth"),
+        f.sum("samples").alias("samples"),
+        f.sum("seconds").alias("seconds"),
+        f.count(f.when(f.col("seconds") > 0, 1)).cast("int").alias("hours"),
+        f.min("first").alias("first"),
+        f.max("last").alias("last"),
+    ]
+
+
+def _column(name: str) -> Column:
+    span_s = f.unix_seconds("last") - f.unix_seconds("first")
+    counted = f.when(span_s > 0, f.least(f.lit(1.0), f.col("seconds") / span_s)).otherwise(1.0)
+    made = {
+        "samples": f.coalesce("samples", f.lit(0)).cast("bigint"),
+        "hours": f.coalesce("hours", f.lit(0)),
+        "confidence": f.coalesce(f.col("hours") / WEEK_HOURS * counted, f.lit(0.0)),
+    }
+    return made.get(name, f.col(name)).alias(name)

@@ -1,0 +1,182 @@
+"""Rates per partition and window: what came in, and what went out.
+
+    replicas ─► where they lead ─┐
+    offsets  ────────────────────┼─► one shuffle by partition ─► increments ─► windows
+    groups   ────────────────────┘
+
+Messages come from the ends of logs. Bytes come from the leader's size where nothing was deleted, and else
+from messages times the bytes that a message takes on average. A stretch belongs to the window it ends in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
+
+from restow.pipeline.jobs.counters import SERIES, increments
+from restow.pipeline.jobs.leadership import PARTITION, SLOT, leadership, with_slot
+from restow.pipeline.schemas import AT, CLUSTER, Table, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+TABLE = Table(
+    name="rates",
+    key=(CLUSTER, "topic", "partition", AT),
+    sampled=False,
+    schema=columns(
+        (CLUSTER, StringType()),
+        ("topic", StringType()),
+        ("partition", IntegerType()),
+        (AT, TimestampType()),
+        ("seconds", DoubleType()),
+        ("samples", LongType()),
+        ("size", LongType(), True),
+        ("messages_in", DoubleType(), True),
+        ("bytes_in", DoubleType(), True),
+        ("bytes_consumed", DoubleType(), True),
+        ("bytes_replicated", DoubleType(), True),
+        ("bytes_out", DoubleType(), True),
+    ),
+)
+"""`at` is where the window begins; all rates are per second, and null where nothing is known."""
+
+_SIZE, _END, _COMMIT = range(3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Windows:
+    """How time is cut, and what is too long to say anything about."""
+
+    seconds: int = 300
+    gap_s: float = 2 * 3600.0
+    few_leaders: bool = True
+    """Whether the runs of all leaders fit into every worker's memory: some millions do."""
+
+
+def rates(
+    replicas: DataFrame,
+    assignment: DataFrame,
+    offsets: DataFrame | None = None,
+    groups: DataFrame | None = None,
+    windows: Windows = Windows(),  # noqa: B008 (frozen)
+) -> DataFrame:
+    """One row per partition and window in which there was a sample. Repeated samples count once."""
+    runs = leadership(assignment)
+    readings = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
+    if offsets is not None:
+        readings = readings.unionByName(_ends(offsets))
+    if groups is not None:
+        readings = readings.unionByName(_commits(groups))
+    grown = increments(with_slot(readings).repartition(*PARTITION), windows.gap_s)
+    return _in_windows(grown, windows.seconds).select(*(_rate(name) for name in TABLE.schema.fieldNames()))
+
+
+def _sizes(replicas: DataFrame, runs: DataFrame) -> DataFrame:
+    """The sizes of leaders: followers have the same, unless they are still catching up."""
+    here = replicas.where(~f.col("is_future")).select(
+        *PARTITION, f.unix_micros(AT).alias("at_us"), "broker", "size", "topic_id"
+    )
+    leads = (
+        [f.col(f"here.{name}") == f.col(f"runs.{name}") for name in PARTITION]
+        + [f.col("broker") == f.col("leader")]
+        + [(f.col("at_us") >= f.col("begins_us")) & (f.col("at_us") < f.col("ends_us"))]
+    )
+    led = here.alias("here").join(runs.alias("runs"), on=leads)
+    return led.select(
+        *(f"here.{name}" for name in PARTITION),
+        f.lit(_SIZE).alias("kind"),
+        f.lit("").alias("name"),
+        "at_us",
+        f.col("size").alias("value"),
+        f.xxhash64("begins_us", "topic_id").alias("guard"),
+        f.lit(None).cast("bigint").alias("floor"),
+        f.lit(None).cast("int").alias("epoch"),
+        "followers",
+    )
+
+
+def _ends(offsets: DataFrame) -> DataFrame:
+    return offsets.select(
+        *PARTITION,
+        f.lit(_END).alias("kind"),
+        f.lit("").alias("name"),
+        f.unix_micros(AT).alias("at_us"),
+        f.col("latest").alias("value"),
+        f.lit(0).cast("bigint").alias("guard"),
+        f.col("earliest").alias("floor"),
+        f.col("leader_epoch").alias("epoch"),
+        f.lit(None).cast("int").alias("followers"),
+    )
+
+
+def _commits(groups: DataFrame) -> DataFrame:
+    held = groups.where(f.col("committed").isNotNull() & f.col("topic").isNotNull())
+    return held.select(
+        *PARTITION,
+        f.lit(_COMMIT).alias("kind"),
+        f.col("group").alias("name"),
+        f.unix_micros(AT).alias("at_us"),
+        f.col("committed").alias("value"),
+        f.lit(0).cast("bigint").alias("guard"),
+        f.lit(None).cast("bigint").alias("floor"),
+        f.lit(None).cast("int").alias("epoch"),
+        f.lit(None).cast("int").alias("followers"),
+    )
+
+
+def _in_windows(grown: DataFrame, seconds: int) -> DataFrame:
+    """Counters by window, then a partition's counters side by side."""
+    length_us = seconds * 1_000_000
+    start = (f.col("at_us") - f.pmod(f.col("at_us"), f.lit(length_us))).alias("start_us")
+    each = grown.groupBy(*SERIES, start).agg(
+        f.sum("grown").alias("grown"),
+        f.sum("seconds").alias("seconds"),
+        f.count("*").alias("samples"),
+        f.max_by("value", "at_us").alias("last"),
+        f.avg("value").alias("level"),
+        f.avg(f.col("value") - f.col("floor")).alias("depth"),
+        f.max("trimmed").alias("trimmed"),
+        f.max("followers").alias("followers"),
+    )
+    size, end, commit = (f.col("kind") == kind for kind in (_SIZE, _END, _COMMIT))
+    speed = f.col("grown") / f.col("seconds")
+    return each.groupBy(SLOT, *PARTITION, "start_us").agg(
+        f.max(f.when(~commit, f.col("seconds"))).alias("seconds"),
+        f.sum(f.when(~commit, f.col("samples"))).alias("samples"),
+        f.max(f.when(size, f.col("last"))).alias("size"),
+        f.max(f.when(size, f.col("level"))).alias("level"),
+        f.max(f.when(size, speed)).alias("swelling"),
+        f.max("followers").alias("followers"),
+        f.max(f.when(end, speed)).alias("messages_in"),
+        f.max(f.when(end, f.col("depth"))).alias("depth"),
+        f.max(f.when(end, f.col("trimmed"))).alias("trimmed"),
+        f.sum(f.when(commit, speed)).alias("messages_out"),
+    )
+
+
+def _rate(name: str) -> Column:
+    """A column of the table from those of a window."""
+    message = f.when(f.col("depth") > 0, f.col("level") / f.col("depth"))
+    by_messages = f.when(f.col("messages_in") == 0, 0.0).otherwise(f.col("messages_in") * message)
+    by_size = f.when(f.coalesce("trimmed", f.lit(False)), f.lit(None)).otherwise(f.col("swelling"))
+    bytes_in = f.coalesce(by_size, by_messages, f.col("swelling"))
+    consumed = f.when(f.col("messages_out") == 0, 0.0).otherwise(f.col("messages_out") * message)
+    replicated = bytes_in * f.col("followers")
+    out = f.when(
+        consumed.isNotNull() | replicated.isNotNull(),
+        f.coalesce(consumed, f.lit(0.0)) + f.coalesce(replicated, f.lit(0.0)),
+    )
+    made = {
+        AT: f.timestamp_micros("start_us"),
+        "seconds": f.coalesce("seconds", f.lit(0.0)),
+        "samples": f.coalesce("samples", f.lit(0)).cast("bigint"),
+        "bytes_in": bytes_in,
+        "bytes_consumed": consumed,
+        "bytes_replicated": replicated,
+        "bytes_out": out,
+    }
+    return made.get(name, f.col(name)).alias(name)

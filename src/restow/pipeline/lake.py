@@ -1,0 +1,235 @@
+"""The lake: Parquet tables of samples and of what jobs make of them, on any file system that Spark reads.
+
+Nothing is lost and nothing counts twice, whoever is killed when:
+
+- A write goes into a folder of its own, which readers do not see, and its files are moved into place one by
+  one under names that nobody else has. Two writers do not meet; of a killed one there are whole files or
+  none, and what it repeats afterwards is the same samples again.
+- A read takes each sample once, by its identity.
+- Compaction moves its files into place before it removes the ones it has read: in between, samples are there
+  twice, which counts once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.types import DateType
+
+from restow.errors import InvalidInput, LakeFailed
+from restow.pipeline.files import Files
+from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Table, columns, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""What a session must have set for times to be what they are, in files that others can read too."""
+
+_STAGING = "_staging"
+
+
+class Lake:
+    """A lake at a path, which need not exist yet."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self.path = path.rstrip("/") or "/"
+        self._spark = spark
+        self._files = Files(spark)
+        for name, value in SETTINGS.items():
+            if spark.conf.get(name, None) != value:
+                raise InvalidInput(f"this Spark session has not {name}={value}: set it, times depend on it")
+
+    def read(
+        self,
+        name: str,
+        *,
+        clusters: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        distinct: bool = True,
+    ) -> DataFrame:
+        """A table's rows with `since` ≤ at < `until`; none if there is no such table yet.
+
+        `distinct=False` is for jobs that see to repeated samples themselves and need not pay for it twice.
+        """
+        about = table(name)
+        rows = self._rows(about)
+        if clusters is not None:
+            rows = rows.where(f.col(CLUSTER).isin(*clusters))
+        if about.sampled:
+            if since is not None:
+                rows = rows.where((f.col(DAY) >= f.to_date(f.lit(since))) & (f.col(AT) >= f.lit(since)))
+            if until is not None:
+                rows = rows.where((f.col(DAY) <= f.to_date(f.lit(until))) & (f.col(AT) < f.lit(until)))
+            if distinct:
+                rows = rows.dropDuplicates([*about.identity])
+        return rows.select(*about.schema.fieldNames())
+
+    def write(self, rows: DataFrame, name: str) -> None:
+        """Add samples, or put what a job has made in the place of what it made before.
+
+        Samples that are there already may come again, in any order and however late.
+        """
+        about = table(name)
+        shaped = rows.select(*_checked(rows, about))
+        if about.sampled:
+            self._add(about, shaped.withColumn(DAY, f.to_date(AT)))
+        else:
+            self._replace(about, shaped)
+
+    def compact(self, name: str, *, clusters: Sequence[str] | None = None, days: int = 1) -> int:
+        """Few large files, each sample once and in order, for every day of a cluster that lies in several.
+
+        The last `days` days are left alone: samples still come. Returns how many files there are fewer.
+        """
+        about = table(name)
+        if not about.sampled:
+            raise InvalidInput(f"{name!r} is made anew by its job: there is nothing to compact")
+        self.tidy(name)
+        scattered = self._scattered(about, clusters, days)
+        if not scattered:
+            return 0
+        before = {path for place in scattered for path in self._files.within(f"{self._home(about)}/{place}")}
+        rows = self._spark.read.schema(_stored(about)).option("basePath", self._home(about))
+        ordered = rows.parquet(*sorted(before)).dropDuplicates([*about.identity])
+        after = self._add(about, ordered, in_order=True)
+        for path in before:
+            self._files.remove(path)
+        return len(before) - after
+
+    def describe(self) -> DataFrame:
+        """Rows, files, bytes and times of every table and cluster, as they lie there."""
+        found = None
+        for name in NAMES:
+            if not self._files.exists(self._home(table(name))):
+                continue
+            rows = self._rows(table(name))
+            time = f.col(AT) if AT in rows.columns else f.lit(None).cast("timestamp")
+            files = rows.groupBy(CLUSTER, f.col("_metadata.file_path").alias("file")).agg(
+                f.count("*").alias("rows"),
+                f.first("_metadata.file_size").alias("size"),
+                f.min(time).alias("first"),
+                f.max(time).alias("last"),
+            )
+            part = files.groupBy(f.lit(name).alias("table"), f.lit(VERSION).alias("version"), CLUSTER).agg(
+                f.sum("rows").alias("rows"),
+                f.count("*").alias("files"),
+                f.sum("size").alias("bytes"),
+                f.min("first").alias("first"),
+                f.max("last").alias("last"),
+            )
+            found = part if found is None else found.unionByName(part)
+        if found is None:
+            raise InvalidInput(f"there is no lake at {self.path!r} yet: `restow collect --lake` begins one")
+        return found.orderBy("table", CLUSTER)
+
+    def tidy(self, name: str, older_than_s: int = 24 * 3600) -> None:
+        """Remove what writers left that were killed, once it is too old to be of one that still works."""
+        self._files.remove_old(f"{self._home(table(name))}/{_STAGING}", older_than_s)
+
+    def _home(self, about: Table) -> str:
+        return f"{self.path}/{about.name}/v{VERSION}"
+
+    def _rows(self, about: Table) -> DataFrame:
+        """All rows as they lie there, with the day."""
+        newer = [path for path in self._files.folders(f"{self.path}/{about.name}") if path > f"v{VERSION}"]
+        if newer:
+            raise InvalidInput(
+                f"{self.path}/{about.name} has {newer[-1]}, but this restow knows v{VERSION}: use a newer one"
+            )
+        if not self._files.exists(self._home(about)):
+            return self._spark.createDataFrame([], _stored(about))
+        return self._spark.read.schema(_stored(about)).parquet(self._home(about))
+
+    def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
+        """Write beside the table, then move into it. Returns how many files there are more."""
+        home = self._home(about)
+        staging = f"{home}/{_STAGING}/{uuid4().hex}"
+        shaped = rows.hint("rebalance", *about.partitioning)
+        if in_order:
+            shaped = shaped.sortWithinPartitions(*about.partitioning, *_order(about), AT)
+        self._save(shaped, about, staging)
+        moved = 0
+        for path in self._files.within(staging):
+            self._files.move(path, home + path.removeprefix(self._files.plain(staging)))
+            moved += 1
+        self._files.remove(staging)
+        return moved
+
+    def _replace(self, about: Table, rows: DataFrame) -> None:
+        """Write beside the table, then change places with it."""
+        home = self._home(about)
+        staging = f"{self.path}/{about.name}/{_STAGING}/{uuid4().hex}"
+        self._save(rows.hint("rebalance", CLUSTER), about, f"{staging}/new")
+        if self._files.exists(home):
+            self._files.move(home, f"{staging}/old")
+        self._files.move(f"{staging}/new", home)
+        self._files.remove(staging)
+
+    def _save(self, rows: DataFrame, about: Table, where: str) -> None:
+        try:
+            rows.write.partitionBy(*about.partitioning).parquet(where)
+        except PySparkException as error:
+            self._files.remove(where)
+            what = f"{about.name} could not be written to {self.path!r}"
+            raise LakeFailed(f"{what}: {_reason(error)}") from error
+
+    def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[str]:
+        """The folders of days that have more than one file."""
+        recent = f.date_sub(f.current_date(), days - 1)
+        rows = self._rows(about).where(f.col(DAY) < recent)
+        if clusters is not None:
+            rows = rows.where(f.col(CLUSTER).isin(*clusters))
+        name = f.regexp_extract(f.col("_metadata.file_path"), r"(cluster=[^/]*/day=[^/]*)/[^/]*$", 1)
+        found = rows.groupBy(name.alias("folder")).agg(f.countDistinct("_metadata.file_path").alias("files"))
+        return [row.folder for row in found.where("files > 1").collect()]
+
+
+def _checked(rows: DataFrame, about: Table) -> list[Column]:
+    """The table's columns out of these, or what is wrong with them."""
+    given = {field.name: field for field in rows.schema.fields}
+    missing = [name for name in about.schema.fieldNames() if name not in given]
+    if missing:
+        raise InvalidInput(
+            f"{about.name} needs {', '.join(missing)}: there are only {', '.join(given) or 'no columns'}"
+        )
+    shaped = []
+    for field in about.schema.fields:
+        there = given[field.name].dataType
+        if there.simpleString() != field.dataType.simpleString():
+            raise InvalidInput(
+                f"{about.name}.{field.name} is {there.simpleString()}, "
+                f"but it must be {field.dataType.simpleString()}"
+            )
+        value = f.col(field.name)
+        if not field.nullable:
+            value = f.coalesce(value, f.raise_error(f.lit(f"a {field.name} is missing")).cast(field.dataType))
+        shaped.append(value.alias(field.name))
+    return shaped
+
+
+def _stored(about: Table) -> StructType:
+    """The schema as it is read: files promise no value, and folders are columns too."""
+    fields = [(field.name, field.dataType, True) for field in about.schema.fields]
+    return columns(*fields, *([(DAY, DateType(), True)] if about.sampled else []))
+
+
+def _order(about: Table) -> list[str]:
+    return [name for name in about.key if name != CLUSTER]
+
+
+def _reason(error: Exception) -> str:
+    """The sentence at the bottom of Spark's traceback."""
+    said = [line for line in str(error).splitlines() if "a " in line and "is missing" in line]
+    return (said[0].split("] ")[-1] if said else str(error).splitlines()[0]).strip()
