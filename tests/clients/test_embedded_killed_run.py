@@ -1,196 +1,263 @@
-"""The executor is killed at every entry of its journal; then a resume, an undo or the doctor brings order.
+"""Somebody dies at an entry of a run's journal: entry × victim × how it came out.
 
-Afterwards every throttle is as it was before, nothing moves, no record is lost, and the partitions are at one
-end of the plan or the other.
+executor      killed when the entry is on the disk and what it announces is not done
+… later       killed when that is done too, and the next entry is not written
+target        the broker that is to get the replicas, dead from the entry on. When the run has said what it
+              waits for, the broker comes back; or the run is cancelled, and looked after when it is back
+controller    the broker that decides, likewise; most runs end before it comes back
+
+Afterwards, by resume, undo or the doctor where the run did not end well by itself: throttles are as they were
+before, nothing moves, no record is lost, and the partitions are at one end of the plan.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import signal
-import subprocess
-import sys
+import logging
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
-from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
-from restow.cluster.embedded import EmbeddedCluster
+from restow.client import Settings, connected
+from restow.execute.control import Control, Wishes
 from restow.execute.executor import Watcher
-from restow.execute.fix import diagnose, fix
+from restow.execute.journal import Journal
 from restow.execute.options import Options
-from restow.execute.start import World, resume, undo
-from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS
-from restow.model import Limits
-from restow.plan.pin import Target, plan_from_targets
+from restow.execute.start import World, execute
+from restow.execute.throttles import Wanted
 from restow.plan.text import dumps
-from restow.runtime.clock import SystemClock
-from restow.runtime.disk import SystemDisk
-from restow.snapshot import capture
+from tests.clients.embedded import WAIT_S, Running, embedded
+from tests.clients.kill_stage import REMEDIES, KillStage, bring_order, killed_at, lead_home
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+    from pathlib import Path
 
-    from restow.model import Plan
+    from restow.execute.journal import Entry
+    from restow.execute.outcome import Outcome
+    from restow.execute.standing import Event, Standing
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-SCRIPT = Path(__file__).with_name("killed_run.py")
-BEFORE = {0: (0, 1), 1: (1, 0)}
-AFTER = {0: (2, 1), 1: (1, 2)}
-RECORDS = 400
-QUIET = Watcher(event=lambda _: None, standing=lambda _: None)
+Table = dict[tuple[int, str], str]
+
+KIND = "kind"
+COMES_BACK = "comes back"
+OFTEN = {
+    "target": ((1, COMES_BACK), (3, "undo"), (5, "doctor")),
+    "controller": ((3, COMES_BACK), (6, COMES_BACK)),
+}
+"""The entries that every run has, with what is done about them; the rest is for long ones."""
 MOST_ENTRIES = 40
+OPTIONS = Options(throttle=Wanted(rate=1_000_000), look_every_s=0.05, survey_every_s=0.5)
 
 
 @pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """kafka-python leaves sockets of brokers that died to the collector, and its log holds on to them."""
+    caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
 
 
-def write(bootstrap: str) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    for number in range(RECORDS):
-        producer.produce("orders", bytes(1000), b"%d" % number, number % len(BEFORE))
-    assert producer.flush(60) == 0
-
-
-def read(bootstrap: str) -> int:
-    from confluent_kafka import Consumer, TopicPartition
-
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
-    consumer.assign([TopicPartition("orders", number, 0) for number in BEFORE])
-    found: set[bytes] = set()
-    try:
-        for _ in range(60):
-            found |= {message.key() for message in consumer.consume(1000, 1.0)}
-            if len(found) >= RECORDS:
-                break
-    finally:
-        consumer.close()
-    return len(found)
+@pytest.fixture(scope="module")
+def table(request: pytest.FixtureRequest) -> Iterator[Table]:
+    """Printed when all is done."""
+    outcomes: Table = {}
+    yield outcomes
+    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+    captured = request.config.pluginmanager.getplugin("capturemanager")
+    if terminal is None or captured is None or not outcomes:
+        return
+    with captured.global_and_fixture_disabled():
+        terminal.write_line("")
+        columns = sorted({column for _, column in outcomes} - {KIND})
+        terminal.write_line(f"{'entry':<14}" + "".join(f"{column:>22}" for column in columns))
+        for entry in range(max(number for number, _ in outcomes) + 1):
+            cells = "".join(f"{outcomes.get((entry, column), '·'):>22}" for column in columns)
+            terminal.write_line(f"{entry:>2} {outcomes.get((entry, KIND), ''):<11}{cells}")
 
 
-async def throttles(admin: KafkaAdmin) -> dict[tuple[str, str, str], str | None]:
-    of = [ConfigOf("topic", "orders"), *(ConfigOf("broker", str(broker)) for broker in range(3))]
-    found = {}
-    for owner, configs in (await admin.configs(of)).items():
-        assert isinstance(configs, dict)
-        for name, config in configs.items():
-            if name in (*RATES, *REPLICAS) and config.source == owner.of:
-                found[owner.of, owner.name, name] = config.value
-    return found
-
-
-async def replicas(admin: KafkaAdmin) -> dict[int, tuple[int, ...]]:
-    (topic,) = await admin.topics(["orders"])
-    return {each.number: each.replicas for each in topic.partitions}
-
-
-async def plan_now(admin: KafkaAdmin) -> Plan:
-    """To the other end, one partition after the other."""
-    snapshot = await capture(admin, SystemClock())
-    now = await replicas(admin)
-    targets = [
-        Target(partition=name, replicas=(AFTER if now == BEFORE else BEFORE)[name.partition])
-        for name, _ in snapshot.all_partitions()
-        if name.topic == "orders"
-    ]
-    return plan_from_targets(snapshot, targets, created_ms=1, limits=Limits(moves_in=1, moves_out=1))
-
-
-async def bring_order(world: World, remedy: str) -> str:
-    """The name of how it came out; if there was nothing to bring to order, that."""
-    runs = (await world.runs()).all()
-    if not runs or (runs[-1].ledger.is_settled and runs[-1].ledger.outcome == "done"):
-        return "nothing to do"
-    if remedy == "resume":
-        return (await resume(world, Options(), QUIET)).ending.value
-    if remedy == "undo":
-        return (await undo(world, Options(), QUIET)).ending.value
-    await fix(world, QUIET)
-    assert not [each for each in await diagnose(world) if each.run is not None]
-    return "fixed"
-
-
-async def killed_at(bootstrap: str, world: World, plan: Path, entry: int, when: str) -> bool:
-    """Whether it was; False if it had ended before."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(SCRIPT),
-        bootstrap,
-        world.root,
-        str(plan),
-        str(entry),
-        when,
-        stderr=subprocess.PIPE,
-    )
-    _, said = await process.communicate()
-    assert process.returncode in (0, -signal.SIGKILL), said.decode()
-    return process.returncode != 0
-
-
-async def matrix(folder: Path, when: str, remedies: tuple[str, ...]) -> list[str]:
-    outcomes = []
-    async with (
-        EmbeddedCluster(3) as cluster,
-        connected(Settings(bootstrap=cluster.bootstrap)) as admin,
-    ):
-        assert await admin.create([NewTopic(name="orders", by_hand=BEFORE)]) == {"orders": None}
-        await asyncio.to_thread(write, cluster.bootstrap)
-        await admin.set_configs(
-            {
-                ConfigOf("topic", "orders"): {LEADER_REPLICAS: "5:1"},
-                ConfigOf("broker", "2"): {FOLLOWER_RATE: "99000000"},
-            }
+@asynccontextmanager
+async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillStage, int, int]]:
+    """A stage on which neither the controller nor the target has anything yet, and who those are."""
+    brokers = running.cluster.brokers
+    (controller,) = [number for number, each in brokers.items() if each.services.controller.is_active]
+    first, second, target = (number for number in brokers if number != controller)
+    async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+        stage = KillStage(
+            admin=admin,
+            bootstrap=running.bootstrap,
+            folder=folder,
+            here={0: (first, second), 1: (second, first)},
+            there={0: (target, second), 1: (second, target)},
         )
-        before = await throttles(admin)
-        assert len(before) == 2
+        await stage.prepare()
+        yield stage, target, controller
+
+
+async def executor_dies(folder: Path, running: Running, when: str, remedies: tuple[str, ...]) -> list[str]:
+    """At every entry there is; what was done about it, and how that came out."""
+    outcomes = []
+    async with on_stage(running, folder) as (stage, _, _):
         for entry in count():
             assert entry < MOST_ENTRIES
-            root = folder / f"{when}-{entry}"
-            world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(root))
+            world = stage.world()
             plan = folder / "plan.json"
-            plan.write_text(dumps(await plan_now(admin)))
-            killed = await killed_at(cluster.bootstrap, world, plan, entry, when)
+            plan.write_text(dumps(await stage.plan()))
+            killed = await killed_at(running.bootstrap, world, plan, entry, when)
             remedy = remedies[entry % len(remedies)]
-            outcome = await bring_order(world, remedy)
-            outcomes.append(f"{remedy}: {outcome}")
-            assert await throttles(admin) == before, (entry, outcome)
-            assert await admin.moves() == {}, (entry, outcome)
-            now = await replicas(admin)
-            if remedy != "doctor":
-                assert now in (BEFORE, AFTER), (entry, outcome, now)
-            else:
-                await _home(world, now)
+            outcomes.append(f"{remedy}: {await bring_order(world, remedy)}")
+            if remedy == "doctor":
+                assert await stage.throttles_now() == stage.throttles
+                await lead_home(world, stage)
+            await stage.in_order(f"entry {entry}, {outcomes[-1]}")
             if not killed:
                 break
-        assert await asyncio.to_thread(read, cluster.bootstrap) == RECORDS
+        await stage.nothing_is_lost()
     return outcomes
 
 
-async def _home(world: World, now: dict[int, tuple[int, ...]]) -> None:
-    """What the doctor leaves between two ends is led to one of them, so that the next round can begin."""
-    if now not in (BEFORE, AFTER):
-        assert (await resume(world, Options(), QUIET)).is_good
-
-
 @pytest.mark.parametrize("when", ["after", "before"])
-def test_killed_at_every_entry(tmp_path: Path, when: str) -> None:
-    outcomes = asyncio.run(matrix(tmp_path, when, ("resume", "undo", "doctor")))
+def test_the_executor_dies_at_every_entry(tmp_path: Path, when: str, table: Table) -> None:
+    with embedded(4) as running:
+        outcomes = asyncio.run(executor_dies(tmp_path, running, when, REMEDIES))
+    for entry, outcome in enumerate(outcomes):
+        table[entry, "executor" if when == "after" else "executor, later"] = outcome
     assert len(outcomes) > 8
     assert {"resume: done", "undo: done", "doctor: fixed"} <= set(outcomes)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("when", ["after", "before"])
-@pytest.mark.parametrize("remedy", ["resume", "undo", "doctor"])
+@pytest.mark.parametrize("remedy", REMEDIES)
 def test_every_remedy_at_every_entry(tmp_path: Path, when: str, remedy: str) -> None:
-    assert len(asyncio.run(matrix(tmp_path, when, (remedy,)))) > 8
+    with embedded(4) as running:
+        assert len(asyncio.run(executor_dies(tmp_path, running, when, (remedy,)))) > 8
+
+
+@contextmanager
+def at_entry(number: int, do: Callable[[], None]) -> Iterator[list[str]]:
+    """When the entry of that number is on the disk, and before anybody goes on. Yields the kinds so far."""
+    write = Journal.write
+    kinds: list[str] = []
+
+    def told(self: Journal, kind: str, **facts: Any) -> Entry:
+        entry = write(self, kind, **facts)
+        kinds.append(kind)
+        if len(kinds) == number + 1:
+            do()
+        return entry
+
+    with patch.object(Journal, "write", told):
+        yield kinds
+
+
+class Onlooker:
+    """What a run says of itself."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._folder = ""
+        self.standings: list[Standing] = []
+        self.watcher = Watcher(event=self._event, standing=self.standings.append)
+
+    def _event(self, event: Event) -> None:
+        if event.kind == "run":
+            self._folder = str(event.facts["folder"])
+
+    def wish(self, wishes: Wishes) -> None:
+        Control(self._world.disk, self._folder).wish(wishes)
+
+    async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[Outcome]) -> bool:
+        """That the broker is not there, or that a partition lacks a replica; False if it ended without."""
+        reasons = (f"broker {broker} is not there", "have become under-replicated")
+        async with asyncio.timeout(WAIT_S):
+            while not run.done():
+                if self.standings and any(each in _said(self.standings[-1]) for each in reasons):
+                    return True
+                await asyncio.sleep(0.05)
+        return False
+
+
+def _said(standing: Standing) -> str:
+    """All that it gives for standing still."""
+    still = (str(each) for each in standing.report.still)
+    return "; ".join([standing.waits or "", standing.paused or "", *still])
+
+
+async def broker_dies(
+    stage: KillStage, running: Running, broker: int, entry: int, remedy: str
+) -> tuple[str, list[str]]:
+    """How it came out, and the kinds of its entries."""
+    world = stage.world()
+    onlooker = Onlooker(world)
+    plan = await stage.plan()
+    with at_entry(entry, lambda: running.kill(broker)) as kinds:
+        run = asyncio.create_task(execute(world, plan, OPTIONS, onlooker.watcher))
+        while len(kinds) <= entry and not run.done():
+            await asyncio.sleep(0.02)
+        if await onlooker.says_what_it_waits_for(broker, run) and remedy != COMES_BACK:
+            onlooker.wish(Wishes(stop="cancel"))
+            await asyncio.wait([run], timeout=WAIT_S)
+        await stage.write(20)
+        if not running.cluster.brokers[broker].is_running:
+            await asyncio.to_thread(running.start, broker)
+        ending = (await asyncio.wait_for(run, 2 * WAIT_S)).ending.value
+    settled = (await world.runs()).latest().ledger.is_settled
+    if remedy == COMES_BACK and ending == "done" and settled:
+        said = "by itself: done"
+    else:
+        remedy = "resume" if remedy == COMES_BACK else remedy
+        said = f"{remedy}: {await bring_order(world, remedy)}"
+    if remedy == "doctor":
+        assert await stage.throttles_now() == stage.throttles
+        await lead_home(world, stage)
+    await stage.in_order(f"entry {entry}, {ending}, {said}")
+    return said, kinds
+
+
+async def brokers_die(
+    folder: Path, running: Running, victim: str, cells: Iterable[tuple[int, str]]
+) -> list[tuple[int, str, str]]:
+    """Cell by cell, until there is no such entry: its number, its kind, how it came out."""
+    found = []
+    for entry, remedy in cells:
+        assert entry < MOST_ENTRIES
+        async with on_stage(running, folder / f"{victim}-{entry}-{remedy}") as (stage, target, controller):
+            broker = target if victim == "target" else controller
+            said, kinds = await broker_dies(stage, running, broker, entry, remedy)
+            await stage.nothing_is_lost()
+            if entry >= len(kinds):
+                break
+            found.append((entry, kinds[entry], said))
+            assert said.rpartition(": ")[2] in ("done", "fixed", "nothing to do"), (entry, said)
+            await stage.clear()
+    return found
+
+
+@pytest.mark.parametrize("victim", ["target", "controller"])
+def test_a_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) -> None:
+    with embedded(4) as running:
+        found = asyncio.run(brokers_die(tmp_path, running, victim, OFTEN[victim]))
+    assert len(found) == len(OFTEN[victim])
+    for entry, kind, said in found:
+        table[entry, KIND], table[entry, victim] = kind, said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("victim", "remedy"),
+    [("controller", COMES_BACK), *(("target", remedy) for remedy in (COMES_BACK, *REMEDIES))],
+)
+def test_a_broker_dies_at_every_entry(tmp_path: Path, victim: str, remedy: str, table: Table) -> None:
+    with embedded(4) as running:
+        cells = ((entry, remedy) for entry in count())
+        found = asyncio.run(brokers_die(tmp_path, running, victim, cells))
+    assert len(found) > 8
+    for entry, kind, said in found:
+        table[entry, KIND], table[entry, f"{victim} {remedy}"] = kind, said

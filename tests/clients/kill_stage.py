@@ -1,0 +1,186 @@
+"""What the kill matrix plays on: a topic with data, throttles that somebody else has set, and two ends.
+
+Every round is a plan from one end to the other. Somebody dies at an entry of its journal; then order is
+brought, and `in_order` says whether that is so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from restow.client import ConfigOf, NewTopic
+from restow.execute.executor import Watcher
+from restow.execute.fix import diagnose, fix
+from restow.execute.options import Options
+from restow.execute.start import World, resume, undo
+from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS
+from restow.model import Limits
+from restow.plan.pin import Target, plan_from_targets
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.snapshot import capture
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.model import Plan
+
+Ends = dict[int, tuple[int, ...]]
+
+REMEDIES = ("resume", "undo", "doctor")
+QUIET = Watcher(event=lambda _: None, standing=lambda _: None)
+_SCRIPT = Path(__file__).with_name("killed_run.py")
+_RECORDS = 400
+_TOPIC = "orders"
+
+
+@dataclass
+class KillStage:
+    """The topic's partitions go to and fro between `here` and `there`."""
+
+    admin: KafkaAdmin
+    bootstrap: str
+    folder: Path
+    here: Ends
+    there: Ends
+    throttles: dict[tuple[str, str, str], str | None] = field(default_factory=dict)
+    """As they were when somebody else had set them."""
+    written: int = 0
+    rounds: int = 0
+
+    async def prepare(self) -> None:
+        assert await self.admin.create([NewTopic(name=_TOPIC, by_hand=self.here)]) == {_TOPIC: None}
+        await self.write(_RECORDS)
+        receiver = max(set(self.there[0]) - set(self.here[0]))
+        set_ = await self.admin.set_configs(
+            {
+                ConfigOf("topic", _TOPIC): {LEADER_REPLICAS: "5:1"},
+                ConfigOf("broker", str(receiver)): {FOLLOWER_RATE: "99000000"},
+            }
+        )
+        assert set(set_.values()) == {None}
+        self.throttles = await self.throttles_now()
+        assert len(self.throttles) == 2
+
+    async def clear(self) -> None:
+        """For the next stage on the same cluster."""
+        owners = {ConfigOf(of, name) for of, name, _ in self.throttles if of == "broker"}
+        await self.admin.set_configs({owner: {FOLLOWER_RATE: None} for owner in owners})
+        assert await self.admin.delete([_TOPIC]) == {_TOPIC: None}
+        async with asyncio.timeout(60):
+            while any(topic.name == _TOPIC for topic in await self.admin.topics()):
+                await asyncio.sleep(0.05)
+
+    def world(self) -> World:
+        """With journals of its own for every round."""
+        self.rounds += 1
+        root = str(self.folder / f"round-{self.rounds}")
+        return World(admin=self.admin, clock=SystemClock(), disk=SystemDisk(), root=root)
+
+    async def plan(self) -> Plan:
+        """To the other end, one partition after the other."""
+        snapshot = await capture(self.admin, SystemClock())
+        aim = self.there if await self.replicas() == self.here else self.here
+        targets = [
+            Target(partition=name, replicas=aim[name.partition])
+            for name, _ in snapshot.all_partitions()
+            if name.topic == _TOPIC
+        ]
+        return plan_from_targets(snapshot, targets, created_ms=1, limits=Limits(moves_in=1, moves_out=1))
+
+    async def write(self, records: int) -> None:
+        """All of them acknowledged by all in-sync replicas."""
+        await asyncio.to_thread(self._write, records)
+        self.written += records
+
+    def _write(self, records: int) -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all"})
+        for number in range(self.written, self.written + records):
+            producer.produce(_TOPIC, bytes(1000), b"%d" % number, number % len(self.here))
+        assert producer.flush(60) == 0
+
+    def _read(self) -> set[bytes]:
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer(
+            {"bootstrap.servers": self.bootstrap, "group.id": "readers", "enable.auto.commit": False}
+        )
+        consumer.assign([TopicPartition(_TOPIC, number, 0) for number in self.here])
+        found: set[bytes] = set()
+        try:
+            for _ in range(60):
+                found |= {message.key() for message in consumer.consume(1000, 1.0) if not message.error()}
+                if len(found) >= self.written:
+                    break
+        finally:
+            consumer.close()
+        return found
+
+    async def throttles_now(self) -> dict[tuple[str, str, str], str | None]:
+        alive = [node.id for node in (await self.admin.cluster()).nodes]
+        of = [ConfigOf("topic", _TOPIC), *(ConfigOf("broker", str(broker)) for broker in alive)]
+        found = {}
+        for owner, configs in (await self.admin.configs(of)).items():
+            assert isinstance(configs, dict), (owner, configs)
+            for name, config in configs.items():
+                if name in (*RATES, *REPLICAS) and config.source == owner.of:
+                    found[owner.of, owner.name, name] = config.value
+        return found
+
+    async def replicas(self) -> Ends:
+        (topic,) = await self.admin.topics([_TOPIC])
+        return {each.number: each.replicas for each in topic.partitions}
+
+    async def in_order(self, said: str) -> None:
+        """Throttles as they were, nothing on the move, every partition at one end of the plan."""
+        assert await self.throttles_now() == self.throttles, said
+        assert await self.admin.moves() == {}, said
+        assert await self.replicas() in (self.here, self.there), said
+
+    async def nothing_is_lost(self) -> None:
+        found = await asyncio.to_thread(self._read)
+        assert found == {b"%d" % number for number in range(self.written)}
+
+
+async def bring_order(world: World, remedy: str) -> str:
+    """The name of how it came out; if there was nothing to bring to order, that."""
+    runs = (await world.runs()).all()
+    if not runs or (runs[-1].ledger.is_settled and runs[-1].ledger.outcome == "done"):
+        return "nothing to do"
+    if remedy == "resume":
+        return (await resume(world, Options(), QUIET)).ending.value
+    if remedy == "undo":
+        return (await undo(world, Options(), QUIET)).ending.value
+    await fix(world, QUIET)
+    assert not [each for each in await diagnose(world) if each.run is not None]
+    return "fixed"
+
+
+async def lead_home(world: World, stage: KillStage) -> None:
+    """What the doctor leaves between two ends is led to one of them, so that the next round can begin."""
+    if await stage.replicas() not in (stage.here, stage.there):
+        assert (await resume(world, Options(), QUIET)).is_good
+
+
+async def killed_at(bootstrap: str, world: World, plan: Path, entry: int, when: str) -> bool:
+    """A run in a process of its own: whether it was killed there; False if it had ended before."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(_SCRIPT),
+        bootstrap,
+        world.root,
+        str(plan),
+        str(entry),
+        when,
+        stderr=subprocess.PIPE,
+    )
+    _, said = await process.communicate()
+    assert process.returncode in (0, -signal.SIGKILL), said.decode()
+    return process.returncode != 0
