@@ -14,6 +14,8 @@ from restow.model import ReplicaAssignment, Step
 from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from restow.model import Move, Partition, Plan, Snapshot, TopicPartition
 
 
@@ -29,15 +31,24 @@ class Chains:
     """Partitions that are left alone, each with the reason."""
 
 
-def chains_of(plan: Plan, snapshot: Snapshot) -> Chains:
-    """Compare the plan with what is there."""
+REMADE = "its topic was deleted and made anew: that one is not what the plan was made for"
+
+
+def chains_of(plan: Plan, snapshot: Snapshot, topic_ids: Mapping[str, str] | None = None) -> Chains:
+    """Compare the plan with what is there. `topic_ids` are those that topics had when the run began."""
     left: list[tuple[Step, ...]] = []
     under_way: list[Step] = []
     strange: dict[TopicPartition, str] = {}
+    gone = remade(
+        topic_ids or {}, {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
+    )
     for move in plan.moves:
         now = snapshot.partition(move.partition)
         if now is None:
             strange[move.partition] = "it does not exist any more"
+            continue
+        if move.partition.topic in gone:
+            strange[move.partition] = REMADE
             continue
         first = _under_way(move, now, plan.limits.extra_copies)
         if isinstance(first, str):
@@ -51,6 +62,11 @@ def chains_of(plan: Plan, snapshot: Snapshot) -> Chains:
             if first is not None:
                 under_way.append(first)
     return Chains(steps=tuple(left), under_way=tuple(under_way), strange=strange)
+
+
+def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
+    """Topics that have another id than they had. Clusters older than 2.8 do not tell ids."""
+    return frozenset(topic for topic, known in before.items() if now.get(topic, known) != known)
 
 
 def _under_way(move: Move, now: Partition, extra_copies: int) -> Step | str | None:

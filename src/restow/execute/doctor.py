@@ -14,15 +14,16 @@ from restow.execute.elections import may_be_elected
 from restow.execute.throttles import RATES, REPLICAS, Setting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from restow.execute.runs import Run
+    from restow.execute.runs import Run, Runs
     from restow.model import Snapshot, TopicPartition
 
 
 class Ill(Enum):
     """What can be out of order."""
 
+    JOURNAL = "journal that cannot be relied on"
     OPEN_RUN = "run without an end"
     THROTTLE = "throttle nobody needs"
     MOVE = "move without an owner"
@@ -74,6 +75,18 @@ def examine(snapshot: Snapshot, runs: Iterable[Run], active: str | None = None) 
         *_states(snapshot),
         *_racks(snapshot),
     )
+
+
+def journals(wrong: Mapping[str, str], runs: Runs) -> Iterator[Finding]:
+    """Journals that are damaged or another cluster's, by the name of their run."""
+    for name, why in wrong.items():
+        yield Finding(
+            ill=Ill.JOURNAL,
+            what=runs.path(name),
+            evidence=why,
+            remedy="no run begins while it is there. What it may have left is shown as somebody else's; when "
+            "that is in order, move the folder away",
+        )
 
 
 def settings_of(snapshot: Snapshot) -> dict[Setting, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
-from restow.execute.chains import chains_of
+from restow.execute.chains import REMADE, chains_of, remade
 from restow.execute.elections import Elections
 from restow.execute.outcome import Ending, Outcome
 from restow.execute.pace import Pace
@@ -65,7 +65,7 @@ class Executor:
         self._admin, self._clock, self._book = admin, clock, book
         self._options, self._watcher = options, watcher
         plan = book.ledger.plan
-        chains = chains_of(plan, snapshot)
+        chains = chains_of(plan, snapshot, book.ledger.topic_ids)
         self._aims = {move.partition: move.after for move in plan.moves}
         self._admission = Admission(snapshot, plan.limits, self._held)
         self._schedule = Schedule(chains.steps, self._admission)
@@ -168,6 +168,7 @@ class Executor:
         self._surveyed_s = self._clock.monotonic_s()
         self._survey_took_s = self._surveyed_s - began_s
         self.pace.see(self._sight, self._steps())
+        self._drop_remade(remade(self._book.ledger.topic_ids, self._sight.topic_ids))
         return True
 
     def _steps(self) -> list[Step]:
@@ -218,18 +219,9 @@ class Executor:
             self.tell("throttle", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
         for setting, value in applied.left_alone.items():
             self.tell("left alone", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
-        hard = {
-            (s.of, s.name): error
-            for s, error in applied.failed.items()
-            if error.code is not ErrorCode.BROKER_NOT_AVAILABLE
-        }
         kept = []
         for step in begun:
-            owners = [
-                ("topic", step.partition.topic),
-                *(("broker", str(b)) for b in (*step.before, *step.after)),
-            ]
-            error = next((hard[owner] for owner in owners if owner in hard), None)
+            error = applied.refusal(step)
             if error is None:
                 kept.append(step)
             else:
@@ -277,6 +269,11 @@ class Executor:
         self._book.write("cancelled", partitions=[list(step.partition)])
         self._schedule.put_back(step)
         self.tell("refused", partition=str(step.partition), why=why)
+
+    def _drop_remade(self, topics: frozenset[str]) -> None:
+        names = [move.partition for move in self._book.ledger.plan.moves if move.partition.topic in topics]
+        for steps in filter(None, map(self._schedule.rest_of, names)):
+            self._drop(steps[0], REMADE)
 
     def _drop(self, step: Step, why: str) -> None:
         self._running.pop(step.partition, None)

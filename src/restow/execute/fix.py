@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.execute.doctor import Finding, Ill, examine
+from restow.execute.doctor import Finding, Ill, examine, journals
 from restow.execute.elections import Elections
 from restow.execute.lock import Holder, cluster_lock, holder_of
 from restow.execute.options import Options
@@ -15,14 +15,14 @@ from restow.snapshot import capture
 
 if TYPE_CHECKING:
     from restow.execute.executor import Watcher
+    from restow.execute.runs import Runs
 
 
 async def diagnose(world: World) -> tuple[Finding, ...]:
     """Look, and touch nothing."""
     runs = await world.runs()
     holder = holder_of(world.disk, runs.folder)
-    snapshot = await capture(world.admin, world.clock)
-    return examine(snapshot, runs.all(), None if holder is None else holder.run)
+    return await _look(world, runs, None if holder is None else holder.run)
 
 
 async def fix(world: World, watcher: Watcher) -> tuple[Finding, ...]:
@@ -30,17 +30,24 @@ async def fix(world: World, watcher: Watcher) -> tuple[Finding, ...]:
     runs = await world.runs()
     name = runs.new(world.clock)
     with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
-        found = examine(await capture(world.admin, world.clock), runs.all())
+        found = await _look(world, runs)
         for run in dict.fromkeys(each.run for each in found if each.run is not None):
             await take_back_run(world, runs.get(run), watcher)
         await _elect(world, name, watcher)
-        return examine(await capture(world.admin, world.clock), runs.all())
+        return await _look(world, runs)
+
+
+async def _look(world: World, runs: Runs, active: str | None = None) -> tuple[Finding, ...]:
+    """A journal that cannot be relied on is itself a finding; the others still say what is ours."""
+    snapshot = await capture(world.admin, world.clock)
+    sound, wrong = runs.sound(snapshot.cluster_id)
+    return (*journals(wrong, runs), *examine(snapshot, sound, active))
 
 
 async def _elect(world: World, name: str, watcher: Watcher) -> None:
     runs = await world.runs()
     snapshot = await capture(world.admin, world.clock)
-    out_of_place = {each.partition for each in examine(snapshot, runs.all()) if each.ill is Ill.LEADER}
+    out_of_place = {each.partition for each in examine(snapshot, ()) if each.ill is Ill.LEADER}
     wanted = {which: each.replicas for which, each in snapshot.all_partitions() if which in out_of_place}
     if not wanted:
         return
@@ -50,7 +57,7 @@ async def _elect(world: World, name: str, watcher: Watcher) -> None:
     def tell(kind: str, **facts: object) -> None:
         watcher.event(Event(at_ms=world.clock.now_ms(), kind=kind, facts=facts))
 
-    with begun(world, runs, name, plan) as book:
+    with begun(world, runs, name, plan, snapshot=snapshot) as book:
         options = Options()
         elections = Elections(world.admin, world.clock, book, wanted, options.elections_at_once, tell)
         elections.line_up(wanted)

@@ -97,8 +97,9 @@ def _parse(data: bytes, path: str) -> tuple[list[Entry], int]:
             if sound + len(line) >= len(data) and not line.endswith(b"\n"):
                 break
             raise DamagedJournal(
-                f"{path}, line {number + 1}: this is not what was written. Without a sound journal nothing "
-                "can be undone by itself; keep the file and set things right by hand, or with restow doctor."
+                f"{path}, line {number + 1}: this is not what was written, so what this run has set and "
+                "begun is not known. `restow doctor` shows what is left on the cluster; when that is in "
+                "order, move the folder away"
             )
         entries.append(entry)
         sound += len(line)

@@ -39,6 +39,8 @@ class Ledger:
 
     plan: Plan
     undo_of: str | None = None
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """What the topics of the plan were when it began; one of another id is another topic."""
     prior: Mapping[Setting, str | None] = field(default_factory=dict)
     """What each setting that is ours would be without us."""
     ours: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
@@ -69,7 +71,9 @@ def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
             f"{where}: this journal has no beginning: nothing was done under it, so nothing is to do"
         )
     facts: Any = first.facts
-    ledger = Ledger(plan=plan_of(facts["plan"]), undo_of=facts.get("undo_of"))
+    ledger = Ledger(
+        plan=plan_of(facts["plan"]), undo_of=facts.get("undo_of"), topic_ids=facts.get("topic_ids", {})
+    )
     for entry in remaining:
         ledger = ledger.after(entry)
     return ledger

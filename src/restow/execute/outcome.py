@@ -52,10 +52,10 @@ class Outcome:
     @property
     def next(self) -> str:
         """What to do now."""
-        if self.throttles_left and self.ending is not Ending.LEFT:
+        if self.throttles_left and self.ending not in (Ending.LEFT, Ending.LOST, Ending.FAILED):
             return (
                 f"{len(self.throttles_left)} throttle settings could not be brought back, the first of them "
-                f"{self.throttles_left[0]}: `restow doctor --fix` does it when the broker is back"
+                f"{self.throttles_left[0]}: `restow doctor --fix` does it when what hinders it is gone"
             )
         return _NEXT[self.ending]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
-from restow.execute.journal import FILE_NAME, read_journal
+from restow.execute.journal import FILE_NAME, DamagedJournal, read_journal
 from restow.execute.ledger import Ledger, NotARun, ledger_of
 
 if TYPE_CHECKING:
@@ -72,6 +72,27 @@ class Runs:
             except NotARun:
                 continue
         return tuple(found)
+
+    def sound(self, cluster_id: str) -> tuple[tuple[Run, ...], dict[str, str]]:
+        """The runs that can be relied on, oldest first; and of each other journal here what is wrong with it.
+
+        Nothing is known of a run whose journal is damaged, and nothing of this cluster by another's.
+        """
+        found: list[Run] = []
+        wrong: dict[str, str] = {}
+        for name in self.names():
+            try:
+                run = self.get(name)
+            except NotARun:
+                continue
+            except DamagedJournal as error:
+                wrong[name] = str(error)
+                continue
+            if run.ledger.plan.cluster_id == cluster_id:
+                found.append(run)
+            else:
+                wrong[name] = f"it is of the cluster {run.ledger.plan.cluster_id!r}, not of this one"
+        return tuple(found), wrong
 
     def get(self, name: str) -> Run:
         folder = self.path(name)

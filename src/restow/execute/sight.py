@@ -27,6 +27,7 @@ class Sight:
     copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
     """By broker. A future copy hides the one it is to replace."""
     dirs: Mapping[BrokerId, tuple[LogDir, ...]] = field(default_factory=dict)
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
     latency_s: float = 0.0
     """How long a broker took to say who is there."""
 
@@ -87,5 +88,6 @@ async def look(admin: Admin, clock: Clock) -> Sight:
         moves=moves,
         copies=copies,
         dirs=dirs,
+        topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
         latency_s=latency_s,
     )

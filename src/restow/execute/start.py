@@ -61,7 +61,7 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
         await _check_ready(world, plan, snapshot)
-        with begun(world, runs, name, plan) as book:
+        with begun(world, runs, name, plan, snapshot=snapshot) as book:
             return await _run(world, book, snapshot, options, watcher)
 
 
@@ -112,14 +112,17 @@ async def undo(
         plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
         if plan.moves:
             await _check_ready(world, plan, snapshot)
-        with begun(world, runs, own, plan, undo_of=run.name) as book:
+        with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name) as book:
             return await _run(world, book, snapshot, options, watcher)
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
     """Refuse what must not begin: another cluster, a cluster that has drifted, an earlier run in disorder."""
     _check_cluster(plan, snapshot, "the plan")
-    open_runs = [run.name for run in runs.all() if not run.ledger.is_settled]
+    sound, wrong = runs.sound(snapshot.cluster_id)
+    for name, why in wrong.items():
+        raise NotNow(f"the journal {runs.path(name)} is in the way: {why}. See `restow doctor`")
+    open_runs = [run.name for run in sound if not run.ledger.is_settled]
     if open_runs:
         raise NotNow(
             f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
@@ -196,12 +199,17 @@ async def _run(world: World, book: Book, snapshot: Snapshot, options: Options, w
 
 
 @contextmanager
-def begun(world: World, runs: Runs, name: str, plan: Plan, undo_of: str | None = None) -> Iterator[Book]:
+def begun(
+    world: World, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
+) -> Iterator[Book]:
+    """A journal whose first entry is on the disk: the plan, who begins it, and which topics it is for."""
     folder = runs.path(name)
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)
     who = asdict(Holder.this_process(name))
-    journal.write("began", plan=plan_document(plan), who=who, undo_of=undo_of)
+    topics = {move.partition.topic for move in plan.moves}
+    ids = {each.name: each.id for each in snapshot.topics if each.name in topics and each.id is not None}
+    journal.write("began", plan=plan_document(plan), who=who, undo_of=undo_of, topic_ids=ids)
     book = Book(journal)
     try:
         yield book

@@ -37,6 +37,14 @@ class Applied:
     left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
     """Rates that somebody else has set since, with what they set."""
 
+    def refusal(self, step: Step) -> BrokerError | None:
+        """Why this step cannot be throttled. A broker that is down gets its settings later."""
+        owners = {("topic", step.partition.topic), *(("broker", str(b)) for b in (*step.before, *step.after))}
+        for setting, error in self.failed.items():
+            if (setting.of, setting.name) in owners and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                return error
+        return None
+
 
 class Throttling:
     """The throttles of one run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
+from restow.execute.chains import REMADE, remade
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.schedule import waves_of
 from restow.plan.steps import steps_of
@@ -28,10 +29,15 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
     moves: list[Move] = []
     problems: list[str] = []
+    ids = {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
+    strangers = remade(run.ledger.topic_ids, ids)
     for move in sorted(plan.moves, key=lambda each: -arrived.get(each.partition, -1)):
         now = snapshot.partition(move.partition)
         if now is None:
             problems.append(f"{move.partition} does not exist any more")
+            continue
+        if move.partition.topic in strangers:
+            problems.append(f"{move.partition}: {REMADE}")
             continue
         back = _back(move, now)
         if back is None:

@@ -69,6 +69,8 @@ class FakeAdmin:
     calls: list[tuple[str, object]] = field(default_factory=list)
     most_moving: int = 0
     allowed: Permissions = field(default_factory=Permissions)
+    cluster_id: str = "fake"
+    topic_ids: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.clock.on_tick.append(self.tick)
@@ -114,7 +116,7 @@ class FakeAdmin:
     async def cluster(self) -> ClusterView:
         self.check()
         nodes = tuple(Node(id=broker, host="h", port=9092) for broker in sorted(self.brokers))
-        return ClusterView(cluster_id="fake", controller=min(self.brokers), nodes=nodes)
+        return ClusterView(cluster_id=self.cluster_id, controller=min(self.brokers), nodes=nodes)
 
     async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         self.check()
@@ -132,7 +134,7 @@ class FakeAdmin:
             if name_ not in found:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name_)
         return tuple(
-            Topic(name=name_, partitions=tuple(partitions))
+            Topic(name=name_, partitions=tuple(partitions), id=self.topic_ids.get(name_, f"id of {name_}"))
             for name_, partitions in found.items()
             if names is None or name_ in names
         )
