@@ -1,0 +1,173 @@
+"""Spark's sources of a cluster's samples, on an embedded cluster, in batches and as streams."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+from pyspark.errors import PySparkException
+
+from restow.client import NewTopic, Settings, ask_cluster
+from restow.cluster.server import ClientConnection
+from restow.pipeline.schemas import SAMPLED, table
+from restow.pipeline.sources import GAPS
+from tests.clients.embedded import Running, embedded, wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+TOPIC, PARTITIONS, RECORDS = "orders", 6, 60
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    """Three brokers in three racks, a topic with ten records in each partition, a group that read half."""
+    with embedded(3, racks=("a", "b", "c"), log_dirs=2) as running:
+        new = NewTopic(name=TOPIC, partitions=PARTITIONS, factor=2)
+        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        with closing(KafkaProducer(bootstrap_servers=running.bootstrap, acks="all")) as producer:
+            for number in range(RECORDS):
+                producer.send(TOPIC, b"x" * 100, partition=number % PARTITIONS)
+            producer.flush()
+        with closing(KafkaConsumer(bootstrap_servers=running.bootstrap, group_id="billing")) as consumer:
+            read = {
+                TopicPartition(TOPIC, number): OffsetAndMetadata(5, "", -1) for number in range(PARTITIONS)
+            }
+            consumer.commit(read)
+        yield running
+
+
+def load(spark: SparkSession, cluster: Running, name: str, **options: str) -> DataFrame:
+    reader = spark.read.format(f"restow.{name}").option("bootstrap.servers", cluster.bootstrap)
+    return reader.options(**options).load()
+
+
+@pytest.fixture(scope="module")
+def sample(spark: SparkSession, cluster: Running) -> dict[str, list[Row]]:
+    """One sample of everything: the rows of each table."""
+    frame = load(spark, cluster, "samples")
+    assert frame.rdd.getNumPartitions() == 3
+    found: dict[str, list[Row]] = {}
+    for row in frame.collect():
+        found.setdefault(row.table, []).append(row)
+    return found
+
+
+def test_a_source_for_each_table_with_its_schema(spark: SparkSession, cluster: Running) -> None:
+    for about in SAMPLED:
+        assert load(spark, cluster, about.name).schema == about.schema
+
+
+def test_one_table_alone(spark: SparkSession, cluster: Running, sample: dict[str, list[Row]]) -> None:
+    alone = load(spark, cluster, "replicas").collect()
+    key = table("replicas").key
+    assert {tuple(row[name] for name in key) for row in alone} == {
+        tuple(row[name] for name in key) for row in sample["replicas"]
+    }
+
+
+def test_replicas_and_disks(sample: dict[str, list[Row]]) -> None:
+    replicas = [row for row in sample["replicas"] if row.topic == TOPIC]
+    assert len(replicas) == 2 * PARTITIONS
+    assert all(row["size"] > 0 and not row.is_future and row.topic_id for row in replicas)
+    disks = sample["disks"]
+    assert sorted((row.broker, row.rack) for row in disks) == [
+        (broker, rack) for broker, rack in enumerate("abc") for _ in range(2)
+    ]
+    assert all(row.total > row.usable > 0 and row.error is None for row in disks)
+    assert {(row.broker, row.log_dir) for row in replicas} <= {(row.broker, row.log_dir) for row in disks}
+
+
+def test_offsets_and_assignment(sample: dict[str, list[Row]]) -> None:
+    offsets = {row.partition: row for row in sample["offsets"] if row.topic == TOPIC}
+    assignment = {row.partition: row for row in sample["assignment"] if row.topic == TOPIC}
+    assert offsets.keys() == assignment.keys() == set(range(PARTITIONS))
+    for number, row in offsets.items():
+        assert (row.earliest, row.latest) == (0, RECORDS // PARTITIONS)
+        assert row.broker == assignment[number].leader == assignment[number].replicas[0]
+        assert sorted(assignment[number].isr) == sorted(assignment[number].replicas)
+
+
+def test_groups(sample: dict[str, list[Row]]) -> None:
+    found = [row for row in sample["groups"] if row.group == "billing"]
+    assert sorted((row.topic, row.partition, row.committed) for row in found) == [
+        (TOPIC, number, 5) for number in range(PARTITIONS)
+    ]
+    assert {(row.state, row.member) for row in found} == {("Empty", None)}
+
+
+def test_nothing_is_missing(sample: dict[str, list[Row]]) -> None:
+    assert sample.keys() == {each.name for each in SAMPLED}
+
+
+def test_a_broker_that_does_not_answer_is_missing_and_said_to_be(
+    spark: SparkSession, cluster: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hear = ClientConnection.frame
+
+    def frame(self: ClientConnection, payload: bytes) -> None:
+        if self._services.broker_id != 1 or b"restow" not in payload[:32]:
+            hear(self, payload)
+
+    monkeypatch.setattr(ClientConnection, "frame", frame)
+    found = load(spark, cluster, "samples", **{"request.timeout.ms": "5000"}).collect()
+    [gap] = [row for row in found if row.table == GAPS]
+    assert gap.broker == 1
+    assert "does not answer" in gap.error
+    [disk] = [row for row in found if row.table == "disks" and row.broker == 1]
+    assert (disk.log_dir, disk.rack, disk.error in gap.error) == (None, "b", True)
+    told = {row.broker for row in found if row.table == "replicas"}
+    assert told == {0, 2}
+    assert len([row for row in found if row.table == "assignment" and row.topic == TOPIC]) == PARTITIONS
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "which cluster"),
+        ({"bootstrap.servers": "127.0.0.1:1"}, "does not answer"),
+        ({"bootstrap.servers": "127.0.0.1:1", "securty.protocol": "SSL"}, "did you mean security.protocol"),
+    ],
+)
+def test_what_cannot_be_read_says_why(spark: SparkSession, options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(PySparkException, match=complaint):
+        spark.read.format("restow.replicas").options(**options).load().collect()
+
+
+def test_a_stream_takes_samples_and_goes_on_after_a_restart(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    reader = spark.readStream.format("restow.offsets").option("bootstrap.servers", cluster.bootstrap)
+    frame = reader.option("every", "1s").load()
+    batches: dict[int, set[Any]] = {}
+
+    def keep(batch: DataFrame, number: int) -> None:
+        """A batch that was stopped in the middle comes again."""
+        batches[number] = {row["at"] for row in batch.where(f"topic = '{TOPIC}'").select("at").collect()}
+
+    def run_until(samples: int) -> None:
+        writer = frame.writeStream.foreachBatch(keep).trigger(processingTime="1 second")
+        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        try:
+            wait_until(lambda: not query.isActive or len(batches) >= samples, f"{samples} samples")
+            assert query.exception() is None
+        finally:
+            query.stop()
+
+    run_until(2)
+    run_until(len(batches) + 1)
+    assert sorted(batches) == list(range(len(batches)))
+    moments = [at for number in sorted(batches) for at in sorted(batches[number])]
+    assert moments == sorted(moments)
+    assert all(batches.values())
