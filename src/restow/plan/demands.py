@@ -57,7 +57,7 @@ def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> S
     mine = covered[part_of]
     leaving = np.array([broker in request.leaving for broker in arrays.brokers], dtype=bool)
     there = home >= 0
-    leader = _leaders(arrays, offsets, home)
+    leader = _leaders(arrays, offsets, home, request)
     mandatory = ~there | (there & leaving[home] & mine)
     pinned = np.full(len(home), NOWHERE, dtype=np.int64)
     for old, new in request.replace.items():
@@ -80,10 +80,15 @@ def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> S
     )
 
 
-def _leaders(arrays: Arrays, offsets: Ints, home: Ints) -> Ints:
-    """Of each partition the first replica on a broker that works; one that is still to come never."""
+def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: Request) -> Ints:
+    """Of each partition the first replica on a broker that works; one that is still to come never.
+
+    A dead broker that another takes the place of counts: the other leads what it led.
+    """
     nowhere = len(arrays.brokers)
-    return first_alive(offsets, np.where(home >= 0, home, nowhere), np.append(arrays.alive, False))
+    replaced = np.array([broker in request.replace for broker in arrays.brokers], dtype=bool)
+    able = np.append(arrays.alive | replaced, False)
+    return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
 
 
 def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Ints, Ints, int]:

@@ -194,7 +194,8 @@ def test_disks_are_evened_out_within_brokers() -> None:
     assert all(move.before == move.after and move.dir_changes for move in plan.moves)
 
 
-def test_replacing_a_broker_moves_what_it_has_and_nothing_else() -> None:
+@pytest.mark.parametrize("is_dead", [False, True])
+def test_replacing_a_broker_moves_what_it_has_and_nothing_else(is_dead: bool) -> None:
     snapshot = cluster(brokers=7, racks=0)
     had = {name for name, partition in snapshot.all_partitions() if 0 in partition.replicas}
     for_nine = Snapshot(
@@ -203,7 +204,7 @@ def test_replacing_a_broker_moves_what_it_has_and_nothing_else() -> None:
         controller=1,
         topics=snapshot.topics,
         brokers=(
-            *snapshot.brokers,
+            *(each for each in snapshot.brokers if each.id != 0 or not is_dead),
             LiveBroker(id=9, host="h", port=1, log_dirs=snapshot.brokers[6].log_dirs),
         ),
     )
