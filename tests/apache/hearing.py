@@ -1,0 +1,98 @@
+"""What all brokers have heard of: the controller knows first, they one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.client import ConfigOf, NewTopic
+from restow.model import TopicPartition
+from restow.wire.messages import DescribeConfigsRequest, MetadataRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.client import KafkaAdmin, MoveUnderWay
+
+PATIENCE_S = 120.0
+_PAUSE_S = 0.05
+_MARKER = "marker"
+_KEY = "retention.ms"
+_TOPIC = 2
+_numbers = count(1_000_000)
+
+
+class Seen(NamedTuple):
+    """One partition as a broker tells it."""
+
+    replicas: tuple[int, ...]
+    isr: frozenset[int]
+
+
+async def prepare_marker(admin: KafkaAdmin, broker: int) -> None:
+    """The topic whose configs show how far brokers have heard."""
+    assert await admin.create([NewTopic(name=_MARKER, by_hand={0: (broker,)})]) == {_MARKER: None}
+
+
+async def until_heard(admin: KafkaAdmin, brokers: Sequence[int]) -> None:
+    """Until every broker tells of a change that is made now.
+
+    Brokers of a quorum hear of everything in the order in which it was done: of this last.
+    """
+    value = str(next(_numbers))
+    of = ConfigOf("topic", _MARKER)
+    assert await admin.set_configs({of: {_KEY: value}}) == {of: None}
+    deadline = time.monotonic() + PATIENCE_S
+    for broker in brokers:
+        while await _told(admin, broker) != value:
+            assert time.monotonic() < deadline, f"broker {broker} does not hear of a change"
+            await asyncio.sleep(_PAUSE_S)
+
+
+async def _told(admin: KafkaAdmin, broker: int) -> str | None:
+    asked = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=_TOPIC, resource_name=_MARKER, configuration_keys=[_KEY]
+    )
+    answer = await admin._link.ask(DescribeConfigsRequest(resources=[asked]), broker)
+    return next((each.value for result in answer.results for each in result.configs), None)
+
+
+async def views(
+    admin: KafkaAdmin, brokers: Sequence[int], topics: Sequence[str]
+) -> list[dict[TopicPartition, Seen]]:
+    """What each broker tells, asked by itself."""
+    found = []
+    for broker in brokers:
+        names = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+        answer = await admin._link.ask(MetadataRequest(topics=names), broker)
+        found.append(
+            {
+                TopicPartition(topic.name, each.partition_index): Seen(
+                    tuple(each.replica_nodes), frozenset(each.isr_nodes)
+                )
+                for topic in answer.topics
+                for each in topic.partitions
+            }
+        )
+    return found
+
+
+async def agreed(
+    admin: KafkaAdmin, brokers: Sequence[int], topics: Sequence[str]
+) -> tuple[Mapping[TopicPartition, MoveUnderWay], Mapping[TopicPartition, tuple[int, ...]]] | None:
+    """What moves, by the controller's word, and the replicas that all brokers tell; None if they differ.
+
+    They are asked between two looks at what moves, after they have heard of what had ended by the first.
+    """
+    moving = await admin.moves()
+    await until_heard(admin, brokers)
+    told = [
+        {name: each.replicas for name, each in view.items()} for view in await views(admin, brokers, topics)
+    ]
+    if any(view != told[0] for view in told) or await admin.moves() != moving:
+        return None
+    if any(told[0].get(name) != move.replicas for name, move in moving.items()):
+        return None
+    return moving, told[0]
