@@ -241,9 +241,12 @@ def _names(text: str | None) -> tuple[str, ...]:
 def _load(path: str | None) -> LoadModel | None:
     if path is None:
         return None
+    from pathlib import Path
+
+    from restow.model.load_parquet import is_parquet, read
     from restow.model.load_text import loads
 
-    return loads(read_text(path), path)
+    return read(Path(path)) if is_parquet(Path(path)) else loads(read_text(path), path)
 
 
 def read_text(path: str) -> str:

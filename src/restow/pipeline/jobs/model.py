@@ -55,6 +55,8 @@ sample that counts: 1 after a week without gaps.
 WEEK_HOURS = 168
 _MEANS, _PEAKS = ("messages_in", "bytes_in", "bytes_out"), ("bytes_in", "bytes_out")
 _DAY_S, _HOUR_S = 86_400, 3_600
+_ORIGIN_S = 1_767_225_600
+"""The beginning of 2026: squares of large numbers would swallow the differences between them."""
 _MONDAY_H = 72
 """The hour of the week in which 1970 began: Thursday, midnight."""
 
@@ -75,7 +77,7 @@ def _hour_of_week() -> Column:
 
 def _of_an_hour() -> list[Column]:
     """Sums that can be put together, because a regression cannot."""
-    days = f.unix_seconds(AT) / _DAY_S
+    days = (f.unix_seconds(AT) - _ORIGIN_S) / _DAY_S
     size = f.col("size").cast("double")
     day = f.when(size.isNotNull(), days)
     return [

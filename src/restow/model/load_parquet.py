@@ -1,0 +1,78 @@
+"""Load models as Parquet: what the pipeline writes, one row per partition, for clusters of any size.
+
+    topic, partition, cluster_id, made_ms, <resource>.leading, <resource>.following …
+
+A folder of such files is one model, too. Capacities are not in it: brokers count as equally strong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from restow.errors import InvalidDocument
+from restow.model.ids import TopicPartition
+from restow.model.load import LoadModel, Resource
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = ("topic", "partition", "cluster_id", "made_ms")
+LEADING, FOLLOWING = ".leading", ".following"
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether to expect Parquet there: a folder, or a file that says so."""
+    return path.is_dir() or path.suffix == ".parquet"
+
+
+def read(path: Path) -> LoadModel:
+    """The load model in a file or a folder."""
+    try:
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InvalidDocument(
+            f"{path} is Parquet, and pyarrow is not there to read it: pip install 'restow[spark]'"
+        ) from None
+    try:
+        table = pq.ParquetDataset(path, partitioning=None).read()
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidDocument(f"{path} cannot be read as Parquet: {reason}") from None
+    missing = [name for name in NAMES if name not in table.column_names]
+    if missing:
+        raise InvalidDocument(f"{path} is no load model: it has no column {missing[0]}")
+    return _model(table, path)
+
+
+def _model(table: Any, path: Path) -> LoadModel:
+    clusters = table["cluster_id"].unique().to_pylist()
+    if len(clusters) != 1:
+        what = f"models of {', '.join(map(str, clusters[:3]))}" if clusters else "no partition"
+        raise InvalidDocument(f"{path} has {what}: give the file of one cluster")
+    names = tuple(map(TopicPartition, table["topic"].to_pylist(), table["partition"].to_pylist()))
+    if len(set(names)) != len(names):
+        raise InvalidDocument(f"{path} has partitions twice: give the files of one run only")
+    resources = {}
+    for leading in table.column_names:
+        if leading.endswith(LEADING):
+            name = leading.removesuffix(LEADING)
+            resources[name] = Resource(
+                leading=_floats(table, leading, path), following=_floats(table, name + FOLLOWING, path)
+            )
+    return LoadModel(
+        cluster_id=str(clusters[0]),
+        made_ms=int(max(table["made_ms"].to_pylist())),
+        partitions=names,
+        resources=resources,
+    )
+
+
+def _floats(table: Any, name: str, path: Path) -> np.ndarray[Any, np.dtype[np.float64]]:
+    if name not in table.column_names:
+        raise InvalidDocument(f"{path} is no load model: it has no column {name}")
+    try:
+        return np.asarray(table[name].to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidDocument(f"{path} has no numbers in {name}: {error}") from None
