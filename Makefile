@@ -17,12 +17,15 @@ $(SETUP): scripts/setup pyproject.toml $(wildcard requirements/*.txt)
 demo: $(SETUP) ## show what Restow does
 	@$(PY) scripts/demo.py
 
+# A file of tests stays in one process. Most of them wait for others more than they compute.
+PYTEST := $(PY) -m pytest -n $(or $(TESTERS),2) --dist loadfile
+
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
-	@$(PY) -m pytest -m "not full" tests/tidy tests/unit tests/conformance
-	@$(PY) -m pytest -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
+	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/conformance
+	@$(PYTEST) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
 
 test-full: $(SETUP) ## every case of the long matrices too
-	@RESTOW_CASES=2000 $(PY) -m pytest tests
+	@RESTOW_CASES=2000 $(PYTEST) tests
 
 bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.placement $(BENCH)

@@ -3,8 +3,8 @@
 The folder is `$RESTOW_CACHE`, else `$XDG_CACHE_HOME/restow`, else `~/.cache/restow`:
 
     apache-kafka-3.9.1/       a thing; its folder exists only when all of it is there
-    apache-kafka-3.9.1.lock   held while somebody fetches it
     ivy/                      what Ivy downloaded, shared by all that it fetches
+    fetching.lock             held by the one process that fetches
 
 Things are gathered in a folder beside the final one, which is renamed at the very end; so a fetch
 that was cut short leaves nothing that could be taken for a whole one.
@@ -44,7 +44,7 @@ def fetched_once(name: str, what: str, fetch: Callable[[Path], Path]) -> Path:
     if kept.is_dir():
         return kept
     cache.mkdir(parents=True, exist_ok=True)
-    with _locked(cache / f"{name}.lock"):
+    with _locked(cache / "fetching.lock"):
         if not kept.is_dir():
             sys.stderr.write(f"fetching {what} once into {cache} …\n")
             sys.stderr.flush()
