@@ -208,7 +208,8 @@ def _states(snapshot: Snapshot) -> Iterator[Finding]:
                 what=str(name),
                 evidence=f"{missing} of {list(partition.replicas)} are not in sync"
                 + (f"; {dead} are not there" if dead else ""),
-                remedy="bring the broker back, or give its replicas to others with a plan"
+                remedy="bring the broker back; if it is gone for good, `restow plan replace "
+                f"{dead[0]}:NEW` or `restow plan drain {dead[0]}`"
                 if dead
                 else "wait, or look at the log of that broker",
                 partition=name,
