@@ -6,6 +6,7 @@ import os
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 from harness.jars import kafka_jars
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from py4j.java_gateway import JavaGateway
+
+# However busy the machine is, no example is too slow.
+hypothesis.settings.register_profile(
+    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_configure(config: pytest.Config) -> None:
