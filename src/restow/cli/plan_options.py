@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from contextlib import contextmanager
 from dataclasses import dataclass
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -13,7 +15,7 @@ from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from restow.model.load import LoadModel
     from restow.plan.request import Request
@@ -149,7 +151,8 @@ def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
 
     def command(**values: Any) -> Answer:
         options = Options(**{name: values.pop(name) for name in shared})
-        return answer_of(options, lambda given: wish(given, **values))
+        with _no_collection():
+            return answer_of(options, lambda given: wish(given, **values))
 
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -157,11 +160,24 @@ def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
     return command
 
 
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of objects are made here and all are needed: looking for garbage among them takes seconds."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan_view import document, draw
     from restow.cli.snapshots import snapshot_from
     from restow.plan.explain import explain
+    from restow.plan.framing import ask
     from restow.plan.propose import propose
     from restow.plan.text import dumps
     from restow.runtime.clock import SystemClock
@@ -171,8 +187,16 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     request = wish(_common(options, load))
     snapshot = snapshot_from(options.bootstrap, options.snapshot)
     until = clock.monotonic_s() + options.seconds
-    plan = propose(snapshot, load, request, lambda: clock.monotonic_s() > until, created_ms=snapshot.taken_ms)
-    told = explain(snapshot, load, plan, request)
+    asked = ask(snapshot, load, request)
+    plan = propose(
+        snapshot,
+        load,
+        request,
+        lambda: clock.monotonic_s() > until,
+        created_ms=snapshot.taken_ms,
+        asked=asked,
+    )
+    told = explain(snapshot, load, plan, request, asked)
     if options.output is not None:
         write_text(options.output, dumps(plan))
     if options.html is not None:

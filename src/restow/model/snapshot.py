@@ -115,6 +115,13 @@ class Snapshot:
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
         """Every partition with its name, topic by topic."""
-        for topic in self.topics:
-            for partition in topic.partitions:
-                yield TopicPartition(topic.name, partition.number), partition
+        return iter(self._pairs)
+
+    @cached_property
+    def _pairs(self) -> tuple[tuple[TopicPartition, Partition], ...]:
+        """Made once: names of millions of partitions take a second each time."""
+        return tuple(
+            (TopicPartition(topic.name, partition.number), partition)
+            for topic in self.topics
+            for partition in topic.partitions
+        )

@@ -56,15 +56,18 @@ class Disks:
         rooms = self._rooms.get(broker, {})
         if wish != ANY_DIR:
             return wish
+        if len(rooms) == 1:
+            return next(iter(rooms))
         return min(rooms, key=lambda path: rooms[path].partitions, default=None)
 
     def arrivals(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
         """The directories that a step copies into, between brokers and within."""
-        wishes = dict(zip(step.after, step.log_dirs, strict=False))
+        wishes = dict(zip(step.after, step.log_dirs, strict=False)) if step.log_dirs else {}
         for broker in step.after:
             wish = wishes.get(broker, ANY_DIR)
-            here = self._lies.get((step.partition, broker))
-            if broker in step.before and wish in (ANY_DIR, here):
+            if broker in step.before and (
+                wish == ANY_DIR or wish == self._lies.get((step.partition, broker))
+            ):
                 continue
             path = self.directory_for(broker, wish)
             if path is not None:
@@ -145,6 +148,15 @@ class Admission:
         receivers = frozenset((*step.adding, *(broker for broker, _ in self.disks.arrivals(step))))
         return Route(receivers, self._leader.get(step.partition) if step.adding else None)
 
+    def full(self, receivers: frozenset[BrokerId]) -> bool:
+        """Whether one of these is receiving as many as it may."""
+        most = self.limits.moves_in
+        return any(self._into.get(broker, 0) >= most for broker in receivers)
+
+    def sends_enough(self, sender: BrokerId | None) -> bool:
+        """Whether a broker is sending as many as it may."""
+        return self._out_of.get(sender, 0) >= self.limits.moves_out if sender is not None else False
+
     def busy(self, route: Route) -> str | None:
         """Why nothing may go this way now, in a few words."""
         for broker in route.receivers:
@@ -183,7 +195,8 @@ class Admission:
         self.disks.give_back(step, under_way.where)
 
     def _count(self, route: Route, by: int) -> None:
-        self._into.update(dict.fromkeys(route.receivers, by))
+        for broker in route.receivers:
+            self._into[broker] += by
         if route.sender is not None:
             self._out_of[route.sender] += by
 

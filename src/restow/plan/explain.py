@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.evaluate import evaluate
+from restow.model import ANY_DIR
 from restow.plan.framing import ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.model import BrokerId, Move, Plan, Snapshot
+    from restow.model import BrokerId, LiveBroker, Move, Plan, Snapshot
     from restow.model.load import LoadModel
-    from restow.plan.evaluate import Score
+    from restow.plan.arrays import Floats
     from restow.plan.framing import Asked
     from restow.plan.request import Request
 
@@ -78,48 +79,83 @@ class Explanation:
         return self.copied_bytes / self.bound_bytes if self.bound_bytes else None
 
 
-def explain(snapshot: Snapshot, load: LoadModel | None, plan: Plan, request: Request) -> Explanation:
-    """Explain a plan that was made from this snapshot and this request."""
-    asked = ask(snapshot, load, request)
-    scores = evaluate(snapshot, load, plan.moves, request).scores
+def explain(
+    snapshot: Snapshot,
+    load: LoadModel | None,
+    plan: Plan,
+    request: Request,
+    asked: Asked | None = None,
+) -> Explanation:
+    """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""
+    asked = asked or ask(snapshot, load, request)
+    before, after = _loads(asked, plan.moves)
     reasons: dict[str, int] = {}
     for move in plan.moves:
         kind = move.reason.partition(":")[0]
         reasons[kind] = reasons.get(kind, 0) + 1
     brokers, racks, dirs = _amounts(snapshot, plan.moves)
     return Explanation(
-        goals=tuple(_goal_line(asked, number, scores) for number in range(len(asked.goals))),
+        goals=tuple(_goal_line(asked, number, before, after) for number in range(len(asked.goals))),
         brokers=brokers,
         racks=racks,
         dirs=dirs,
         reasons=reasons,
-        unmet=tuple(_unmet(asked, scores, plan.moves)),
+        unmet=tuple(_unmet(asked, after, plan.moves)),
         notes=tuple(_notes(asked, load)),
         copied_bytes=plan.bytes_to_copy,
         bound_bytes=plan.bound_bytes,
     )
 
 
-def _goal_line(asked: Asked, number: int, scores: Mapping[str, Score]) -> GoalLine:
+def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
+    """Brokers × goals: what each carries before and after, led by the first replica that is there."""
+    arrays, problem = asked.arrays, asked.problem
+    before = np.zeros_like(problem.lower)
+    for goal in range(before.shape[1]):
+        carried = problem.following[arrays.part_of, goal]
+        carried[arrays.leader] = problem.leading[:, goal]
+        before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
+    after = before.copy()
+    if not moves:
+        return before, after
+    number = {name: at for at, name in enumerate(arrays.names)}
+    alive, index = arrays.alive.tolist(), arrays.index
+    for sign, side in ((-1.0, [move.before for move in moves]), (1.0, [move.after for move in moves])):
+        rows = [number[move.partition] for move in moves]
+        places = [[index[broker] for broker in replicas] for replicas in side]
+        leaders = [next((each for each in some if alive[each]), some[0]) for some in places]
+        counts = [len(some) for some in places]
+        np.add.at(after, list(chain(*places)), sign * problem.following[np.repeat(rows, counts)])
+        np.add.at(after, leaders, sign * (problem.leading - problem.following)[rows])
+    return before, after
+
+
+def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> GoalLine:
     goal = asked.goals[number]
-    score = scores[goal.name]
-    outside = sum(1 for _ in _outside(asked, number, score))
     return GoalLine(
         name=goal.name,
         unit=goal.unit,
         band=asked.request.bands.get(goal.name, goal.band),
-        before=score.ratio(after=False),
-        after=score.ratio(),
-        out_of_band=outside,
+        before=_extremes(asked, number, before),
+        after=_extremes(asked, number, after),
+        out_of_band=len(_outside(asked, number, after)),
     )
 
 
-def _outside(asked: Asked, number: int, score: Score) -> list[tuple[int, bool]]:
+def _extremes(asked: Asked, number: int, load: Floats) -> tuple[float, float]:
+    """The largest and the smallest multiple of its share that a broker has."""
+    share = asked.share[:, number]
+    some = share > 0
+    ratios = load[some, number] / share[some]
+    return (float(ratios.max()), float(ratios.min())) if ratios.size else (1.0, 1.0)
+
+
+def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
     """Brokers that are out of a band, each with whether it has too much."""
     found = []
     mean = float(asked.share[:, number].max()) or 1.0
     for broker in np.flatnonzero(asked.able).tolist():
-        has = score.after[asked.arrays.brokers[broker]]
+        has = load[broker, number]
         if has > asked.problem.upper[broker, number] + _SLACK * mean:
             found.append((broker, True))
         elif has < asked.problem.lower[broker, number] - _SLACK * mean:
@@ -127,18 +163,17 @@ def _outside(asked: Asked, number: int, score: Score) -> list[tuple[int, bool]]:
     return found
 
 
-def _unmet(asked: Asked, scores: Mapping[str, Score], moves: Sequence[Move]) -> list[Unmet]:
+def _unmet(asked: Asked, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
     found = []
     for number, goal in enumerate(asked.goals):
-        score = scores[goal.name]
-        for broker, above in _outside(asked, number, score):
+        for broker, above in _outside(asked, number, after):
             name = asked.arrays.brokers[broker]
             share = float(asked.share[broker, number])
             found.append(
                 Unmet(
                     goal=goal.name,
                     broker=name,
-                    ratio=score.after[name] / share if share > 0 else float("inf"),
+                    ratio=float(after[broker, number]) / share if share > 0 else float("inf"),
                     because=_because(asked, number, broker, above, moves),
                 )
             )
@@ -201,46 +236,48 @@ def _amounts(
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...], tuple[Amount, ...]]:
     """Bytes and replicas by broker, by rack and by directory."""
     by_name = {move.partition: move for move in moves}
-    racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
-    tables: tuple[dict[str, list[int]], ...] = (
-        {str(broker.id): [0, 0, 0, 0] for broker in snapshot.brokers},
-        {},
-        {f"{broker.id}:{each.path}": [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs},
-    )
+    only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
+    rows: dict[tuple[BrokerId, str], list[int]] = {
+        (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
+    }
     for name, partition in snapshot.all_partitions():
         move, size = by_name.get(name), partition.size_bytes
         lies = {copy.broker: copy.log_dir for copy in partition.copies if not copy.future}
-        then = dict(lies)
+        after, then = partition.replicas, lies
         if move is not None:
-            then |= {
-                each: path for each, path in zip(move.after, move.log_dirs, strict=False) if path != "any"
-            }
-        sides = ((0, partition.replicas, lies), (1, partition.replicas if move is None else move.after, then))
-        for side, replicas, paths in sides:
+            wishes = zip(move.after, move.log_dirs, strict=False)
+            after, then = move.after, lies | {each: path for each, path in wishes if path != ANY_DIR}
+        for side, replicas, paths in ((0, partition.replicas, lies), (1, after, then)):
             for broker in replicas:
-                keys = (str(broker), racks.get(broker, "down"), f"{broker}:{_path(snapshot, broker, paths)}")
-                for table, key in zip(tables, keys, strict=True):
-                    row = table.setdefault(key, [0, 0, 0, 0])
-                    row[side] += size
-                    row[side + 2] += 1
-    brokers, by_rack, dirs = (
-        tuple(
-            Amount(
-                name=key,
-                before_bytes=row[0],
-                after_bytes=row[1],
-                before_replicas=row[2],
-                after_replicas=row[3],
-            )
-            for key, row in table.items()
+                place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
+                row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
+                row[side] += size
+                row[side + 2] += 1
+    racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
+    brokers = {str(broker.id): [0, 0, 0, 0] for broker in snapshot.brokers}
+    by_rack: dict[str, list[int]] = {}
+    for (broker, _), row in rows.items():
+        _add(brokers, str(broker), row)
+        _add(by_rack, racks.get(broker, "down"), row)
+    dirs = {f"{broker}:{path}": row for (broker, path), row in rows.items()}
+    in_order = sorted(_lines(brokers), key=lambda each: int(each.name))
+    return tuple(in_order), _lines(by_rack), _lines(dirs)
+
+
+def _add(table: dict[str, list[int]], key: str, row: Sequence[int]) -> None:
+    table[key] = [have + more for have, more in zip(table.get(key, (0, 0, 0, 0)), row, strict=True)]
+
+
+def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
+    return tuple(
+        Amount(
+            name=key, before_bytes=row[0], after_bytes=row[1], before_replicas=row[2], after_replicas=row[3]
         )
-        for table in tables
+        for key, row in table.items()
     )
-    return tuple(sorted(brokers, key=lambda each: int(each.name))), by_rack, dirs
 
 
-def _path(snapshot: Snapshot, broker: BrokerId, paths: Mapping[BrokerId, str]) -> str:
-    """Where a replica lies or will lie: as is known, or in the only directory there is."""
-    there = snapshot.broker.get(broker)
-    working = [each.path for each in there.log_dirs if not each.failed] if there else []
-    return paths.get(broker) or (working[0] if len(working) == 1 else "any")
+def _only_path(broker: LiveBroker) -> str:
+    """Where replicas lie of which nothing is known: in the only directory there is."""
+    working = [each.path for each in broker.log_dirs if not each.failed]
+    return working[0] if len(working) == 1 else ANY_DIR

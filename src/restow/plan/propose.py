@@ -53,9 +53,13 @@ def propose(
     *,
     created_ms: int = 0,
     limits: Limits | None = None,
+    asked: Asked | None = None,
 ) -> Plan:
-    """The plan for a request; the best so far when time is up. The same request gives the same plan."""
-    asked = ask(snapshot, load, request)
+    """The plan for a request; the best so far when time is up. The same request gives the same plan.
+
+    `asked` is the request in numbers, for callers that have it already.
+    """
+    asked = asked or ask(snapshot, load, request)
     bound = least_bytes(asked)
     solution = solve(asked.problem, out_of_time, enough_bytes=bound)
     if solution.homeless.size:

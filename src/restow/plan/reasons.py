@@ -23,13 +23,14 @@ class Reasons:
         mean = np.maximum(asked.share.mean(axis=0), 1e-300)
         self._above: Floats = (load - problem.upper) / mean
         self._below: Floats = (problem.lower - load) / mean
+        self._forced_slots = asked.slots.forced.tolist()
 
     def of(self, number: int, holder: Ints, leader: Ints) -> str:
         """The reason of one partition's move."""
-        problem, slots = self._asked.problem, self._asked.slots
+        problem = self._asked.problem
         span = range(int(problem.offsets[number]), int(problem.offsets[number + 1]))
         for slot in span:
-            if slots.forced[slot]:
+            if self._forced_slots[slot]:
                 return self._forced(slot)
         moved = [slot for slot in span if holder[slot] != problem.home[slot]]
         pairs = [(int(problem.home[slot]), int(holder[slot])) for slot in moved]

@@ -1,7 +1,8 @@
 """The order of steps: who begins next when something has ended.
 
 Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). A way that
-is busy holds its whole line, so asking for the next steps costs the number of ways, not of steps.
+is busy holds its whole line, and brokers that receive as much as they may hold all ways to them: asking for
+the next steps costs about as much as there are brokers and steps that begin, however many wait.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.plan.admission import Admission, Route
@@ -17,7 +19,7 @@ from restow.plan.steps import steps_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from restow.model import Limits, Move, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Limits, Move, Snapshot, Step, TopicPartition
 
 
 SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -30,6 +32,9 @@ class Schedule:
         """Each chain is one partition's steps, to be done one after the other."""
         self._admission = admission
         self._lines: dict[Route, list[tuple[int, Step]]] = {}
+        self._ways: dict[frozenset[BrokerId], list[tuple[int, int, Route]]] = {}
+        """By receivers the ways to them, by the turn of who is first in line; some entries are outdated."""
+        self._serial = count()
         self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
         self.left = 0
         for turn, chain in enumerate(chains):
@@ -46,27 +51,35 @@ class Schedule:
 
     def admit(self) -> list[Step]:
         """Begin every step that may, and say which."""
-        routes = [route for route, line in self._lines.items() if line]
-        order = [(self._lines[route][0][0], number) for number, route in enumerate(routes)]
+        ways = list(self._ways.values())
+        order = [(way[0][0], number) for number, way in enumerate(ways) if way]
         heapq.heapify(order)
         begun: list[Step] = []
-        held: list[tuple[Route, tuple[int, Step]]] = []
+        held: list[tuple[int, Step]] = []
+        passed = []
         while order:
             _, number = heapq.heappop(order)
-            route = routes[number]
-            if self._admission.busy(route):
+            way = ways[number]
+            if self._admission.full(way[0][2].receivers):
                 continue
-            line = self._lines[route]
-            turn, step = heapq.heappop(line)
-            if self._admission.hindrance(step) is None:
-                self._admission.begin(step)
-                begun.append(step)
-            else:
-                held.append((route, (turn, step)))
-            if line:
-                heapq.heappush(order, (line[0][0], number))
-        for route, waits in held:
-            heapq.heappush(self._lines[route], waits)
+            entry = heapq.heappop(way)
+            turn, _, route = entry
+            if self._admission.sends_enough(route.sender):
+                passed.append((way, entry))
+            elif (line := self._lines[route]) and line[0][0] == turn:
+                _, step = heapq.heappop(line)
+                if self._admission.hindrance(step) is None:
+                    self._admission.begin(step)
+                    begun.append(step)
+                else:
+                    held.append((turn, step))
+                self._put_up(route)
+            if way:
+                heapq.heappush(order, (way[0][0], number))
+        for way, entry in passed:
+            heapq.heappush(way, entry)
+        for turn, step in held:
+            self._line_up(turn, step)
         return begun
 
     def finish(self, step: Step) -> None:
@@ -116,10 +129,23 @@ class Schedule:
             if any(waits == step for _, waits in line):
                 line[:] = [each for each in line if each[1] != step]
                 heapq.heapify(line)
+        for route in self._lines:
+            self._put_up(route)
 
     def _line_up(self, turn: int, step: Step) -> None:
         """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
-        heapq.heappush(self._lines.setdefault(self._admission.route(step), []), (turn, step))
+        route = self._admission.route(step)
+        line = self._lines.setdefault(route, [])
+        heapq.heappush(line, (turn, step))
+        if line[0][0] == turn:
+            self._put_up(route)
+
+    def _put_up(self, route: Route) -> None:
+        """Enter a way with the turn of who is first in its line now."""
+        line = self._lines[route]
+        if line:
+            way = self._ways.setdefault(route.receivers, [])
+            heapq.heappush(way, (line[0][0], next(self._serial), route))
 
 
 class Order(NamedTuple):
