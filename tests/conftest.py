@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
     from py4j.java_gateway import JavaGateway
 
-# However busy the machine is, no example is too slow.
+# However busy the machine is, no example is too slow. The rest stays as Hypothesis has it here or on CI.
 hypothesis.settings.register_profile(
-    "unhurried", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "unhurried",
+    hypothesis.settings.default,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("unhurried")
 
@@ -30,8 +33,8 @@ hypothesis.settings.load_profile("unhurried")
 def pytest_configure(config: pytest.Config) -> None:
     """What kafka-python may be forgiven: the rest of the warnings are errors.
 
-    It reads its own message definitions in a way that Python 3.11 and 3.12 deprecate, and leaves sockets whose
-    connection was refused to the garbage collector, which meets them in any later test.
+    It reads its own message definitions in a way that Python 3.11 and 3.12 deprecate, and leaves sockets
+    whose connection was refused to the garbage collector, which meets them in any later test.
     """
     for function in ("read_text", "open_text"):
         config.addinivalue_line("filterwarnings", f"ignore:{function} is deprecated:DeprecationWarning")
