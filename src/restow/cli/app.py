@@ -19,6 +19,14 @@
     ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
     ├── doctor                what is out of order
     ├── collect               samples of a cluster, again and again, into a lake or a topic
+    ├── pipeline
+    │   ├── run               rates, load model, skew and forecast from samples
+    │   ├── skew, forecast    who has too much of what; when limits are passed
+    │   ├── fleet             a plan for every cluster, the most urgent first
+    │   ├── lab               every consumer group through every assignor
+    │   └── stream            samples from a topic into the lake
+    ├── lake
+    │   └── describe, compact
     ├── cluster
     │   ├── up                a cluster in this process
     │   └── status            who is there, who leads, what is out of sync
@@ -51,6 +59,14 @@ from restow.cli import (
     execute,
     groups_assign,
     groups_assignors,
+    lake_compact,
+    lake_describe,
+    pipeline_fleet,
+    pipeline_forecast,
+    pipeline_lab,
+    pipeline_run,
+    pipeline_skew,
+    pipeline_stream,
     place,
     plan_add_brokers,
     plan_balance,
@@ -129,6 +145,23 @@ Examples:
   $ restow plan compare monday.json tuesday.json
 """
 
+_PIPELINE_HELP = """From samples to load models, skew, forecasts and plans, on Spark, here or on a cluster.
+
+\b
+Examples:
+  $ restow pipeline run --lake samples --load loads --report report.html
+  $ restow pipeline fleet --lake samples --plans plans
+  $ restow pipeline lab --lake samples --master spark://host:7077
+"""
+
+_LAKE_HELP = """Lakes of samples: what is in them, and keeping them in shape.
+
+\b
+Examples:
+  $ restow lake describe --lake samples
+  $ restow lake compact --lake samples
+"""
+
 _SETTINGS: dict[Any, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 app = typer.Typer(
@@ -149,6 +182,7 @@ def _group(about: str) -> typer.Typer:
 groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)
 
 plans = _group(_PLAN_HELP)
+pipelines, lakes = _group(_PIPELINE_HELP), _group(_LAKE_HELP)
 snapshots = _group(snapshot_take.HELP)
 snapshots.callback()(snapshot_take.command)
 
@@ -187,6 +221,14 @@ for _typer, _name, _module in (
     (plans, "relieve", plan_relieve),
     (plans, "from-json", plan_from_json),
     (plans, "compare", plan_compare),
+    (pipelines, "run", pipeline_run),
+    (pipelines, "skew", pipeline_skew),
+    (pipelines, "forecast", pipeline_forecast),
+    (pipelines, "fleet", pipeline_fleet),
+    (pipelines, "lab", pipeline_lab),
+    (pipelines, "stream", pipeline_stream),
+    (lakes, "describe", lake_describe),
+    (lakes, "compact", lake_compact),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
 ):
@@ -200,6 +242,8 @@ for _typer, _name in (
     (topics, "topics"),
     (plans, "plan"),
     (snapshots, "snapshot"),
+    (pipelines, "pipeline"),
+    (lakes, "lake"),
 ):
     app.add_typer(_typer, name=_name, context_settings=_SETTINGS)
 
@@ -229,6 +273,8 @@ def root(
 @cluster.callback()
 @topics.callback()
 @plans.callback()
+@pipelines.callback()
+@lakes.callback()
 def noun_root(ctx: typer.Context) -> None:
     """Without a command, say what there is."""
     _help_if_alone(ctx)

@@ -33,7 +33,7 @@ class Wish:
 
     request: Request = field(default_factory=lambda: Request(balance=True))
     seconds: float = 30.0
-    measure: str = "p95"
+    measure: str = "mean"
     """Which of the model's measures counts as the load: mean, p95 or peak."""
 
 

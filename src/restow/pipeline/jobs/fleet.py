@@ -102,9 +102,9 @@ def partition_rows(
         .agg(f.collect_list(f.struct("broker", "log_dir", "size", "is_future")).alias("copies"))
     )
     rows = current(assignment).select(*key, "at", "leader", "replicas", "isr").join(copies, key, "left")
-    kind = ", ".join(f"{each}_{role} double" for each in RESOURCES for role in ("leading", "following"))
     if model is None:
-        return rows.withColumn("loads", f.lit(None).cast(f"struct<{kind.replace(' ', ':')}>"))
+        kind = ",".join(f"{each}_{role}:double" for each in RESOURCES for role in ("leading", "following"))
+        return rows.withColumn("loads", f.lit(None).cast(f"struct<{kind}>"))
     return rows.join(loads_of(model, measure), key, "left")
 
 

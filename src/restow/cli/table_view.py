@@ -1,0 +1,69 @@
+"""Rows as a table in a terminal: each column knows its heading and how its values are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from restow.cli.drawing import clean
+from restow.cli.sizes import human_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+    from rich.console import Console
+
+NOTHING = "–"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the rows: what stands above it, and what becomes of a value."""
+
+    name: str
+    heading: str
+    written: Callable[[Any], str]
+    left: bool = False
+
+
+def word(value: object) -> str:
+    return clean(str(value))
+
+
+def number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
+
+
+def share(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def size(value: float) -> str:
+    return human_bytes(value)
+
+
+def rate(value: float) -> str:
+    return f"{human_bytes(value)}/s"
+
+
+def moment(value: datetime) -> str:
+    return value.strftime("%Y-%m-%d %H:%M")
+
+
+def draw_rows(console: Console, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> None:
+    """What is not known is a dash."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column.heading, justify="left" if column.left else "right", overflow="fold")
+    for row in rows:
+        values = (row[column.name] for column in columns)
+        table.add_row(
+            *(
+                NOTHING if value is None else column.written(value)
+                for column, value in zip(columns, values, strict=True)
+            )
+        )
+    console.print(table)

@@ -1,0 +1,273 @@
+"""What the pipeline found, as a page: who has too much and why, how it goes on, what could be done.
+
+`gather` asks Spark for no more than fits on a page; `report_of` draws it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from restow.pipeline.page import Report, Section, Tile, subtitle, table
+from restow.pipeline.plots import Bar, Line, amount, bars, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from restow.pipeline.work import Work
+
+    Rows = Sequence[Mapping[str, Any]]
+
+BAND = 0.09
+CLUSTERS = 12
+"""So many clusters are on a page, the most uneven ones."""
+_MEMBERS, _WINDOWS, _ROWS = 24, 400, 20
+_MEASURES = (
+    ("size", "B", "Bytes on disk"),
+    ("bytes_in", "B/s", "Bytes written per second"),
+    ("bytes_out", "B/s", "Bytes read per second, by consumers and followers"),
+    ("leaders", "", "Leaders"),
+)
+_NAMED = {"broker": "broker ", "leader": "broker ", "rack": "rack "}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Rows of the pipeline's tables, as many as a page takes."""
+
+    skew: Rows = field(default_factory=tuple)
+    forecast: Rows = field(default_factory=tuple)
+    traffic: Rows = field(default_factory=tuple)
+    """cluster, at, bytes_in, bytes_out: what whole clusters carried, window by window."""
+    fleet: Rows = field(default_factory=tuple)
+    lab: Rows = field(default_factory=tuple)
+
+
+def gather(work: Work) -> Found:
+    """From the tables that are in the lake; what nobody has made is left out."""
+    skew = work.made("skew").where(f.col("measure").isin(*(name for name, *_ in _MEASURES)))
+    worst = (
+        skew.where("dimension = 'broker'")
+        .groupBy("cluster")
+        .agg(f.max("max_share").alias("worst"))
+        .orderBy(f.desc("worst"), "cluster")
+        .limit(CLUSTERS)
+    )
+    shown = f.broadcast(worst.select("cluster"))
+    ranked = skew.join(shown, "cluster").where("dimension in ('broker', 'rack', 'log_dir')")
+    traffic = (
+        work.made("rates")
+        .join(shown, "cluster")
+        .groupBy("cluster", "at")
+        .agg(f.sum("bytes_in").alias("bytes_in"), f.sum("bytes_out").alias("bytes_out"))
+        .orderBy(f.desc("at"))
+        .limit(_WINDOWS * CLUSTERS)
+    )
+    soon = work.made("forecast").orderBy(f.asc_nulls_last("passes"), f.desc(f.col("now") / f.col("limit")))
+    return Found(
+        skew=_rows(ranked.orderBy("cluster", "dimension", f.desc("share")).limit(CLUSTERS * 1000)),
+        forecast=_rows(soon.limit(_ROWS)),
+        traffic=sorted(_rows(traffic), key=itemgetter("cluster", "at")),
+        fleet=_rows(work.made("fleet").drop("plan").orderBy(f.desc("urgency"), "cluster").limit(_ROWS)),
+        lab=_rows(
+            work.made("lab")
+            .orderBy(f.desc_nulls_last("skew_now"), "cluster", "group", "assignor")
+            .limit(2 * _ROWS)
+        ),
+    )
+
+
+def _rows(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in frame.collect()]
+
+
+def report_of(found: Found, *, title: str, lead: str) -> Report:
+    """The page."""
+    return Report(
+        title=title,
+        lead=lead,
+        tiles=_tiles(found),
+        sections=tuple(sections_of(found)),
+        footer="A share is what each would have if all were even; the band around it is what plans keep to.",
+    )
+
+
+def sections_of(found: Found) -> Iterable[Section]:
+    """One after the other; what is empty is left out."""
+    by_cluster = {name: list(rows) for name, rows in groupby(found.skew, itemgetter("cluster"))}
+    traffic = {name: list(rows) for name, rows in groupby(found.traffic, itemgetter("cluster"))}
+    if found.fleet:
+        yield _fleet(found.fleet)
+    for cluster, rows in by_cluster.items():
+        yield _skew(cluster, rows, traffic.get(cluster, ()))
+    if found.forecast:
+        yield _forecast(found.forecast)
+    if found.lab:
+        yield _lab(found.lab)
+
+
+def _tiles(found: Found) -> tuple[Tile, ...]:
+    brokers = [row for row in found.skew if row["dimension"] == "broker"]
+    clusters = {row["cluster"] for row in found.skew}
+    sizes = [row["total"] for row in brokers if row["measure"] == "size"]
+    tiles = [
+        Tile(value=f"{len(clusters)}", name="cluster" if len(clusters) == 1 else "clusters"),
+        Tile(value=f"{len(sizes):,}", name="brokers"),
+        Tile(value=amount(sum(sizes)), name="on disk"),
+    ]
+    if brokers:
+        worst = max(brokers, key=itemgetter("share"))
+        name = f"{worst['measure'].replace('_', ' ')} of broker {worst['member']}, times its share"
+        tiles.append(
+            Tile(value=f"{worst['share']:.2f} ×", name=name, kind="bad" if worst["share"] > 1.2 else "")
+        )
+    return tuple(tiles)
+
+
+def _skew(cluster: str, rows: Rows, traffic: Rows) -> Section:
+    parts: list[str] = []
+    for measure, unit, words in _MEASURES:
+        drawn = _members(rows, "broker", measure)
+        if any(bar.value for bar in drawn):
+            parts += [subtitle(f"{words}, by broker"), bars(drawn, unit=unit, band=BAND, label=words)]
+    for dimension, words in (("rack", "Bytes on disk, by rack"), ("log_dir", "Bytes on disk, by log dir")):
+        drawn = _members(rows, dimension, "size")
+        if len(drawn) > 1 and any(bar.value for bar in drawn):
+            parts += [subtitle(words), bars(drawn, band=BAND, label=words)]
+    if len(traffic) > 1:
+        drawn_lines = [
+            Line(name=words, points=tuple((row["at"].timestamp(), row[name] or 0.0) for row in traffic))
+            for name, words in (("bytes_in", "in"), ("bytes_out", "out"))
+        ]
+        parts += [subtitle("All of it over time"), lines(drawn_lines, unit="B/s", label="traffic over time")]
+    parts += [subtitle("The partitions that weigh most on the fullest"), _causes(rows)]
+    return Section(
+        title=f"Cluster {cluster}",
+        note="The shaded stretch is an even share and the band around it; what is beyond it stands out.",
+        parts=tuple(parts),
+    )
+
+
+def _members(rows: Rows, dimension: str, measure: str) -> list[Bar]:
+    """By name; of very many those furthest from their share."""
+    found = [row for row in rows if row["dimension"] == dimension and row["measure"] == measure]
+    kept = sorted(found, key=lambda row: -abs(row["share"] - 1))[:_MEMBERS]
+    return [
+        Bar(
+            name=_short(f"{_NAMED.get(dimension, '')}{row['member']}"),
+            value=row["total"],
+            share=row["mean"],
+            note=f"{dimension} {row['member']}",
+        )
+        for row in sorted(kept, key=lambda row: _natural(row["member"]))
+    ]
+
+
+def _natural(name: str) -> tuple[int, str]:
+    return (int(name), "") if name.isdigit() else (2**62, name)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 14 else f"{name[:4]}…{name[-9:]}"
+
+
+def _causes(rows: Rows) -> str:
+    """Of the broker that is furthest above its share, measure by measure."""
+    listed = []
+    for measure, unit, words in _MEASURES[:3]:
+        brokers = [row for row in rows if row["dimension"] == "broker" and row["measure"] == measure]
+        for worst in sorted(brokers, key=itemgetter("share"))[-1:]:
+            for cause in worst["causes"] if worst["share"] > 1 + BAND else ():
+                name = f"{cause['topic']}-{cause['partition']}"
+                listed.append((words, f"broker {worst['member']}", name, amount(cause["value"], unit)))
+    return table(("of", "on", "partition", "carries"), listed, left=3)
+
+
+def _forecast(rows: Rows) -> Section:
+    return Section(
+        title="When limits are passed",
+        note="A straight line through the hours seen, give or take two standard errors of its slope.",
+        parts=(
+            table(
+                ("cluster", "what", "now", "limit", "growth a day", "passes", "soonest", "latest"),
+                (
+                    (
+                        row["cluster"],
+                        f"{row['measure']} of broker {row['broker']} {_short(row['log_dir'] or '')}".strip(),
+                        amount(row["now"]),
+                        amount(row["limit"]),
+                        "–" if row["growth"] is None else amount(row["growth"]),
+                        *(_day(row[when]) for when in ("passes", "soonest", "latest")),
+                    )
+                    for row in rows
+                ),
+                left=2,
+            ),
+        ),
+    )
+
+
+def _day(moment: Any) -> str:
+    return "not in sight" if moment is None else moment.strftime("%Y-%m-%d")
+
+
+def _fleet(rows: Rows) -> Section:
+    return Section(
+        title="The fleet, the most urgent first",
+        parts=(
+            table(
+                ("cluster", "because", "urgency", "brokers", "replicas", "moves", "to copy", "disk", "after"),
+                (
+                    (
+                        row["cluster"],
+                        row["error"] or row["because"],
+                        f"{row['urgency']:.2f}",
+                        *(_count(row[name]) for name in ("brokers", "replicas", "moves")),
+                        "–" if row["copied"] is None else amount(row["copied"]),
+                        *(_times(row[name]) for name in ("disk_before", "disk_after")),
+                    )
+                    for row in rows
+                ),
+                left=2,
+            ),
+        ),
+    )
+
+
+def _lab(rows: Rows) -> Section:
+    heads = ("group", "assignor", "members", "partitions", "skew now", "then", "lag skew", "then", "moved")
+    return Section(
+        title="Consumer groups, with every assignor",
+        note="The busiest member over the mean, of partitions and of lag; moved are partitions that would "
+        "change hands now.",
+        parts=(
+            table(
+                heads,
+                (
+                    (
+                        row["group"],
+                        row["assignor"],
+                        *(_count(row[name]) for name in ("members", "partitions")),
+                        *(_times(row[name]) for name in ("skew_now", "skew", "lag_skew_now", "lag_skew")),
+                        _count(row["moved"]),
+                    )
+                    for row in rows
+                ),
+                left=2,
+            ),
+        ),
+    )
+
+
+def _count(value: int | None) -> str:
+    return "–" if value is None else f"{value:,}"
+
+
+def _times(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f} ×"

@@ -1,0 +1,132 @@
+"""The one place where jobs meet the lake: what each reads, in which order they run, what is written.
+
+samples ─► rates ─► model ─► skew, forecast
+                      └────► fleet              groups ─► lab
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame
+
+    from restow.pipeline.jobs.forecast import Limits
+    from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.planning import Wish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which samples count: of which clusters, from when to when; all, where nothing is said."""
+
+    clusters: tuple[str, ...] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class Work:
+    """The jobs on one lake, within one scope. Nothing runs before somebody asks for rows."""
+
+    def __init__(self, lake: Lake, scope: Scope | None = None) -> None:
+        self.lake = lake
+        self.scope = scope or Scope()
+
+    def samples(self, name: str, *, distinct: bool = True) -> DataFrame:
+        """A table of samples."""
+        scope = self.scope
+        return self.lake.read(
+            name, clusters=scope.clusters, since=scope.since, until=scope.until, distinct=distinct
+        )
+
+    def made(self, name: str) -> DataFrame:
+        """A table that an earlier run has left in the lake."""
+        return self.lake.read(name, clusters=self.scope.clusters)
+
+    def check(self, name: str = "assignment") -> None:
+        """Refuse to work on nothing."""
+        if self.samples(name, distinct=False).isEmpty():
+            where = f"the lake {self.lake.path!r}"
+            if self.lake.read(name, distinct=False).isEmpty():
+                raise InvalidInput(f"{where} has no samples of {name} yet: `restow collect` takes them")
+            raise InvalidInput(f"{where} has samples of {name}, but none of these clusters and times")
+
+    def rates(self, windows: Windows | None = None) -> DataFrame:
+        from restow.pipeline.jobs.rates import Windows, rates
+
+        samples = {name: self.samples(name, distinct=False) for name in ("offsets", "groups")}
+        return rates(
+            self.samples("replicas", distinct=False),
+            self.samples("assignment", distinct=False),
+            samples["offsets"],
+            samples["groups"],
+            windows or Windows(),
+        )
+
+    def model(self) -> DataFrame:
+        from restow.pipeline.jobs.model import model
+
+        return model(self.made("rates"), self.samples("assignment"))
+
+    def skew(self) -> DataFrame:
+        from restow.pipeline.jobs.skew import skew
+
+        placed = (self.samples("replicas"), self.samples("assignment"), self.samples("disks"))
+        return skew(*placed, self.made("model"))
+
+    def forecast(self, limits: Limits | None = None) -> DataFrame:
+        from restow.pipeline.jobs.forecast import Limits, forecast
+
+        return forecast(
+            self.samples("disks"), self.made("rates"), self.samples("assignment"), limits or Limits()
+        )
+
+    def need(self, name: str) -> None:
+        """Refuse to go on from a table that nobody has made yet."""
+        if self.made(name).isEmpty():
+            raise InvalidInput(
+                f"the lake {self.lake.path!r} has no {name} of these clusters: `restow pipeline run` makes it"
+            )
+
+    def run(self, windows: Windows | None = None, limits: Limits | None = None) -> Iterator[str]:
+        """Make rates, model, skew and forecast anew, one after the other; tells of each that is done."""
+        self.check()
+        jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
+            ("rates", partial(self.rates, windows)),
+            ("model", self.model),
+            ("skew", self.skew),
+            ("forecast", partial(self.forecast, limits)),
+        )
+        for name, make in jobs:
+            self.lake.write(make(), name)
+            yield name
+
+    def fleet(self, wish: Wish | None = None) -> DataFrame:
+        from restow.pipeline.jobs.fleet import fleet
+
+        return fleet(
+            self.samples("assignment"),
+            self.samples("replicas"),
+            self.samples("disks"),
+            self.made("model"),
+            wish,
+        )
+
+    def lab(self, assignors: Sequence[str]) -> DataFrame:
+        from restow.pipeline.jobs.lab import lab
+
+        return lab(
+            self.samples("groups"),
+            self.samples("assignment"),
+            self.samples("disks"),
+            self.samples("offsets"),
+            assignors,
+        )
