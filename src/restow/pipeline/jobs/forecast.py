@@ -1,0 +1,163 @@
+"""Forecast: when each log dir is full and when each broker passes a limit, with a band.
+
+Means of hours, so that neither a burst nor frequent samples weigh too much, and a straight line through them.
+The line goes through the present value; the band is what lines within two standard errors of its slope say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
+
+from restow.pipeline.jobs.current import current
+from restow.pipeline.jobs.leadership import PARTITION
+from restow.pipeline.schemas import AT, CLUSTER, Table, columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Column, DataFrame
+
+TABLE = Table(
+    name="forecast",
+    key=(CLUSTER, "measure", "broker", "log_dir"),
+    sampled=False,
+    schema=columns(
+        (CLUSTER, StringType()),
+        ("measure", StringType()),
+        ("broker", IntegerType()),
+        ("log_dir", StringType(), True),
+        ("limit", DoubleType()),
+        ("now", DoubleType()),
+        ("growth", DoubleType(), True),
+        ("error", DoubleType(), True),
+        ("hours", LongType()),
+        ("last", TimestampType()),
+        ("passes", TimestampType(), True),
+        ("soonest", TimestampType(), True),
+        ("latest", TimestampType(), True),
+    ),
+)
+"""`growth` is per day, `error` its standard error. Null times are never, or later than a century from now;
+a limit that has been passed is passed at the last sample."""
+
+_CENTURY_DAYS = 36_525.0
+_HOUR_S, _DAY_S, _BAND = 3_600, 86_400, 2.0
+_SERIES = (CLUSTER, "measure", "broker", "log_dir")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How full a log dir may get, and what brokers can carry, in bytes per second by name of the rate."""
+
+    fill: float = 0.9
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+
+def forecast(
+    disks: DataFrame,
+    rates: DataFrame,
+    assignment: DataFrame,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+) -> DataFrame:
+    """One row per log dir, and per broker and limit given for a rate: `bytes_in`, `bytes_out`."""
+    readings = _disk_readings(disks, limits.fill)
+    for measure, limit in limits.rates.items():
+        readings = readings.unionByName(_broker_readings(rates, assignment, measure, limit))
+    hour = f.floor(f.unix_seconds(AT) / _HOUR_S)
+    by_hour = readings.groupBy(*_SERIES, hour.alias("hour")).agg(
+        f.avg("value").alias("value"),
+        f.max_by("limit", AT).alias("limit"),
+        f.max(AT).alias("last"),
+        f.max_by("value", AT).alias("now"),
+    )
+    lines = by_hour.groupBy(*_SERIES).agg(*_line())
+    return lines.select(*(_column(name) for name in TABLE.schema.fieldNames()))
+
+
+def _disk_readings(disks: DataFrame, fill: float) -> DataFrame:
+    told = disks.where(f.col("total").isNotNull() & f.col("usable").isNotNull() & (f.col("total") > 0))
+    return told.select(
+        CLUSTER,
+        f.lit("disk").alias("measure"),
+        "broker",
+        "log_dir",
+        AT,
+        (f.col("total") - f.col("usable")).cast("double").alias("value"),
+        (f.col("total") * fill).alias("limit"),
+    )
+
+
+def _broker_readings(rates: DataFrame, assignment: DataFrame, measure: str, limit: float) -> DataFrame:
+    """What brokers carried by the hour, had everything been where it is now.
+
+    Hours in which less than all of it is known would look like calm ones: where others have a rate and a
+    partition has none, it has the mean of its hours.
+    """
+    hour = (f.floor(f.unix_seconds(AT) / _HOUR_S) * _HOUR_S).alias("hour_s")
+    known = rates.where(f.col(measure).isNotNull())
+    by_hour = known.groupBy(*PARTITION, hour).agg(f.avg(measure).alias("value"))
+    usual = by_hour.groupBy(*PARTITION).agg(f.avg("value").alias("usual"))
+    hours = by_hour.select(CLUSTER, "hour_s").distinct()
+    whole = (
+        usual.join(f.broadcast(hours), CLUSTER)
+        .join(by_hour, [*PARTITION, "hour_s"], "left")
+        .select(*PARTITION, "hour_s", f.coalesce("value", "usual").alias("value"))
+    )
+    carriers = f.array("leader") if measure == "bytes_out" else f.array_distinct("replicas")
+    now = (
+        current(assignment)
+        .select(*PARTITION, f.explode(carriers).alias("broker"))
+        .where("broker >= 0")
+        .distinct()
+    )
+    carried = (
+        whole.join(now, [*PARTITION]).groupBy(CLUSTER, "broker", "hour_s").agg(f.sum("value").alias("value"))
+    )
+    return carried.select(
+        CLUSTER,
+        f.lit(measure).alias("measure"),
+        "broker",
+        f.lit(None).cast("string").alias("log_dir"),
+        f.timestamp_seconds("hour_s").alias(AT),
+        "value",
+        f.lit(float(limit)).alias("limit"),
+    )
+
+
+def _line() -> list[Column]:
+    day = f.col("hour") * (_HOUR_S / _DAY_S)
+    value = f.col("value")
+    left = f.regr_syy(value, day) - f.regr_sxy(value, day) * f.regr_sxy(value, day) / f.regr_sxx(value, day)
+    count = f.regr_count(value, day)
+    return [
+        f.max_by("limit", "hour").alias("limit"),
+        f.max_by("now", "hour").alias("now"),
+        f.max("last").alias("last"),
+        count.alias("hours"),
+        f.regr_slope(value, day).alias("growth"),
+        f.when(count > 2, f.sqrt(f.greatest(left, f.lit(0.0)) / (count - 2) / f.regr_sxx(value, day))).alias(
+            "error"
+        ),
+    ]
+
+
+def _column(name: str) -> Column:
+    band = _BAND * f.coalesce("error", f.lit(0.0))
+    made = {
+        "passes": _passed(f.col("growth")),
+        "soonest": _passed(f.col("growth") + band),
+        "latest": _passed(f.col("growth") - band),
+    }
+    return made.get(name, f.col(name)).alias(name)
+
+
+def _passed(growth: Column) -> Column:
+    """When a line from the present value passes the limit."""
+    left = f.col("limit") - f.col("now")
+    days = f.when(left <= 0, 0.0).when(growth > 0, left / growth)
+    seconds = f.unix_seconds("last") + f.round(days * _DAY_S).cast("bigint")
+    return f.when(days <= _CENTURY_DAYS, f.timestamp_seconds(seconds))

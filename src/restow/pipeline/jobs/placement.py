@@ -1,0 +1,60 @@
+"""Where everything is now, and what it carries: one row per replica of the current assignment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from restow.pipeline.jobs.current import ONE_LOOK_S, current
+from restow.pipeline.jobs.leadership import PARTITION, newest
+from restow.pipeline.schemas import AT, CLUSTER
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def placement(replicas: DataFrame, assignment: DataFrame, model: DataFrame) -> DataFrame:
+    """Per replica: cluster, topic, partition, broker, log_dir, leads, size, messages_in, bytes_in, bytes_out.
+
+    A replica of a broker that did not answer has no log dir, and the size that its partition has elsewhere.
+    """
+    held = current(assignment).select(
+        *PARTITION, "leader", f.explode(f.array_distinct("replicas")).alias("broker")
+    )
+    here = newest(replicas.where(~f.col("is_future")), "broker").select(
+        *PARTITION, "broker", "log_dir", f.col("size").alias("own_size")
+    )
+    known = model.select(
+        *PARTITION, f.col("size").alias("usual_size"), "messages_in_mean", "bytes_in_mean", "bytes_out_mean"
+    )
+    leads = f.col("leader") == f.col("broker")
+    found = (
+        held.distinct()
+        .join(here.dropDuplicates([*PARTITION, "broker"]), [*PARTITION, "broker"], "left")
+        .join(known, [*PARTITION], "left")
+    )
+    return found.select(
+        *PARTITION,
+        "broker",
+        "log_dir",
+        leads.alias("leads"),
+        f.coalesce("own_size", "usual_size", f.lit(0)).cast("double").alias("size"),
+        _only(leads, "messages_in_mean").alias("messages_in"),
+        f.coalesce("bytes_in_mean", f.lit(0.0)).alias("bytes_in"),
+        _only(leads, "bytes_out_mean").alias("bytes_out"),
+    )
+
+
+def _only(leads: Column, name: str) -> Column:
+    return f.when(leads, f.coalesce(name, f.lit(0.0))).otherwise(0.0)
+
+
+def brokers(disks: DataFrame) -> DataFrame:
+    """cluster, broker, rack, log_dir: of every broker that was there at the last look, empty ones too."""
+    told = newest(disks, "broker")
+    last = told.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
+    there = told.join(f.broadcast(last), CLUSTER).where(
+        f.unix_micros(AT) >= f.unix_micros("last") - ONE_LOOK_S * 1_000_000
+    )
+    return there.select(CLUSTER, "broker", "rack", "log_dir").distinct()

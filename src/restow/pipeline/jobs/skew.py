@@ -1,0 +1,134 @@
+"""Skew: how unevenly clusters are loaded, by broker, rack, log dir, topic and leader, and what causes it.
+
+    placement × (what it may be grouped by) × (what may be measured) ─► totals ─► beside the mean of all
+
+Brokers, racks and log dirs that hold nothing count too: that is what is uneven after some have been added.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DoubleType, IntegerType, StringType, StructType
+
+from restow.pipeline.jobs.leadership import PARTITION
+from restow.pipeline.jobs.placement import brokers, placement
+from restow.pipeline.schemas import CLUSTER, Table, columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_CAUSE = StructType().add("topic", StringType()).add("partition", IntegerType()).add("value", DoubleType())
+TABLE = Table(
+    name="skew",
+    key=(CLUSTER, "dimension", "measure", "member"),
+    sampled=False,
+    schema=columns(
+        (CLUSTER, StringType()),
+        ("dimension", StringType()),
+        ("measure", StringType()),
+        ("member", StringType()),
+        ("total", DoubleType()),
+        ("mean", DoubleType()),
+        ("share", DoubleType()),
+        ("max_share", DoubleType()),
+        ("variation", DoubleType()),
+        ("causes", ArrayType(_CAUSE)),
+    ),
+)
+"""`share` is a member's total over the mean of all members of that dimension, `max_share` the largest of
+those, `variation` their coefficient of variation; `causes` are the partitions that weigh most on it."""
+
+DIMENSIONS = ("broker", "rack", "log_dir", "topic", "leader")
+MEASURES = ("replicas", "leaders", "size", "messages_in", "bytes_in", "bytes_out")
+_CAUSES = 5
+
+
+def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: DataFrame) -> DataFrame:
+    """One row per cluster, dimension, measure and member of it."""
+    there = brokers(disks)
+    racks = there.select(CLUSTER, "broker", "rack").dropDuplicates([CLUSTER, "broker"])
+    placed = placement(replicas, assignment, model).join(f.broadcast(racks), [CLUSTER, "broker"], "left")
+    measured = (
+        _measured(placed)
+        .groupBy(CLUSTER, "dimension", "member", "measure", *PARTITION[1:])
+        .agg(f.sum("value").alias("value"))
+    )
+    heaviest = Window.partitionBy(CLUSTER, "dimension", "measure", "member").orderBy(
+        f.desc("value"), "topic", "partition"
+    )
+    totals = measured.groupBy(CLUSTER, "dimension", "measure", "member").agg(f.sum("value").alias("total"))
+    causes = (
+        measured.withColumn("rank", f.row_number().over(heaviest))
+        .where((f.col("rank") <= _CAUSES) & (f.col("value") > 0))
+        .groupBy(CLUSTER, "dimension", "measure", "member")
+        .agg(f.sort_array(f.collect_list(f.struct("rank", "topic", "partition", "value"))).alias("ranked"))
+        .withColumn("causes", f.transform("ranked", lambda each: each.dropFields("rank")))
+        .drop("ranked")
+    )
+    everyone = totals.unionByName(_idle(there)).groupBy(CLUSTER, "dimension", "measure", "member")
+    whole = everyone.agg(f.sum("total").alias("total")).join(
+        causes, [CLUSTER, "dimension", "measure", "member"], "left"
+    )
+    return _beside_the_mean(whole).select(*TABLE.schema.fieldNames())
+
+
+def _measured(placed: DataFrame) -> DataFrame:
+    """Each replica once per dimension and measure, with what it adds to it."""
+    broker = f.col("broker").cast("string")
+    leads = f.col("leads")
+    members = f.array(
+        _pair("broker", broker),
+        _pair("rack", f.coalesce("rack", f.lit("(none)"))),
+        _pair("log_dir", f.when(f.col("log_dir").isNotNull(), f.concat_ws(":", broker, "log_dir"))),
+        _pair("topic", f.col("topic")),
+        _pair("leader", f.when(leads, broker)),
+    )
+    values = f.array(
+        _value("replicas", f.lit(1.0)),
+        _value("leaders", leads.cast("double")),
+        *(_value(name, f.col(name)) for name in MEASURES[2:]),
+    )
+    spread = placed.select(*PARTITION, f.explode(members).alias("of"), values.alias("values")).where(
+        f.col("of.member").isNotNull()
+    )
+    flat = spread.select(*PARTITION, "of.dimension", "of.member", f.explode("values").alias("what"))
+    return flat.select(*PARTITION, "dimension", "member", "what.measure", "what.value")
+
+
+def _pair(dimension: str, member: Column) -> Column:
+    return f.struct(f.lit(dimension).alias("dimension"), member.alias("member"))
+
+
+def _value(measure: str, value: Column) -> Column:
+    return f.struct(f.lit(measure).alias("measure"), value.alias("value"))
+
+
+def _idle(there: DataFrame) -> DataFrame:
+    """Everybody who might hold something, with nothing."""
+    broker = f.col("broker").cast("string")
+    members = f.array(
+        _pair("broker", broker),
+        _pair("leader", broker),
+        _pair("rack", f.coalesce("rack", f.lit("(none)"))),
+        _pair("log_dir", f.when(f.col("log_dir").isNotNull(), f.concat_ws(":", broker, "log_dir"))),
+    )
+    named = there.select(CLUSTER, f.explode(members).alias("of")).where(f.col("of.member").isNotNull())
+    measure = f.explode(f.array(*(f.lit(name) for name in MEASURES))).alias("measure")
+    return named.select(CLUSTER, "of.dimension", "of.member", measure, f.lit(0.0).alias("total")).distinct()
+
+
+def _beside_the_mean(whole: DataFrame) -> DataFrame:
+    """A dimension's members are few, whatever the number of partitions: one window holds them."""
+    all_of_it = Window.partitionBy(CLUSTER, "dimension", "measure")
+    mean = f.avg("total").over(all_of_it)
+    beside = whole.withColumn("mean", mean).withColumn("deviation", f.stddev_pop("total").over(all_of_it))
+    none = f.col("mean") == 0
+    return (
+        beside.withColumn("share", f.when(none, 1.0).otherwise(f.col("total") / f.col("mean")))
+        .withColumn("variation", f.when(none, 0.0).otherwise(f.col("deviation") / f.col("mean")))
+        .withColumn("max_share", f.max("share").over(all_of_it))
+        .withColumn("causes", f.coalesce("causes", f.array().cast(TABLE.schema["causes"].dataType)))
+    )

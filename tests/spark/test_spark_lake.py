@@ -1,0 +1,193 @@
+"""The lake: each sample once, whatever was written how often, by whom and however far."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.errors import InvalidDocument, InvalidInput, LakeFailed
+from tests.spark.conftest import START
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from restow.pipeline.lake import Lake
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+DAY = 86_400
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    from restow.pipeline.lake import Lake
+
+    return Lake(spark, str(tmp_path / "lake"))
+
+
+def samples(*times: int, **others: Any) -> list[dict[str, Any]]:
+    return [{"at": at, "size": at, **others} for at in times]
+
+
+def sizes(rows: DataFrame) -> list[int]:
+    return sorted(row.size for row in rows.select("size").collect())
+
+
+def test_a_lake_that_is_not_there_is_empty(lake: Lake) -> None:
+    assert lake.read("replicas").isEmpty()
+    with pytest.raises(InvalidInput, match="restow collect"):
+        lake.describe()
+    with pytest.raises(InvalidInput, match="no table 'replica' in a lake: there are replicas"):
+        lake.read("replica")
+
+
+def test_samples_come_back_as_they_were_each_once(
+    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    given = rows_of("replicas", samples(0, 60, DAY, broker=7, topic_id="x"))
+    lake.write(given, "replicas")
+    lake.write(given, "replicas")
+    late = rows_of("replicas", samples(-DAY, cluster="other/cluster"))
+    lake.write(late, "replicas")
+    read = lake.read("replicas", clusters=["c"])
+    assert sorted(read.collect()) == sorted(given.collect())
+    assert sizes(lake.read("replicas", since=START, until=START + timedelta(days=1))) == [0, 60]
+    assert sizes(lake.read("replicas", until=START)) == [-DAY]
+    folder = tmp_path / "lake" / "replicas" / "v1"
+    assert {path.name for path in (folder / "cluster=c").iterdir()} == {"day=2026-09-07", "day=2026-09-08"}
+    told = {row.cluster: row for row in lake.describe().collect()}
+    assert {name: row.rows for name, row in told.items()} == {"c": 6, "other/cluster": 1}
+    assert told["c"].first == START.replace(tzinfo=None)
+    assert told["c"].bytes > 0
+
+
+def test_compaction_leaves_one_file_a_day_and_loses_nothing(
+    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    for _ in range(2):
+        for times in ((0, 60), (120,), (DAY,)):
+            lake.write(rows_of("replicas", samples(*times)), "replicas")
+    folder = tmp_path / "lake" / "replicas" / "v1"
+    before = [path.relative_to(folder) for path in folder.rglob("*.parquet")]
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
+    assert lake.compact("replicas") == len(before) - 2
+    assert len(list(folder.rglob("*.parquet"))) == 2
+    assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, DAY]
+    for path in before:  # as if it had been killed before it could remove what it had read
+        shutil.copy(copy / path, folder / path)
+    assert sizes(lake.read("replicas")) == [0, 60, 120, DAY]
+    lake.compact("replicas")
+    assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, DAY]
+    assert lake.compact("replicas") == 0
+    with pytest.raises(InvalidInput, match="made anew"):
+        lake.compact("model")
+
+
+def test_what_a_killed_writer_left_is_not_seen_and_goes_away(
+    lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
+) -> None:
+    given = rows_of("replicas", samples(0, 60))
+    lake.write(given, "replicas")
+    folder = tmp_path / "lake" / "replicas" / "v1"
+    (done,) = folder.rglob("*.parquet")
+    left = folder / "_staging" / "killed" / "cluster=c" / "day=2026-09-07"
+    left.mkdir(parents=True)
+    shutil.copy(done, left / "part.parquet")
+    (left / "half.parquet").write_bytes(b"PAR1")
+    assert sizes(lake.read("replicas", distinct=False)) == [0, 60]
+    lake.tidy("replicas")
+    assert left.exists()
+    lake.tidy("replicas", older_than_s=-1)
+    assert not left.exists()
+
+
+def test_two_writers_at_once_do_not_meet(lake: Lake, rows_of: Callable[..., DataFrame]) -> None:
+    given = [rows_of("replicas", samples(*range(part, 60, 2))) for part in (0, 1, 0)]
+    writers = [Thread(target=lake.write, args=(rows, "replicas")) for rows in given]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sizes(lake.read("replicas")) == list(range(60))
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_written(
+    lake: Lake, spark: SparkSession, rows_of: Callable[..., DataFrame]
+) -> None:
+    good = rows_of("disks", [{"at": 0, "usable": 1}])
+    with pytest.raises(InvalidInput, match="disks needs broker, rack: there are only"):
+        lake.write(good.drop("broker", "rack"), "disks")
+    with pytest.raises(InvalidInput, match=r"disks.broker is string, but it must be int"):
+        lake.write(good.withColumn("broker", good.broker.cast("string")), "disks")
+    with pytest.raises(LakeFailed, match="a cluster is missing"):
+        lake.write(good.selectExpr("if(broker = 1, null, cluster) as cluster", *good.columns[1:]), "disks")
+    assert lake.read("disks").isEmpty()
+
+
+def test_what_a_job_makes_takes_the_place_of_what_it_made(lake: Lake, spark: SparkSession) -> None:
+    from restow.pipeline.jobs.model import TABLE
+
+    def model(*clusters: str) -> DataFrame:
+        names = TABLE.schema.fieldNames()
+        given = {"topic": "t", "partition": 0, "samples": 1, "hours": 1, "confidence": 0.5}
+        rows = [tuple((given | {"cluster": cluster}).get(name) for name in names) for cluster in clusters]
+        return spark.createDataFrame(rows, TABLE.schema)
+
+    lake.write(model("a", "b"), "model")
+    lake.write(model("b", "c"), "model")
+    assert sorted(row.cluster for row in lake.read("model").collect()) == ["b", "c"]
+
+
+def test_a_newer_lake_is_left_alone(lake: Lake, tmp_path: Path) -> None:
+    (tmp_path / "lake" / "disks" / "v2").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match="has v2, but this restow knows v1"):
+        lake.read("disks")
+
+
+def test_times_depend_on_settings(spark: SparkSession, tmp_path: Path) -> None:
+    from restow.pipeline.lake import Lake
+
+    other = spark.newSession()
+    other.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    with pytest.raises(InvalidInput, match=r"timeZone=UTC"):
+        Lake(other, str(tmp_path))
+
+
+def test_load_models_are_files_that_planners_read(spark: SparkSession, tmp_path: Path) -> None:
+    from restow.model.ids import TopicPartition
+    from restow.model.load_parquet import read
+    from restow.pipeline.jobs.model import TABLE
+    from restow.pipeline.load_files import write_load
+
+    names = TABLE.schema.fieldNames()
+    known = {"bytes_in_mean": 10.0, "bytes_out_mean": 30.0, "bytes_in_p95": 20.0, "bytes_out_p95": 60.0}
+    rows = [
+        {"cluster": "a", "topic": "t", "partition": 1, "samples": 5, "hours": 1, "confidence": 0.1} | known,
+        {"cluster": "a", "topic": "t", "partition": 0, "samples": 0, "hours": 0, "confidence": 0.0},
+        {"cluster": "b", "topic": "u", "partition": 0, "samples": 5, "hours": 1, "confidence": 0.1} | known,
+    ]
+    model = spark.createDataFrame([tuple(row.get(name) for name in names) for row in rows], TABLE.schema)
+    folder = tmp_path / "loads"
+    write_load(model, str(folder), made_ms=5)
+    written = write_load(model, str(folder), made_ms=7)
+    assert written == [str(folder / "a.parquet"), str(folder / "b.parquet")]
+    assert sorted(path.name for path in folder.glob("[!.]*")) == ["a.parquet", "b.parquet"]
+    load = read(folder / "a.parquet")
+    assert (load.cluster_id, load.made_ms) == ("a", 7)
+    assert load.partitions == (TopicPartition("t", 0), TopicPartition("t", 1))
+    assert load.resources["bytes_in"].leading.tolist() == [0.0, 10.0]
+    assert load.resources["bytes_in"].following.tolist() == [0.0, 10.0]
+    assert load.resources["bytes_out"].leading.tolist() == [0.0, 30.0]
+    assert load.resources["bytes_out"].following.tolist() == [0.0, 0.0]
+    with pytest.raises(InvalidDocument, match="models of a, b: give the file of one"):
+        read(folder)
+    with pytest.raises(InvalidInput, match="mean, p95, peak"):
+        write_load(model, str(folder), made_ms=7, statistic="median")
