@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.apache, pytest.mark.jvm]
 
 _RECORDS, _RECORD_BYTES = 60, 100_000
 _NAMES = sorted(START)
-_SOME = ("move", "in addition to another", "cancel")
+_SOME = ("move", "cancel")
 """What is asked of a real cluster every time."""
 
 
