@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic, TopicPartition
+from restow.model import Copy, LiveBroker, Move, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import LoadModel, Resource
 from restow.plan.search import Problem
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from restow.plan.search import Solution
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -171,6 +173,27 @@ def snapshot_of(cluster: Cluster) -> Snapshot:
             Topic(name=f"t{number:06}", partitions=tuple(each)) for number, each in enumerate(topics)
         ),
     )
+
+
+def moves_of(cluster: Cluster, solution: Solution) -> tuple[Move, ...]:
+    """What a solution changes, partition by partition."""
+    moved = np.add.reduceat(solution.holder != cluster.home, cluster.offsets[:-1]) > 0
+    changed = np.flatnonzero(moved | (solution.leader != cluster.offsets[:-1]))
+    homes, holders, ends = cluster.home.tolist(), solution.holder.tolist(), cluster.offsets.tolist()
+    moves = []
+    for number in changed.tolist():
+        first, last = ends[number], ends[number + 1]
+        after = holders[first:last]
+        after.insert(0, after.pop(int(solution.leader[number]) - first))
+        moves.append(
+            Move(
+                partition=TopicPartition(f"t{number // _PER_TOPIC:06}", number % _PER_TOPIC),
+                before=tuple(homes[first:last]),
+                after=tuple(after),
+                size_bytes=int(cluster.size[number]),
+            )
+        )
+    return tuple(moves)
 
 
 def loads_of(cluster: Cluster) -> LoadModel:

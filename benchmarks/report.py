@@ -103,6 +103,22 @@ def print_rows(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
         Console().print(_table(title, rows))
 
 
+def print_each(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
+    """The same, but each row as soon as it is there, for measurements that take minutes."""
+    if not as_json:
+        print(f"{title}\n{'what':<62}{'ours':>16}{'peer’s':>16}{'ratio':>9}  target, peer", flush=True)
+    for row in rows:
+        if as_json:
+            print(json.dumps(as_record(row)), flush=True)
+            continue
+        theirs = "–" if math.isnan(row.peer) else f"{row.peer:,.2f} {row.unit}"
+        ratio = "–" if math.isnan(row.ratio) else f"{row.ratio:.4f}"
+        mark = {True: "met", False: "MISSED", None: ""}[row.met]
+        ours = f"{row.ours:,.4f}" if row.unit == "" else f"{row.ours:,.2f} {row.unit}"
+        told = ", ".join(part for part in (row.promise, mark, row.peer_name) if part not in ("", "–"))
+        print(f"{row.name:<62}{ours:>16}{theirs:>16}{ratio:>9}  {told}".rstrip(), flush=True)
+
+
 def as_record(row: Row) -> dict[str, str | float | bool | None]:
     """A row as JSON has it; what says nothing is null."""
     return {
