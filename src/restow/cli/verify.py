@@ -46,6 +46,6 @@ def _throttles_of(plan: Plan, journal: str | None) -> set[Setting] | None:
     """What the runs of this plan have on, as far as their journals know; None if there was no such run."""
     from restow.cli.run_flags import runs_here
 
-    ledgers = [run.ledger for run in runs_here(journal, plan.cluster_id).all()]
-    of_this = [ledger for ledger in ledgers if ledger.plan.moves == plan.moves]
+    runs, _ = runs_here(journal, plan.cluster_id).sound(plan.cluster_id)
+    of_this = [run.ledger for run in runs if run.ledger.plan.moves == plan.moves]
     return {setting for ledger in of_this for setting in ledger.ours} if of_this else None

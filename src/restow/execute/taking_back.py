@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from restow.client import Admin
     from restow.execute.book import Book
-    from restow.model import BrokerId, TopicPartition
+    from restow.model import BrokerId, Partition, Plan, TopicPartition
     from restow.runtime.clock import Clock
 
 _WAIT_S = 60.0
+_GRACE_S = 5.0
+"""For so long a broker may not have heard of what the controller has done."""
 _LOOK_EVERY_S = 0.2
 
 
@@ -35,12 +37,16 @@ class Taken:
 async def take_back(
     admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> Taken:
-    """Cancel these steps. One whose original replicas are not all alive is left to go on."""
+    """Cancel these steps. One that has lost an original replica since it began is left to go on."""
     taken = Taken()
     able = {}
+    gone = _gone_before(book.ledger.plan)
     for step in steps:
-        dead = [broker for broker in step.before if broker not in alive]
-        if dead:
+        known = gone.get(step.partition, frozenset())
+        dead = [broker for broker in step.before if broker not in alive and broker not in known]
+        if alive.isdisjoint(step.before):
+            taken.refused[step.partition] = "none of its original replicas is there"
+        elif dead:
             taken.refused[step.partition] = f"its original replica on broker {dead[0]} is not there"
         else:
             able[step.partition] = step
@@ -50,7 +56,7 @@ async def take_back(
     await admin.reassign(dict.fromkeys(able, None))
     await _dirs_back(admin, book, able)
     await _until_at_rest(admin, clock, able)
-    now = await partitions_now(admin, (name.topic for name in able))
+    now = await _when_heard(admin, clock, able)
     moves = await admin.moves(able)
     reorder = []
     for name, step in able.items():
@@ -69,6 +75,35 @@ async def take_back(
         book.write("cancelled", partitions=[list(name) for name in taken.back])
     await _reorder(admin, clock, book, reorder)
     return taken
+
+
+def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:
+    """Replicas of which nothing was known when the plan was made: their brokers were down already."""
+    return {
+        move.partition: frozenset(broker for broker in move.before if broker not in move.dirs_before)
+        for move in plan.moves
+        if move.dirs_before
+    }
+
+
+async def _when_heard(
+    admin: Admin, clock: Clock, steps: Mapping[TopicPartition, Step]
+) -> dict[TopicPartition, Partition]:
+    """What the controller has at rest, once a broker tells it so too."""
+    until_s = clock.monotonic_s() + _GRACE_S
+    while True:
+        now = await partitions_now(admin, (name.topic for name in steps))
+        seen = ((now.get(name), step) for name, step in steps.items())
+        if all(each is None or _rests(each, step) for each, step in seen) or clock.monotonic_s() >= until_s:
+            return now
+        await clock.sleep(_LOOK_EVERY_S)
+
+
+def _rests(partition: Partition, step: Step) -> bool:
+    """At one end of the step or the other. On its way it may have the same replicas, but not all in sync."""
+    if set(partition.replicas) == set(step.before):
+        return True
+    return partition.replicas == step.after and set(step.after) <= set(partition.isr)
 
 
 async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:

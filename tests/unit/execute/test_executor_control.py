@@ -14,6 +14,8 @@ from restow.execute.start import cancel
 from restow.execute.throttles import FOLLOWER_RATE, Wanted
 from restow.execute.undo import CannotUndo
 from restow.model import Limits, TopicPartition
+from restow.plan.pin import Target, plan_from_targets
+from restow.snapshot import capture
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
@@ -65,6 +67,18 @@ def test_cancel_leaves_alone_what_has_nowhere_to_go_back_to(stage: Stage) -> Non
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.LEFT
     assert "its original replica on broker 2 is not there" in outcome.reason
+
+
+def test_cancel_goes_back_to_a_replica_that_was_dead_before(stage: Stage) -> None:
+    stage.admin.brokers.discard(2)
+    stage.admin.leaders = dict.fromkeys(stage.admin.leaders, 1)
+    snapshot = asyncio.run(capture(stage.admin, stage.clock))
+    wish = Target(partition=TopicPartition("t", 0), replicas=(1, 3))
+    plan = plan_from_targets(snapshot, [wish], created_ms=0)
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    assert stage.execute(plan, THROTTLED).ending is Ending.CANCELLED
+    assert stage.replicas()[0] == (1, 2)
+    assert stage.admin.set_ == {}
 
 
 def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:

@@ -9,17 +9,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf
+from restow.execute.control import Wishes
+from restow.execute.outcome import Ending
 from restow.execute.throttles import LEADER_REPLICAS
 from restow.model import Limits
 from tests.unit.execute.fake_admin import MB
-from tests.unit.execute.stage import THROTTLED, Stage, make_stage, plan_for
+from tests.unit.execute.stage import THROTTLED, Stage, control_of, make_stage, plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from restow.client import BrokerError, Config
-    from restow.model import Topic
+    from restow.model import Topic, TopicPartition
 
 LATE_S = 0.7
 
@@ -104,3 +106,29 @@ def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch:
     monkeypatch.setattr(stage.admin, "topics", told)
     assert stage.undo().is_good
     assert stage.replicas()[0] == (1, 2)
+
+
+@pytest.mark.parametrize("target", [(1, 3), (1, 2, 3)])
+def test_what_was_taken_back_is_not_taken_for_arrived(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...]
+) -> None:
+    """Who has not heard of it tells the replicas that the partition had on its way."""
+    ask, reassign = stage.admin.topics, stage.admin.reassign
+    old: list[tuple[Topic, ...]] = []
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return old.pop() if old else await ask(names)
+
+    async def asked(targets: Mapping[TopicPartition, Sequence[int] | None], **more: bool) -> object:
+        if None in targets.values():
+            old.extend([await ask()] * 2)
+        return await reassign(targets, **more)
+
+    monkeypatch.setattr(stage.admin, "topics", told)
+    monkeypatch.setattr(stage.admin, "reassign", asked)
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
+    assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
+    assert stage.replicas()[0] == (1, 2)
+    run = asyncio.run(stage.world.runs()).latest()
+    assert run.ledger.finished == ()
