@@ -26,7 +26,7 @@
     │   ├── lab               every consumer group through every assignor
     │   └── stream            samples from a topic into the lake
     ├── lake
-    │   └── describe, compact
+    │   └── describe, compact, import
     ├── cluster
     │   ├── up                a cluster in this process
     │   └── status            who is there, who leads, what is out of sync
@@ -61,6 +61,7 @@ from restow.cli import (
     groups_assignors,
     lake_compact,
     lake_describe,
+    lake_import,
     pipeline_fleet,
     pipeline_forecast,
     pipeline_lab,
@@ -229,6 +230,7 @@ for _typer, _name, _module in (
     (pipelines, "stream", pipeline_stream),
     (lakes, "describe", lake_describe),
     (lakes, "compact", lake_compact),
+    (lakes, "import", lake_import),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
 ):

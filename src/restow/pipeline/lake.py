@@ -44,7 +44,7 @@ class Lake:
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.path = path.rstrip("/") or "/"
-        self._spark = spark
+        self.spark = spark
         self._files = Files(spark)
         for name, value in SETTINGS.items():
             if spark.conf.get(name, None) != value:
@@ -101,7 +101,7 @@ class Lake:
         if not scattered:
             return 0
         before = {path for place in scattered for path in self._files.within(f"{self._home(about)}/{place}")}
-        rows = self._spark.read.schema(_stored(about)).option("basePath", self._home(about))
+        rows = self.spark.read.schema(_stored(about)).option("basePath", self._home(about))
         ordered = rows.parquet(*sorted(before)).dropDuplicates([*about.identity])
         after = self._add(about, ordered, in_order=True)
         for path in before:
@@ -149,8 +149,8 @@ class Lake:
                 f"{self.path}/{about.name} has {newer[-1]}, but this restow knows v{VERSION}: use a newer one"
             )
         if not self._files.exists(self._home(about)):
-            return self._spark.createDataFrame([], _stored(about))
-        return self._spark.read.schema(_stored(about)).parquet(self._home(about))
+            return self.spark.createDataFrame([], _stored(about))
+        return self.spark.read.schema(_stored(about)).parquet(self._home(about))
 
     def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
         """Write beside the table, then move into it. Returns how many files there are more."""
