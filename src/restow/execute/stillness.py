@@ -49,11 +49,14 @@ class History:
     seen: deque[tuple[float, int, int]] = field(default_factory=deque)
     grew_s: float | None = None
     """When it was last seen to have grown."""
+    most: int = 0
+    """The largest it was ever seen."""
 
     def add(self, at_s: float, copied: int, size: int) -> None:
         if self.grew_s is None or (self.seen and copied > self.seen[-1][1]):
             self.grew_s = at_s
         self.seen.append((at_s, copied, size))
+        self.most = max(self.most, copied)
 
     def still_s(self) -> float:
         return 0.0 if self.grew_s is None else self.seen[-1][0] - self.grew_s
@@ -100,7 +103,7 @@ def why_still(
             "the partition has no leader to copy from",
             "bring one of its in-sync replicas back",
         )
-    if full := _full_dir(replica, sight):
+    if full := _full_dir(replica, sight, vanished=history.most > 0 or history.still_s() >= stall_s):
         return still(Cause.FULL_DIR, full, "make room there, or cancel and choose another directory")
     rates = history.rates(stall_s)
     limit = min((foreign[b] for b in (replica.broker, replica.leader) if b in foreign), default=None)
@@ -127,10 +130,16 @@ def why_still(
     return None
 
 
-def _full_dir(replica: Copying, sight: Sight) -> str | None:
-    """The directory it lies in, or if it lies in none yet, all there are."""
+def _full_dir(replica: Copying, sight: Sight, *, vanished: bool) -> str | None:
+    """The directory it lies in, or if it lies in none yet, all there are.
+
+    A broker tells nothing of what lies in a directory that has failed: a replica that has vanished, or never
+    came, is in there.
+    """
     copy = sight.copies.get(replica.partition, {}).get(replica.broker)
     dirs = sight.dirs.get(replica.broker, ())
+    if copy is None and vanished and (failed := [each.path for each in dirs if each.failed]):
+        return f"broker {replica.broker}: {failed[0]} has failed"
     here = [each for each in dirs if copy is None or each.path == copy.log_dir]
     bad = []
     for each in here:

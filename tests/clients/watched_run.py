@@ -1,0 +1,110 @@
+"""A run on an embedded cluster that is watched while things are done to it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING
+
+from restow.client import ConfigOf, NewTopic
+from restow.execute.control import Control, Wishes
+from restow.execute.executor import Watcher
+from restow.execute.start import World, execute
+from restow.execute.throttles import RATES, REPLICAS
+from restow.plan.pin import Target, plan_from_targets
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
+from restow.snapshot import capture
+from tests.clients.embedded import WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from restow.client import KafkaAdmin
+    from restow.execute.options import Options
+    from restow.execute.outcome import Outcome
+    from restow.execute.standing import Event, Standing
+    from restow.execute.stillness import Still
+    from restow.model import Limits, Plan, TopicPartition
+
+Replicas = tuple[int, ...]
+
+
+class WatchedRun:
+    """The surroundings of runs, and all that they said."""
+
+    def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
+        self.admin = admin
+        self.world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
+        self.events: list[Event] = []
+        self.standings: list[Standing] = []
+        self.watcher = Watcher(event=self.events.append, standing=self.standings.append)
+
+    def start(self, plan: Plan, options: Options) -> asyncio.Task[Outcome]:
+        return asyncio.create_task(execute(self.world, plan, options, self.watcher))
+
+    def told(self, kind: str) -> list[Event]:
+        return [each for each in self.events if each.kind == kind]
+
+    def still(self) -> dict[str, Still]:
+        """What stands still at the moment, by the name of its cause."""
+        last = self.standings[-1].report.still if self.standings else ()
+        return {each.cause.value: each for each in last}
+
+    def wish(self, wishes: Wishes) -> None:
+        Control(self.world.disk, str(self.told("run")[-1].facts["folder"])).wish(wishes)
+
+    async def until(self, is_so: Callable[[], object], what: str) -> None:
+        try:
+            async with asyncio.timeout(2 * WAIT_S):
+                while not is_so():
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            last = json.dumps(self.standings[-1].document()) if self.standings else "nothing"
+            raise AssertionError(f"not within {2 * WAIT_S} s: {what}; last seen: {last}") from None
+
+
+async def make(admin: KafkaAdmin, topic: str, replicas: Sequence[Replicas]) -> None:
+    assert await admin.create([NewTopic(name=topic, by_hand=dict(enumerate(replicas)))]) == {topic: None}
+
+
+async def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
+    """So many bytes, all acknowledged by all."""
+
+    def write() -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "batch.size": 100_000})
+        for number in range(size // 10_000):
+            producer.produce(topic, bytes(10_000), partition=number % partitions)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    await asyncio.to_thread(write)
+
+
+async def plan_to(
+    admin: KafkaAdmin, targets: Mapping[TopicPartition, Replicas], limits: Limits | None = None
+) -> Plan:
+    snapshot = await capture(admin, SystemClock())
+    wishes = [Target(partition=name, replicas=replicas) for name, replicas in targets.items()]
+    return plan_from_targets(snapshot, wishes, created_ms=1, **({} if limits is None else {"limits": limits}))
+
+
+async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:
+    (found,) = await admin.topics([topic])
+    return [each.replicas for each in found.partitions]
+
+
+async def throttles(admin: KafkaAdmin) -> dict[str, str | None]:
+    """All that is set of what throttles, on brokers and topics that are there."""
+    of = [ConfigOf("topic", topic.name) for topic in await admin.topics()]
+    of += [ConfigOf("broker", str(node.id)) for node in (await admin.cluster()).nodes]
+    found = {}
+    for owner, configs in (await admin.configs(of)).items():
+        assert isinstance(configs, dict), (owner, configs)
+        for name, config in configs.items():
+            if name in (*RATES, *REPLICAS) and config.source == owner.of:
+                found[f"{name} of {owner.of} {owner.name}"] = config.value
+    return found
