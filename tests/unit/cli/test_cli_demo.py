@@ -1,4 +1,4 @@
-"""The demo runs to its end, shows what it runs, and leaves nothing behind."""
+"""The small scenes of the demo run to their end, show what they run, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEMO = Path(__file__).parents[3] / "scripts" / "demo.py"
 
 def test_the_demo_tells_every_scene(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(DEMO)],
+        [sys.executable, str(DEMO), "--scenes"],
         capture_output=True,
         encoding="utf-8",
         cwd=tmp_path,
@@ -36,7 +36,7 @@ def test_the_demo_tells_every_scene(tmp_path: Path) -> None:
 
 def test_a_scene_that_is_not_there() -> None:
     done = subprocess.run(
-        [sys.executable, str(DEMO), "nonesuch"],
+        [sys.executable, str(DEMO), "--scenes", "nonesuch"],
         capture_output=True,
         text=True,
         check=False,

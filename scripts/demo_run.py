@@ -1,0 +1,127 @@
+"""The story's run: `restow execute` with its live view, while a broker is killed and comes back."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.cli.connection import on_cluster
+from restow.cli.execute import read_plan
+from restow.cli.run_flags import options_from, world_of
+from restow.cli.run_screen import Screen, conclude
+from restow.cli.run_view import until
+from restow.cli.sizes import human_bytes
+from restow.execute.executor import Watcher
+from restow.execute.start import execute
+
+if TYPE_CHECKING:
+    from demo_stage import Stage
+
+    from restow.client import KafkaAdmin
+    from restow.execute.outcome import Outcome
+    from restow.execute.standing import Event, Standing
+
+KILL_AT = 0.35
+AWAY_S = 6.0
+_LINE_EVERY_S = 1.0
+_BAR = 30
+
+
+@dataclass
+class Run:
+    """A plan carried out, with what was seen of it."""
+
+    stage: Stage
+    plan: str
+    throttle: str
+    journal: str
+    victim: int
+    done: list[tuple[float, int]] = field(default_factory=list)
+    """When so many bytes had been copied."""
+    moments: list[tuple[float, str, bool]] = field(default_factory=list)
+    to_do_bytes: int = 0
+    outcome: Outcome | None = None
+    _killer: threading.Thread | None = None
+    _last_line: float = 0.0
+
+    def carry_out(self) -> bool:
+        """As the command does, with the same screen; returns whether it came out well."""
+        plan = read_plan(self.plan)
+        options = options_from(
+            throttle=self.throttle,
+            dir_throttle=None,
+            hours=None,
+            max_under_replicated=0,
+            max_latency_ms=None,
+            special_last=True,
+            elect=True,
+            give_up_after=120,
+        )
+        screen = Screen(as_json=False)
+        watcher = Watcher(
+            event=lambda event: self._event(event, screen),
+            standing=lambda standing: self._standing(standing, screen),
+        )
+
+        async def work(admin: KafkaAdmin) -> Outcome:
+            with screen.shown():
+                return await execute(world_of(admin, self.journal), plan, options, watcher)
+
+        self.outcome = on_cluster(self.stage.bootstrap, work)
+        if self._killer is not None:
+            self._killer.join()
+        self.note(f"{self.outcome.ending.value}")
+        conclude(self.outcome, interactive=True)
+        return self.outcome.is_good
+
+    @property
+    def killed(self) -> bool:
+        return self._killer is not None
+
+    def note(self, what: str, *, bad: bool = False) -> None:
+        self.moments.append((time.time(), what, bad))
+
+    def _event(self, event: Event, screen: Screen) -> None:
+        if screen.interactive:
+            screen.watcher.event(event)
+        elif event.kind in ("paused", "going on", "throttle off"):
+            print(f"  {event.kind}: {event.facts}", flush=True)
+
+    def _standing(self, standing: Standing, screen: Screen) -> None:
+        report = standing.report
+        self.to_do_bytes = max(self.to_do_bytes, report.to_do_bytes)
+        self.done.append((time.time(), report.done_bytes))
+        if self._killer is None and report.done_bytes >= KILL_AT * report.to_do_bytes > 0:
+            self._killer = threading.Thread(target=self._kill, daemon=True)
+            self._killer.start()
+        if screen.interactive:
+            screen.watcher.standing(standing)
+        elif time.monotonic() - self._last_line >= _LINE_EVERY_S:
+            self._last_line = time.monotonic()
+            self._line(standing)
+
+    def _line(self, standing: Standing) -> None:
+        """Where nobody looks at a terminal: a line a second."""
+        report = standing.report
+        full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))
+        words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
+        state = standing.paused or standing.waits or until(report.eta)
+        print(f"  {'█' * full:·<{_BAR}}  {words}, {human_bytes(report.rate)}/s, {state}", flush=True)
+
+    def _kill(self) -> None:
+        """Without a word of warning, as a machine dies; it comes back with its old files."""
+        self.note(f"broker {self.victim} killed", bad=True)
+        self._say(f"  ✗ broker {self.victim} is killed")
+        self.stage.cluster.kill_broker(self.victim)
+        time.sleep(AWAY_S)
+        self.stage.cluster.start_broker(self.victim)
+        self.note(f"broker {self.victim} back")
+        self._say(f"  ✓ broker {self.victim} is back")
+
+    @staticmethod
+    def _say(line: str) -> None:
+        if not sys.stdout.isatty():
+            print(line, flush=True)

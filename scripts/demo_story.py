@@ -1,0 +1,169 @@
+"""The whole story: a lopsided cluster under load is measured, planned for, and put right while it works.
+
+    five brokers, skewed ─► samples ─► load model ─► two brokers more ─► plan ─► run ─► verified, nothing lost
+
+Every `$ restow …` line is really run, by the command line's own code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import textwrap
+import time
+from contextlib import ExitStack, chdir
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from demo_report import Told, write_report
+from demo_run import Run
+from demo_scenes import BOLD, DIM, GREEN, colour, play, wrapped
+from demo_stage import Compiling, Stage
+
+from restow.cli.execute import read_plan
+from restow.verify.plan_done import verify_plan
+
+if TYPE_CHECKING:
+    from demo_stage import Read
+
+    from restow.model import Snapshot, Verdict
+
+ACTS = 7
+THROTTLE = "1.5MB/s"
+VICTIM = 1
+SPARK = "--master local[2]"
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM that lives for seconds had better not spend them on compiling well."""
+
+
+@dataclass
+class Story:
+    """What is known so far, act by act."""
+
+    report: Path
+    keep: bool = False
+    began: float = field(default_factory=time.monotonic)
+    acts: int = 0
+    moments: list[tuple[float, str, bool]] = field(default_factory=list)
+
+    def play(self) -> int:
+        """All of it; the exit code."""
+        os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED)
+        with ExitStack() as ending:
+            folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-demo-"))
+            ending.enter_context(chdir(folder))
+            compiling = ending.enter_context(Compiling())
+            stage = ending.enter_context(Stage(Path(folder)))
+            self._cluster(stage)
+            self._samples(stage)
+            self._model()
+            self._more_brokers(stage)
+            compiling.wait()
+            before = self._plan(stage)
+            run = self._run(stage)
+            verdict, read = self._verify(stage)
+            told = Told(
+                before=before, run=run, read=read, verdict=verdict, acks=stage.acks, moments=self.moments
+            )
+            write_report(told, Path(folder), self.report)
+            held = self._conclude(told)
+            if self.keep:
+                self._wait(stage)
+        return 0 if held else 1
+
+    def _cluster(self, stage: Stage) -> None:
+        self._act("A cluster that grew lopsided")
+        stage.create_topics()
+        stage.start_writer()
+        stage.start_readers()
+        self._tell(
+            f"""Five brokers in three racks, each with two log dirs, speak Kafka's protocol. kafka-python has
+            written {stage.acks[0][1]:,} records to three topics and goes on writing, acknowledged by all
+            in-sync replicas; a group of two reads. Broker 0 leads nearly everything."""
+        )
+        play(f"restow cluster status -b {stage.bootstrap}")
+
+    def _samples(self, stage: Stage) -> None:
+        self._act("Samples")
+        self._tell(
+            """Spark asks every broker over Kafka's own protocol: sizes, offsets, assignment, groups, disks.
+            No agent, no metrics endpoint. Each sample is in the lake exactly once."""
+        )
+        play(f"restow collect --every 2s --samples 5 --lake lake {SPARK} -b {stage.bootstrap}")
+
+    def _model(self) -> None:
+        self._act("What each partition carries")
+        self._tell("From the samples: rates, the load model that plans are made with, and who has too much.")
+        play(f"restow pipeline run --lake lake --window 4s --load loads --rows 8 {SPARK}")
+
+    def _more_brokers(self, stage: Stage) -> None:
+        self._act("Two brokers more")
+        new = [stage.cluster.add_broker() for _ in range(2)]
+        self.moments.append((time.time(), f"brokers {new[0]} and {new[1]} join", False))
+        self._tell(f"Brokers {new[0]} and {new[1]} have joined. They hold nothing; Kafka leaves it at that.")
+
+    def _plan(self, stage: Stage) -> Snapshot:
+        self._act("A plan, and how far from the best possible it is")
+        before = stage.snapshot()
+        (load,) = Path("loads").glob("*.parquet")
+        play(f"restow plan balance --load {load} --disks -o plan.json -b {stage.bootstrap}")
+        return before
+
+    def _run(self, stage: Stage) -> Run:
+        self._act("The run, under a throttle; a broker dies in the middle")
+        self._tell(
+            f"""No broker sends or receives more than {THROTTLE} for this, so that clients do not notice. At a
+            third of the way broker {VICTIM} is killed without warning, and comes back some seconds later."""
+        )
+        line = f"restow execute plan.json --throttle {THROTTLE} --journal journal -b {stage.bootstrap}"
+        print("\n" + colour("$ " + wrapped(line), GREEN) + "\n", flush=True)
+        run = Run(stage, "plan.json", THROTTLE, "journal", VICTIM)
+        run.carry_out()
+        self.moments += run.moments
+        return run
+
+    def _verify(self, stage: Stage) -> tuple[Verdict, Read]:
+        self._act("Is it done, and is everything still there?")
+        play(f"restow verify plan.json --journal journal -b {stage.bootstrap}", must_hold=False)
+        read = stage.stop_writer_and_read()
+        verdict = verify_plan(read_plan("plan.json"), stage.snapshot())
+        self._tell(
+            f"""{read.acked:,} records were acknowledged while all of this went on. Read back from the
+            beginning: {read.found:,} of them are there, {read.lost:,} are lost."""
+        )
+        return verdict, read
+
+    def _conclude(self, told: Told) -> bool:
+        outcome = told.run.outcome
+        done = outcome is not None and outcome.is_good
+        facts = {
+            "acked": told.read.acked,
+            "lost": told.read.lost,
+            "verified": told.verdict.holds,
+            "run": outcome.ending.value if outcome else None,
+            "killed": told.run.killed,
+            "copied_bytes": told.run.to_do_bytes,
+            "seconds": round(time.monotonic() - self.began, 1),
+            "report": str(self.report),
+        }
+        print(colour(f"\nThe report: {self.report}", BOLD))
+        print(f"demo: {json.dumps(facts)}", flush=True)
+        return done and told.verdict.holds and told.run.killed and told.read.lost == 0 and told.read.acked > 0
+
+    def _wait(self, stage: Stage) -> None:
+        print(colour(f"\nThe cluster stays up at {stage.bootstrap} until ctrl-C.", DIM), flush=True)
+        try:
+            while True:
+                time.sleep(3600)
+        except KeyboardInterrupt:
+            print()
+
+    def _act(self, title: str) -> None:
+        self.acts += 1
+        clock = f"{time.monotonic() - self.began:.0f} s"
+        print(colour(f"\n━━ {self.acts}/{ACTS}  {title} ".ljust(70, "━") + f" {clock}", BOLD), flush=True)
+
+    def _tell(self, text: str) -> None:
+        print("\n" + textwrap.fill(" ".join(text.split()), 78), flush=True)
