@@ -120,11 +120,13 @@ def apache_kafka(
     options: Sequence[str] = (*SMALL, "-XX:TieredStopAtLevel=1"),
     zookeeper: str | None = None,
     listeners: Mapping[str, str] | None = None,
+    log_dirs: int = 1,
 ) -> Iterator[Cluster]:
     """A cluster that keeps its data and logs in `folder`; node ids count from 1.
 
     With the address of a ZooKeeper it keeps its metadata there, as Kafka did before version 4. Beside the
-    one listener there always is, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`.
+    one listener there always is, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`. Each
+    node has as many log dirs as it is told to.
     """
     others = dict(listeners or {})
     ports = free_ports((2 + len(others)) * nodes)
@@ -145,6 +147,8 @@ def apache_kafka(
             roles = _kraft_properties(node, members) if zookeeper is None else _on(zookeeper, node)
             protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", **others}
             roles["listener.security.protocol.map"] = ",".join(f"{n}:{p}" for n, p in protocols.items())
+            if log_dirs > 1:
+                roles["log.dirs"] = ",".join(str(node.folder / f"data-{i}") for i in range(log_dirs))
             _write_properties(node, members, {**roles, **(settings or {})})
             if zookeeper is None:
                 _format(run, node, cluster_id)

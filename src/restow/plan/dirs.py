@@ -1,7 +1,8 @@
 """Which directory of its broker a replica lies in.
 
-New replicas go where the share in use is smallest; with `disks` wished for, replicas also change directories
-until each has its share of the broker's bytes, by the size of its file system.
+New replicas go where the fewest bytes of replicas are, by the size of the file system; with `disks` wished
+for, replicas also change directories until each has its share. What else lies on a file system, or in another
+directory of it, counts for how much fits, not for what is even.
 """
 
 from __future__ import annotations
@@ -24,19 +25,24 @@ class Directory:
     path: str
     total: float
     used: float
+    """Of the file system, by anything."""
     limit: float
     held: dict[TopicPartition, float] = field(default_factory=dict)
+    load: float = 0.0
+    """The bytes of replicas in it."""
 
     def fits(self, size: float) -> bool:
         return self.used + size <= self.limit
 
     def put(self, partition: TopicPartition, size: float) -> None:
         self.used += size
+        self.load += size
         self.held[partition] = size
 
     def take(self, partition: TopicPartition) -> float:
         size = self.held.pop(partition)
         self.used -= size
+        self.load -= size
         return size
 
 
@@ -55,10 +61,7 @@ class Shelves:
                 directory = self._of.get(copy.broker, {}).get(copy.log_dir)
                 if directory is not None and not copy.future:
                     directory.held[name] = float(copy.size_bytes)
-        for directories in self._of.values():
-            for directory in directories.values():
-                if directory.total == 0:
-                    directory.used = sum(directory.held.values())
+                    directory.load += copy.size_bytes
 
     def several(self, broker: BrokerId) -> bool:
         """Whether there is a choice."""
@@ -75,7 +78,7 @@ class Shelves:
         fitting = [each for each in self._of.get(broker, {}).values() if each.fits(size)]
         if not fitting:
             return None
-        best = min(fitting, key=lambda each: ((each.used + size) / (each.total or 1.0), each.path))
+        best = min(fitting, key=lambda each: ((each.load + size) / (each.total or 1.0), each.path))
         best.put(partition, size)
         return best.path
 
@@ -91,8 +94,8 @@ class Shelves:
         may = set(movable)
         went: dict[TopicPartition, str] = {}
         weight = sum(each.total or 1.0 for each in directories)
-        used = sum(each.used for each in directories)
-        share = {each.path: used * (each.total or 1.0) / weight for each in directories}
+        load = sum(each.load for each in directories)
+        share = {each.path: load * (each.total or 1.0) / weight for each in directories}
         while len(directories) > 1:
             best = _best_change(directories, share, band, may - went.keys())
             if best is None:
@@ -109,15 +112,15 @@ def _best_change(
     """The change that brings directories nearest to their bands; None if none does."""
 
     def beyond(directory: Directory, change: float = 0.0) -> float:
-        mean, used = share[directory.path], directory.used + change
-        return max(used - mean * (1 + band), mean * (1 - band) - used, 0.0)
+        mean, load = share[directory.path], directory.load + change
+        return max(load - mean * (1 + band), mean * (1 - band) - load, 0.0)
 
     best, best_cost = None, 0.0
     for source in directories:
         for target in directories:
             if source is target or beyond(source) + beyond(target) <= 0:
                 continue
-            if source.used - share[source.path] <= 0 or target.used - share[target.path] >= 0:
+            if source.load - share[source.path] <= 0 or target.load - share[target.path] >= 0:
                 continue
             now = beyond(source) + beyond(target)
             for partition, size in source.held.items():
