@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.execute.journal import Entry
-    from restow.model import Plan, Step, TopicPartition
+    from restow.model import Plan, Snapshot, Step, TopicPartition
 
 
 class NotARun(RestowError):
@@ -77,6 +77,21 @@ def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
     for entry in remaining:
         ledger = ledger.after(entry)
     return ledger
+
+
+def has_heard_of(ledger: Ledger, snapshot: Snapshot) -> bool:
+    """Whether a snapshot can be from after the run's last entry: what has arrived is there, and what is under
+    way moves, or is at one of its ends. A broker that has not heard of an end tells of neither."""
+    last = {step.partition: step for step in ledger.finished}
+
+    def may_be(name: TopicPartition, replicas: tuple[int, ...]) -> bool:
+        begun = ledger.under_way.get(name)
+        if begun is None:
+            return replicas == last[name].after
+        return replicas == begun.after or set(replicas) == set(begun.before)
+
+    seen = {name: snapshot.partition(name) for name in last.keys() | ledger.under_way.keys()}
+    return all(each is None or each.moving or may_be(name, each.replicas) for name, each in seen.items())
 
 
 def _throttle(ledger: Ledger, facts: Any) -> Ledger:

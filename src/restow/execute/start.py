@@ -11,13 +11,14 @@ from restow.execute.book import Book
 from restow.execute.control import CANCEL, Control, Wishes
 from restow.execute.executor import Executor, Watcher
 from restow.execute.journal import Journal
+from restow.execute.ledger import has_heard_of
 from restow.execute.lock import Holder, cluster_lock, holder_of
 from restow.execute.options import Options
 from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
-from restow.execute.undo import has_heard_of, inverse
+from restow.execute.undo import inverse
 from restow.plan.drift import differences
 from restow.snapshot import capture
 from restow.verify.evidence import some
@@ -70,7 +71,7 @@ async def resume(world: World, options: Options, watcher: Watcher, name: str | N
     runs = await world.runs()
     run = runs.get(name) if name else run_to_resume(runs)
     with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
-        snapshot = await capture(world.admin, world.clock)
+        snapshot = await _after(world, run)
         with _opened(world, run.folder) as book:
             _check_cluster(book.ledger.plan, snapshot, run.folder)
             await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
@@ -165,7 +166,7 @@ async def _after(world: World, run: Run) -> Snapshot:
     until_s = world.clock.monotonic_s() + _GRACE_S
     while True:
         snapshot = await capture(world.admin, world.clock)
-        if has_heard_of(run, snapshot) or world.clock.monotonic_s() >= until_s:
+        if has_heard_of(run.ledger, snapshot) or world.clock.monotonic_s() >= until_s:
             return snapshot
         await world.clock.sleep(_ASK_AGAIN_S)
 
@@ -180,7 +181,7 @@ def run_to_resume(runs: Runs) -> Run:
 
 async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
     """A run that begins with the wish to be cancelled."""
-    snapshot = await capture(world.admin, world.clock)
+    snapshot = await _after(world, run)
     with _opened(world, run.folder) as book:
         _check_cluster(book.ledger.plan, snapshot, run.folder)
         control = Control(world.disk, run.folder)

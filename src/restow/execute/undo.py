@@ -62,13 +62,6 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     )
 
 
-def has_heard_of(run: Run, snapshot: Snapshot) -> bool:
-    """Whether all that a run has brought to its end is seen to be there, or on its way elsewhere."""
-    arrived = {step.partition: step.after for step in run.ledger.finished}
-    seen = {name: snapshot.partition(name) for name in arrived}
-    return all(p is None or p.moving or p.replicas == arrived[name] for name, p in seen.items())
-
-
 def _back(move: Move, now: Partition) -> Move | None:
     """None if it is where it was."""
     dirs: tuple[str, ...] = ()

@@ -132,3 +132,22 @@ def test_what_was_taken_back_is_not_taken_for_arrived(
     assert stage.replicas()[0] == (1, 2)
     run = asyncio.run(stage.world.runs()).latest()
     assert run.ledger.finished == ()
+
+
+def test_what_arrived_while_nobody_looked_is_no_stranger(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The controller has it at rest; who is asked first still has all the replicas of its way."""
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    assert stage.execute(plan_for(stage, [(1, 3)]), THROTTLED).ending is Ending.LEFT
+    ask = stage.admin.topics
+    old = [asyncio.run(ask())] * 2
+    asyncio.run(stage.clock.sleep(100))
+
+    async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return old.pop() if old else await ask(names)
+
+    monkeypatch.setattr(stage.admin, "topics", told)
+    outcome = stage.resume(THROTTLED)
+    assert outcome.is_good, outcome
+    assert "dropped" not in stage.kinds()
