@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
+from restow.pipeline.files import Files
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOCK = "lock"
+_NOTED_WITHIN_S, _LOOK_EVERY_S = 60, 0.05
 
 
 class StreamFailed(RestowError):
@@ -57,13 +59,14 @@ class Stream:
         self._busy = threading.Lock()
         self._ending = threading.Event()
         self._error: Exception | None = None
+        self._done: int | None = None
         self._held = ExitStack()
         self._query: Any = None
 
     def __enter__(self) -> Stream:
         """Begin, or say who goes on from this checkpoint already."""
         self._held.callback(_lock(self._checkpoint))
-        writer = self._frame.writeStream.queryName(self._name).foreachBatch(self._batch)
+        writer = self._frame.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._checkpoint).trigger(**self._trigger)
         self._query = writer.start()
         return self
@@ -77,9 +80,20 @@ class Stream:
             if error is None or isinstance(error, Exception):
                 with self._busy:
                     pass
+                self._wait_until_noted()
             self._query.stop()
         finally:
             self._held.close()
+
+    def _wait_until_noted(self) -> None:
+        """Spark notes a batch down when our part of it is done; one that is not noted would come again."""
+        files = Files(self._frame.sparkSession)
+        looks = round(_NOTED_WITHIN_S / _LOOK_EVERY_S)
+        while self._done is not None and self._query.isActive and looks:
+            if files.exists(f"{self._checkpoint}/commits/{self._done}"):
+                return
+            threading.Event().wait(_LOOK_EVERY_S)
+            looks -= 1
 
     def end_soon(self) -> None:
         """Begin no further batch."""
@@ -106,6 +120,7 @@ class Stream:
             except Exception as error:
                 self._error = error
                 raise
+            self._done = number
             if self._left is not None:
                 self._left -= 1
                 if self._left <= 0:
