@@ -1,0 +1,199 @@
+"""The pipeline on two cores: from 30 million samples to a load model, beside DuckDB on the same files.
+
+Sessions are started before the clock is. The lake is generated, as compaction leaves one: 1,000 brokers,
+100,000 partitions with three replicas, a sample of all of them every 15 minutes, and as many samples of the
+assignment. `--samples 333` makes it 100 million; `--folder` keeps lakes. With other work on the machine times
+say little; processor time, which is told too, says more. Fleet and lab come from `benchmarks.pipeline_fleet`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Row, command_line, print_rows
+from harness.big_lakes import BigLake, write_big_lake
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+_CORES = 2
+_HEAP = "2500m"
+_OFF = 0.001
+"""How far sums over all partitions may differ from DuckDB's: by rounding only."""
+
+
+@contextmanager
+def _session(folder: Path) -> Iterator[SparkSession]:
+    from restow.pipeline.session import session
+
+    conf = {
+        "spark.driver.memory": _HEAP,
+        "spark.local.dir": str(folder),
+        "spark.sql.shuffle.partitions": "32",
+    }
+    with session("benchmark", master=f"local[{_CORES}]", conf=conf) as spark:
+        yield spark
+
+
+def _lake(folder: Path, samples: int) -> Path:
+    """A generated lake, made in a process of its own: its memory is not the pipeline's."""
+    path = folder / f"lake-{samples}"
+    if not path.exists():
+        made = f"from benchmarks.pipeline import make_lake; make_lake({str(path)!r}, {samples})"
+        subprocess.run([sys.executable, "-c", made], check=True)
+    return path
+
+
+def make_lake(path: str, samples: int) -> None:
+    write_big_lake(Path(path), BigLake(samples=samples))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a run took, and sums of what came out of it."""
+
+    seconds: float
+    processor_s: float
+    sums: tuple[float, ...]
+
+
+def ours(spark: SparkSession, lake: Path, out: Path) -> Taken:
+    """From files to load model files."""
+    from pyspark.sql import functions as f
+
+    from restow.pipeline.jobs.model import model
+    from restow.pipeline.jobs.rates import rates
+    from restow.pipeline.lake import Lake
+    from restow.pipeline.load_files import write_load
+
+    started, used = time.perf_counter(), _processor_s(spark)
+    place = Lake(spark, str(lake))
+    replicas, assignment = (place.read(name, distinct=False) for name in ("replicas", "assignment"))
+    model(rates(replicas, assignment), assignment).write.parquet(str(out / "model"))
+    stored = spark.read.parquet(str(out / "model"))
+    write_load(stored, str(out / "loads"), made_ms=0)
+    taken, used = time.perf_counter() - started, _processor_s(spark) - used
+    columns = (
+        f.count("*"),
+        *(f.sum(name) for name in ("bytes_in_mean", "bytes_in_p95", "growth", "samples")),
+    )
+    (sums,) = stored.agg(*columns).collect()
+    return Taken(seconds=taken, processor_s=used, sums=tuple(map(float, sums)))
+
+
+def _process(spark: SparkSession) -> Path:
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 (the JVM's process)
+    assert gateway is not None
+    return Path(f"/proc/{gateway.proc.pid}")
+
+
+def _processor_s(spark: SparkSession) -> float:
+    fields = (_process(spark) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _peak_gib(spark: SparkSession) -> float:
+    (line,) = (each for each in (_process(spark) / "status").read_text().splitlines() if "VmHWM" in each)
+    return int(line.split()[1]) / 2**20
+
+
+_THEIRS = """
+import sys, time
+from pathlib import Path
+from harness.duck import opened
+with opened(Path(sys.argv[1])) as db:
+    db.execute(f"set threads = {sys.argv[3]}; set temp_directory = '{sys.argv[2]}'")
+    db.execute("set enable_progress_bar = false")
+    started, used = time.perf_counter(), time.process_time()
+    db.execute(f"copy (select * from model) to '{sys.argv[2]}/model.parquet'")
+    print(time.perf_counter() - started, time.process_time() - used)
+    sums = "select count(*), sum(bytes_in_mean), sum(bytes_in_p95), sum(growth), sum(samples)"
+    print(*db.execute(f"{sums} from '{sys.argv[2]}/model.parquet'").fetchone())
+"""
+
+
+def theirs(lake: Path, out: Path) -> Taken:
+    """The same of DuckDB, in a process of its own."""
+    out.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-c", _THEIRS, str(lake), str(out), str(_CORES)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    times, sums = ([float(value) for value in line.split()] for line in done.stdout.splitlines())
+    return Taken(seconds=times[0], processor_s=times[1], sums=tuple(sums))
+
+
+def compare(mine: Taken, other: Taken) -> None:
+    """No time is told of different answers."""
+    for one, two in zip(mine.sums, other.sums, strict=True):
+        assert abs(one - two) <= _OFF * abs(two), f"Spark and DuckDB differ: {mine.sums} and {other.sums}"
+
+
+def measured(folder: Path, samples: int, small: int) -> Iterator[Row]:
+    large_lake, small_lake = _lake(folder, samples), _lake(folder, small)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        out = Path(name)
+        duck = theirs(large_lake, out / "duck")
+        with _session(out) as spark:
+            ours(spark, small_lake, out / "warm-up")
+            short = ours(spark, small_lake, out / "small")
+            long = ours(spark, large_lake, out / "large")
+            peak_gib = _peak_gib(spark)
+    compare(long, duck)
+    size = BigLake(samples=samples).replica_rows / 1e6
+    work = f"{size:g} M samples → load model"
+    yield Row(
+        name=work,
+        ours=long.seconds,
+        peer=duck.seconds,
+        peer_name="DuckDB",
+        unit="s",
+        target=5.0,
+        limit=8 * size,
+    )
+    yield Row(
+        name=f"{work}: processor time",
+        ours=long.processor_s,
+        peer=duck.processor_s,
+        peer_name="DuckDB",
+        unit="s",
+    )
+    yield Row(
+        name=f"{size * small / samples:g} → {size:g} M samples",
+        ours=long.seconds,
+        peer=short.seconds,
+        peer_name="the smaller number",
+        unit="s",
+        target=1.1 * samples / small,
+    )
+    yield Row(name=f"{work}: memory of the driver", ours=peak_gib, unit="GiB", limit=4.0)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = command_line(__doc__ or "")
+    parser.add_argument("--samples", type=int, default=100, help="of each of 300,000 replicas")
+    parser.add_argument("--folder", type=Path, help="where lakes are kept; otherwise they are thrown away")
+    parser.add_argument("--model-only", action="store_true", help="leave out fleet and lab")
+    given = parser.parse_args(arguments)
+    small = max(2, given.samples // 10)
+    with tempfile.TemporaryDirectory() as name:
+        folder = given.folder or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows = list(measured(folder, given.samples, small))
+    if not given.model_only:
+        from benchmarks.pipeline_fleet import fleet_rows, lab_rows
+
+        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000)]
+    print_rows("pipeline", rows, as_json=given.json)
+
+
+if __name__ == "__main__":
+    main()
