@@ -6,14 +6,12 @@ import asyncio
 import gc
 import json
 import logging
-from dataclasses import dataclass
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 
-from harness.apache import apache_kafka
-from harness.certificates import PASSWORD, Certificates, as_jks, certificates
-from harness.jars import KAFKA_4
+from harness.certificates import PASSWORD, as_jks
 from restow.cli.app import run
 from restow.cli.connection import Manner, settings_for
 from restow.client import KafkaAdmin, NewTopic, Quorum, connected
@@ -22,13 +20,13 @@ from restow.model import Move, Plan, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.snapshot import capture
 from restow.verify import blocking
+from tests.apache.secured_cluster import LISTENERS, WORD, Secured, login, property_file, secured_kafka
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from pathlib import Path
 
-    from harness.apache import Cluster
     from restow.model import Verdict
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
@@ -39,27 +37,6 @@ pytestmark = [
 ]
 
 T = TypeVar("T")
-WORD = "s3cret; \\ \"quoted\" = 'ü'"
-"""What a property file and a login line both have to escape."""
-LISTENERS = {"TLS": "SSL", "CLEAR": "SASL_PLAINTEXT", "LOGIN": "SASL_SSL"}
-MODULES = "org.apache.kafka.common.security"
-SCRAM_MODULE = f"{MODULES}.scram.ScramLoginModule"
-PLAIN_MODULE = f"{MODULES}.plain.PlainLoginModule"
-
-
-@dataclass(frozen=True, slots=True)
-class Secured:
-    """The cluster, and what a client needs to get in."""
-
-    cluster: Cluster
-    made: Certificates
-
-    def trust(self) -> dict[str, str]:
-        return {
-            "ssl.truststore.type": "PKCS12",
-            "ssl.truststore.location": str(self.made.trust_store),
-            "ssl.truststore.password": PASSWORD,
-        }
 
 
 @pytest.fixture(autouse=True)
@@ -69,89 +46,31 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
-def server_settings(made: Certificates) -> dict[str, str]:
-    settings = {
-        "ssl.keystore.type": "PKCS12",
-        "ssl.keystore.location": str(made.server_store),
-        "ssl.keystore.password": PASSWORD,
-        "ssl.key.password": PASSWORD,
-        "ssl.truststore.type": "PKCS12",
-        "ssl.truststore.location": str(made.trust_store),
-        "ssl.truststore.password": PASSWORD,
-        "listener.name.tls.ssl.client.auth": "required",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:root;User:CN=client",
-    }
-    for listener in ("clear", "login"):
-        prefix = f"listener.name.{listener}"
-        settings[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
-        settings[f"{prefix}.plain.sasl.jaas.config"] = f'{PLAIN_MODULE} required user_root="{PASSWORD}";'
-        for mechanism in ("scram-sha-256", "scram-sha-512"):
-            settings[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{SCRAM_MODULE} required;"
-    return settings
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     folder = tmp_path_factory.mktemp("secured")
-    with needs_kafka():
-        made = certificates(folder / "certificates")
-        settings = server_settings(made)
-        with apache_kafka(folder, version=KAFKA_4, settings=settings, listeners=LISTENERS) as cluster:
-            _add_users(cluster.at["PLAINTEXT"])
-            on(
-                cluster.at["PLAINTEXT"],
-                {},
-                folder,
-                lambda admin: admin.create([NewTopic(name="t", by_hand={0: (1,)})]),
-            )
-            yield Secured(cluster, made)
-
-
-def _add_users(bootstrap: str) -> None:
-    from kafka.admin import KafkaAdminClient, ScramMechanism, UserScramCredentialUpsertion
-
-    client = KafkaAdminClient(bootstrap_servers=bootstrap)
-    try:
-        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
-            for user in ("root", "alice"):
-                wish = UserScramCredentialUpsertion(user, mechanism, WORD)
-                assert client.alter_user_scram_credentials([wish]) == {user: None}
-    finally:
-        client.close()
-
-
-def write(folder: Path, properties: Mapping[str, str]) -> str:
-    """As Java would store them."""
-    lines = []
-    for name, value in properties.items():
-        escaped = value.replace("\\", "\\\\")
-        lines.append(f"{name}={escaped}")
-    file = folder / "client.properties"
-    file.write_text("\n".join(lines).encode("ascii", "backslashreplace").decode().replace("\\xfc", "\\u00fc"))
-    return str(file)
+    with ExitStack() as stack:
+        with needs_kafka():
+            made = stack.enter_context(secured_kafka(folder))
+        on(
+            made.cluster.at["PLAINTEXT"],
+            {},
+            folder,
+            lambda admin: admin.create([NewTopic(name="t", by_hand={0: (1,)})]),
+        )
+        yield made
 
 
 def on(
     bootstrap: str, properties: Mapping[str, str], folder: Path, work: Callable[[KafkaAdmin], Awaitable[T]]
 ) -> T:
-    settings = settings_for(bootstrap, Manner(command_config=write(folder, properties)))
+    settings = settings_for(bootstrap, Manner(command_config=property_file(folder, properties)))
 
     async def main() -> T:
         async with connected(settings) as admin:
             return await work(admin)
 
     return asyncio.run(main())
-
-
-def login(user: str, mechanism: str, protocol: str, password: str = WORD) -> dict[str, str]:
-    module = PLAIN_MODULE if mechanism == "PLAIN" else SCRAM_MODULE
-    quoted = password.replace("\\", "\\\\").replace('"', '\\"')
-    return {
-        "security.protocol": protocol,
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": f'{module} required username="{user}" password="{quoted}";',
-    }
 
 
 def lists_topics(bootstrap: str, config: str, capsys: pytest.CaptureFixture[str]) -> bool:
@@ -178,7 +97,7 @@ def test_tls_with_a_client_certificate(
         properties[f"ssl.{which}.location"] = str(store)
         if kind != "PEM":
             properties[f"ssl.{which}.password"] = PASSWORD
-    assert lists_topics(secured.cluster.at["TLS"], write(tmp_path, properties), capsys)
+    assert lists_topics(secured.cluster.at["TLS"], property_file(tmp_path, properties), capsys)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +123,7 @@ def test_logins(
     properties = login("root", mechanism, LISTENERS[listener], password)
     if listener == "LOGIN":
         properties |= secured.trust()
-    assert lists_topics(secured.cluster.at[listener], write(tmp_path, properties), capsys)
+    assert lists_topics(secured.cluster.at[listener], property_file(tmp_path, properties), capsys)
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("kafka").setLevel(logging.DEBUG)
         view = on(secured.cluster.at[listener], properties, tmp_path, lambda admin: admin.cluster())
@@ -226,7 +145,7 @@ def test_a_wrong_password_is_refused_and_not_shown(
     secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for mechanism in ("SCRAM-SHA-256", "PLAIN"):
-        config = write(tmp_path, login("root", mechanism, "SASL_PLAINTEXT", "wr0ng"))
+        config = property_file(tmp_path, login("root", mechanism, "SASL_PLAINTEXT", "wr0ng"))
         assert "refuses the login" in refused(secured.cluster.at["CLEAR"], config, capsys)
 
 
@@ -234,13 +153,13 @@ def test_tls_that_goes_wrong_is_named(
     secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     at = secured.cluster.at
-    nobody_vouches = write(tmp_path, {"security.protocol": "SSL"})
+    nobody_vouches = property_file(tmp_path, {"security.protocol": "SSL"})
     assert "CERTIFICATE_VERIFY_FAILED" in refused(at["TLS"], nobody_vouches, capsys)
-    not_tls = write(tmp_path, {"security.protocol": "SSL", **secured.trust()})
+    not_tls = property_file(tmp_path, {"security.protocol": "SSL", **secured.trust()})
     assert "no TLS connection" in refused(at["PLAINTEXT"], not_tls, capsys)
     # With TLS 1.3 a client learns only after the handshake that its certificate was wanted.
     assert "127.0.0.1" in refused(at["TLS"], not_tls, capsys)
-    assert "--command-config" in refused(at["LOGIN"], write(tmp_path, {}), capsys)
+    assert "--command-config" in refused(at["LOGIN"], property_file(tmp_path, {}), capsys)
 
 
 def test_missing_permissions_are_named_before_the_first_move(secured: Secured, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +26,7 @@ from harness.zookeeper import zookeeper
 from restow.cli import run
 from restow.client import ConfigOf, NewTopic, Settings, connected
 from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS
+from tests.apache.secured_cluster import login, property_file, secured_kafka
 from tests.apache.traffic import WAIT_S, Traffic, load
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
@@ -32,8 +34,6 @@ from tests.conftest import needs_kafka
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-    Cluster = tuple[str, tuple[int, int, int]]
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -46,10 +46,19 @@ BYTES_EACH = 2_000_000
 SLOW, FAST = "20kB/s", "50MB/s"
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where clients find it, its brokers, and what the operator says to get in, if that is something else."""
+
+    bootstrap: str
+    ids: tuple[int, int, int]
+    entry: tuple[str, ...] = ()
+
+
 @contextmanager
 def ours(folder: Path) -> Iterator[Cluster]:
     with embedded(3, data=folder, fsync=False) as running:
-        yield running.bootstrap, (0, 1, 2)
+        yield Cluster(running.bootstrap, (0, 1, 2))
 
 
 @contextmanager
@@ -58,13 +67,22 @@ def on_zookeeper(folder: Path) -> Iterator[Cluster]:
         zookeeper(folder / "zookeeper") as server,
         apache_kafka(folder / "kafka", nodes=3, heap="256m", zookeeper=server.address) as cluster,
     ):
-        yield cluster.bootstrap, (1, 2, 3)
+        yield Cluster(cluster.bootstrap, (1, 2, 3))
 
 
 @contextmanager
 def in_kraft(folder: Path, version: str) -> Iterator[Cluster]:
     with apache_kafka(folder, nodes=3, version=version) as cluster:
-        yield cluster.bootstrap, (1, 2, 3)
+        yield Cluster(cluster.bootstrap, (1, 2, 3))
+
+
+@contextmanager
+def secured(folder: Path) -> Iterator[Cluster]:
+    """The operator comes with a password, over TLS."""
+    with secured_kafka(folder, nodes=3) as made:
+        at = made.cluster.at
+        config = property_file(folder, login("root", "SCRAM-SHA-512", "SASL_SSL") | made.trust())
+        yield Cluster(at["PLAINTEXT"], (1, 2, 3), ("-b", at["LOGIN"], "--command-config", config))
 
 
 @pytest.fixture(autouse=True)
@@ -77,9 +95,9 @@ def collected() -> Iterator[None]:
 class Operator:
     """Types commands with `--json`, and reads what they print."""
 
-    def __init__(self, bootstrap: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
-        self._where = ("-b", bootstrap)
+        self._where = cluster.entry or ("-b", cluster.bootstrap)
         self._journal = ("--journal", str(folder / "state"))
         self._capsys = capsys
 
@@ -204,6 +222,7 @@ APACHE, FULL = pytest.mark.apache, pytest.mark.full
         pytest.param(on_zookeeper, id="3.9.1 on ZooKeeper", marks=[APACHE, FULL]),
         pytest.param(lambda folder: in_kraft(folder, KAFKA_VERSION), id="3.9.1", marks=[APACHE, FULL]),
         pytest.param(lambda folder: in_kraft(folder, KAFKA_4), id="4.3.1", marks=APACHE),
+        pytest.param(secured, id="4.3.1 secured", marks=[APACHE, FULL]),
     ],
 )
 def test_nothing_is_lost_and_nothing_left(
@@ -211,11 +230,11 @@ def test_nothing_is_lost_and_nothing_left(
 ) -> None:
     with ExitStack() as stack:
         with needs_kafka():
-            bootstrap, ids = stack.enter_context(cluster(tmp_path / "cluster"))
-        prepare(bootstrap, ids)
-        operator = Operator(bootstrap, tmp_path, capsys)
-        (tmp_path / "moves.json").write_text(wished(ids))
-        with Traffic(bootstrap, TOPIC, len(BEFORE)) as traffic:
+            made: Cluster = stack.enter_context(cluster(tmp_path / "cluster"))
+        prepare(made.bootstrap, made.ids)
+        operator = Operator(made, tmp_path, capsys)
+        (tmp_path / "moves.json").write_text(wished(made.ids))
+        with Traffic(made.bootstrap, TOPIC, len(BEFORE)) as traffic:
             wait_for("records flow", traffic.flows, WAIT_S)
             live_through(operator, traffic)
             assert changed(operator, capsys) == []
