@@ -377,7 +377,7 @@ class Executor:
         rates = {int(s.name): int(v) for s, v in self._throttling.foreign.items() if v and s.key != DIR_RATE}
         rate = self._throttling.wanted.rate
         report = self._progress.report(self._sight, self._steps(), throttle=rate, foreign_rates=rates)
-        self.pace.lag_grows(report)
+        self.pace.learn(report)
         self._watcher.standing(
             Standing(
                 run=self._book.folder.rpartition("/")[2],

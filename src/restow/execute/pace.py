@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from restow.errors import InvalidInput
 from restow.execute.auto import Signs, decide, first
 from restow.execute.control import BadControl
+from restow.execute.keeping_up import KeepingUp
 from restow.execute.rates import parse_throttle
 from restow.execute.stillness import Cause
 from restow.execute.throttles import Wanted
@@ -50,6 +51,7 @@ class Pace:
         self._baseline: Sight | None = None
         self._last: Sight | None = None
         self._lag_grows = False
+        self._keeping_up = KeepingUp()
 
     @property
     def paused(self) -> str | None:
@@ -111,9 +113,16 @@ class Pace:
         self._alarm = self._judge(self._baseline, sight)
         self._last = sight
 
-    def lag_grows(self, report: Report) -> None:
-        """Remember whether the throttle holds some replica back for good."""
+    def learn(self, report: Report) -> None:
+        """Whether the throttle holds some replica back for good, and whether as much arrives as it allows."""
         self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
+        rate = None if self.auto else self._throttling.wanted.rate
+        if self._last is None or not self._keeping_up.see(self._last.at_s, rate, report.copying):
+            return
+        self._throttling.factor = self._keeping_up.factor
+        if rate is not None:
+            why = f"{max(self._keeping_up.behind_s, 0.0):.1f} s behind what {rate:,} B/s would have copied"
+            self._tell("throttle corrected", rate=round(rate * self._keeping_up.factor), why=why)
 
     def _choose_rate(self, before: Sight, now: Sight, steps: Sequence[Step]) -> None:
         signs = signs_of(before, now, steps, lag_grows=self._lag_grows)

@@ -7,7 +7,7 @@ than whoever made it: what they tell right after one of ours is believed only wh
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ConfigOf
@@ -52,6 +52,8 @@ class Throttling:
     def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: Wanted) -> None:
         self._admin, self._clock, self._book = admin, clock, book
         self.wanted = wanted
+        self.factor = 1.0
+        """What rates are set to, over what is wanted: brokers may let through less than they are told."""
         self.foreign: dict[Setting, str | None] = {}
         """Rates that others have set during the run: not ours to change any more."""
         self._stands: dict[Setting, str] | None = None
@@ -67,7 +69,7 @@ class Throttling:
         """
         wants = {
             setting: value
-            for setting, value in needed(steps, dir_moves, self.wanted).items()
+            for setting, value in needed(steps, dir_moves, self._set_to).items()
             if setting.of != "broker" or int(setting.name) in alive
         }
         if wants == self._stands and not look:
@@ -92,6 +94,11 @@ class Throttling:
             await self._read(set(self._sent))  # whoever comes after us has to find it so
         told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
         return Applied(changed=told, failed=failed, left_alone=back.left_alone)
+
+    @property
+    def _set_to(self) -> Wanted:
+        rate = self.wanted.rate
+        return self.wanted if rate is None else replace(self.wanted, rate=round(rate * self.factor))
 
     def _respect(self, left_alone: Mapping[Setting, str | None]) -> None:
         self.foreign.update({s: value for s, value in left_alone.items() if s.key in RATES})
