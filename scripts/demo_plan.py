@@ -37,7 +37,7 @@ def main() -> None:
         partitions=tuple(TopicPartition("t", number) for number in range(MANY)),
         resources={"bytes_in": rising, "bytes_out": rising},
     )
-    propose(snapshot, load, Request(balance=True, disks=True))
+    propose(snapshot, load, Request(balance=True))
 
 
 if __name__ == "__main__":

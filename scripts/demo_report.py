@@ -48,7 +48,7 @@ def write_report(story: Told, folder: Path, target: Path) -> None:
     plan = read_plan(str(folder / "plan.json"))
     (path,) = (folder / "loads").glob("*.parquet")
     load = read_load(path)
-    told = explain(story.before, load, plan, Request(balance=True, disks=True))
+    told = explain(story.before, load, plan, Request(balance=True))
     moments = [Moment(at=at, name=name, bad=bad) for at, name, bad in story.moments]
     report = Report(
         title="A lopsided cluster, put right while it works",

@@ -23,15 +23,17 @@ from demo_scenes import BOLD, DIM, GREEN, colour, play, wrapped
 from demo_stage import Compiling, Stage
 
 from restow.cli.execute import read_plan
+from restow.plan.view import seconds_at, view_of
 from restow.verify.plan_done import verify_plan
 
 if TYPE_CHECKING:
     from demo_stage import Read
 
-    from restow.model import Snapshot, Verdict
+    from restow.model import Plan, Snapshot, Verdict
 
 ACTS = 7
-THROTTLE = "1.5MB/s"
+RUN_S = 12
+"""The throttle is such that the run takes about so long, however much has been written by then."""
 VICTIM = 1
 SPARK = "--master local[2]"
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -108,24 +110,30 @@ class Story:
         self._act("A plan, and how far from the best possible it is")
         before = stage.snapshot()
         (load,) = Path("loads").glob("*.parquet")
-        play(f"restow plan balance --load {load} --disks -o plan.json -b {stage.bootstrap}")
+        play(f"restow plan balance --load {load} -o plan.json -b {stage.bootstrap}")
         return before
 
     def _run(self, stage: Stage) -> Run:
         self._act("The run, under a throttle; a broker dies in the middle")
+        throttle = _throttle(read_plan("plan.json"))
         self._tell(
-            f"""No broker sends or receives more than {THROTTLE} for this, so that clients do not notice. At a
+            f"""No broker sends or receives more than {throttle} for this, so that clients do not notice. At a
             third of the way broker {VICTIM} is killed without warning, and comes back some seconds later."""
         )
-        line = f"restow execute plan.json --throttle {THROTTLE} --journal journal -b {stage.bootstrap}"
+        line = f"restow execute plan.json --throttle {throttle} --journal journal -b {stage.bootstrap}"
         print("\n" + colour("$ " + wrapped(line), GREEN) + "\n", flush=True)
-        run = Run(stage, "plan.json", THROTTLE, "journal", VICTIM)
+        run = Run(stage, "plan.json", throttle, "journal", VICTIM)
         run.carry_out()
         self.moments += run.moments
         return run
 
     def _verify(self, stage: Stage) -> tuple[Verdict, Read]:
         self._act("Is it done, and is everything still there?")
+        self._tell(
+            f"""Whatever broker {VICTIM} led when it died, others lead by now. The doctor looks for what is
+            out of order, and gives the lead back."""
+        )
+        play(f"restow doctor --fix --journal journal -b {stage.bootstrap}", must_hold=False)
         play(f"restow verify plan.json --journal journal -b {stage.bootstrap}", must_hold=False)
         read = stage.stop_writer_and_read()
         verdict = verify_plan(read_plan("plan.json"), stage.snapshot())
@@ -167,3 +175,9 @@ class Story:
 
     def _tell(self, text: str) -> None:
         print("\n" + textwrap.fill(" ".join(text.split()), 78), flush=True)
+
+
+def _throttle(plan: Plan) -> str:
+    """What the busiest broker needs to be done in time, in steps of half a megabyte per second."""
+    least = seconds_at(view_of(plan), 500_000)
+    return f"{max(1, round(least / RUN_S)) / 2:g}MB/s"

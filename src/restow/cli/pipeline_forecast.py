@@ -44,7 +44,7 @@ def command(
         found: Any = work.made("forecast")
         save(found, options)
         soon = found.orderBy(
-            found.passes.asc_nulls_last(), (found.now / found.limit).desc(), "cluster", "broker"
+            found["passes"].asc_nulls_last(), (found["now"] / found["limit"]).desc(), "cluster", "broker"
         )
         rows = documents(soon, options.rows)
     return Answer(

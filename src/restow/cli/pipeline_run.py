@@ -141,5 +141,5 @@ def _told(row: dict[str, Any]) -> dict[str, str]:
     total, measure = row["total"], row["measure"]
     words = human_bytes(total) if measure in ("size", "bytes_in", "bytes_out") else f"{total:,.0f}"
     per_s = "/s" if measure.startswith("bytes_") else ""
-    causes = [f"{each['topic']}-{each['partition']}" for each in row["causes"][:3]]
+    causes = [f"{each['topic']}-{each['partition']}" for each in row["causes"][:2]]
     return {"amount": words + per_s, "because": ", ".join(causes)}

@@ -9,7 +9,7 @@ from restow.cli.drawing import clean
 from restow.cli.sizes import human_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
     from rich.console import Console
@@ -51,13 +51,17 @@ def moment(value: datetime) -> str:
     return value.strftime("%Y-%m-%d %H:%M")
 
 
-def draw_rows(console: Console, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> None:
-    """What is not known is a dash."""
+def draw_rows(console: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
+    """What is not known is a dash. A cluster that all rows are of is named once, above them."""
     from rich.table import Table
 
+    clusters = {row.get("cluster") for row in rows}
+    if len(clusters) == 1 and None not in clusters:
+        console.print(f"cluster {word(clusters.pop())}", style="bold")
+        columns = [column for column in columns if column.name != "cluster"]
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column.heading, justify="left" if column.left else "right", overflow="fold")
+        table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
     for row in rows:
         values = (row[column.name] for column in columns)
         table.add_row(

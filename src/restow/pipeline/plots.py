@@ -93,7 +93,7 @@ def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str 
         width = room * row.value / most
         parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, max(width, 1), _BAR, tip, 3))
         parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
-        ratio = f"  {row.value / row.share:.2f} ×" if row.share else ""
+        ratio = f" · {row.value / row.share:.2f} ×" if row.share else ""
         parts.append(_text(_LABEL + max(width, 1) + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
     return _svg(WIDTH, len(rows) * _ROW, label, parts)
 
@@ -180,7 +180,7 @@ class _Frame:
         return self.height - (self.height - self.top) * value / self.most
 
     def grid(self, unit: str) -> Iterable[str]:
-        step = _nice(self.most / 4)
+        step = _nice(self.most / 5)
         value = 0.0
         while value <= self.most * 1.0001:
             at = self.y(value)

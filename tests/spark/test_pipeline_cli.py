@@ -1,0 +1,159 @@
+"""The commands of the pipeline and of the lake, on a lake with every fault."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.lakes import write_faulty_lake
+from restow.cli import run
+from restow.model.load_parquet import read as read_load
+from restow.plan.text import loads
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+
+@pytest.fixture(autouse=True)
+def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take the session that is there instead of starting one each."""
+
+    @contextmanager
+    def given(*about: object, **more: object) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("restow.cli.spark_flags.spark_for", given)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("lake")
+    write_faulty_lake(folder, clusters=2, topics=3, samples=20)
+    return str(folder)
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    assert run([*arguments, "--json"]) == 0, capsys.readouterr().err
+    return json.loads(capsys.readouterr().out)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert run(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+def test_from_samples_to_plans_and_a_report(
+    lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "report.html"
+    made = told(
+        capsys, "pipeline", "run", "--lake", lake, "--load", str(tmp_path / "l"), "--report", str(report)
+    )
+    assert made["made"] == ["rates", "model", "skew", "forecast"]
+    assert made["skew"][0]["share"] >= made["skew"][-1]["share"] > 0
+    first = read_load(Path(made["loads"][0]))
+    assert len(first.partitions) > 5
+    assert first.resources["bytes_in"].leading.max() > 0
+    page = report.read_text()
+    assert page.count("<svg") > 6
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+    assert "<script" not in page
+
+    fleet = told(capsys, "pipeline", "fleet", "--lake", lake, "--plans", str(tmp_path / "plans"))["clusters"]
+    assert [each["urgency"] for each in fleet] == sorted((each["urgency"] for each in fleet), reverse=True)
+    plans = [loads(path.read_text()) for path in (tmp_path / "plans").iterdir()]
+    assert {plan.cluster_id for plan in plans} <= {each["cluster"] for each in fleet}
+    assert all(each["error"] is None for each in fleet)
+
+    out = tmp_path / "lab"
+    groups = told(capsys, "pipeline", "lab", "--lake", lake, "--out", str(out), "--format", "csv")["groups"]
+    written = [row for path in out.glob("*.csv") for row in csv.DictReader(path.open())]
+    assert len(written) >= len(groups) > 0
+    assert {row["assignor"] for row in written} == {"range", "roundrobin", "sticky", "cooperative-sticky"}
+
+
+def test_skew_and_forecast_by_themselves(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told(capsys, "pipeline", "run", "--lake", lake)
+    of_dirs = told(capsys, "pipeline", "skew", "--lake", lake, "--of", "log_dir", "--measure", "size")["skew"]
+    assert {(row["dimension"], row["measure"]) for row in of_dirs} == {("log_dir", "size")}
+    limits = ("--fill", "0.5", "--limit", "bytes_in=1kB")
+    rows = told(capsys, "pipeline", "forecast", "--lake", lake, "--rows", "200", *limits)["forecast"]
+    assert {row["measure"] for row in rows} == {"disk", "bytes_in"}
+    assert {row["limit"] for row in rows if row["measure"] == "bytes_in"} == {1000.0}
+
+
+def test_tables_for_people(lake: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    told(capsys, "pipeline", "run", "--lake", lake)
+    for arguments, words in (
+        (("pipeline", "skew"), "× share"),
+        (("pipeline", "forecast"), "growth a day"),
+        (("lake", "describe"), "assignment"),
+    ):
+        assert run([*arguments, "--lake", lake]) == 0
+        assert words in capsys.readouterr().out
+
+
+def test_a_lake_is_described_and_put_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_faulty_lake(tmp_path, clusters=1, topics=2, samples=10)
+    before = {
+        row["table"]: row for row in told(capsys, "lake", "describe", "--lake", str(tmp_path))["tables"]
+    }
+    fewer = told(capsys, "lake", "compact", "--lake", str(tmp_path))["fewer_files"]
+    after = {row["table"]: row for row in told(capsys, "lake", "describe", "--lake", str(tmp_path))["tables"]}
+    assert set(before) == set(fewer) == {"replicas", "offsets", "assignment", "groups", "disks"}
+    assert max(fewer.values()) > 0
+    for name, row in after.items():
+        assert before[name]["files"] - row["files"] == fewer[name]
+        assert row["rows"] <= before[name]["rows"]
+
+
+def test_only_the_clusters_and_times_that_were_asked_for(
+    lake: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told(capsys, "pipeline", "run", "--lake", lake)
+    clusters = {row["cluster"] for row in told(capsys, "lake", "describe", "--lake", lake)["tables"]}
+    one = min(clusters)
+    rows = told(capsys, "pipeline", "skew", "--lake", lake, "--cluster", one, "--rows", "500")["skew"]
+    assert {row["cluster"] for row in rows} == {one}
+    wrong = complaint(capsys, "pipeline", "run", "--lake", lake, "--until", "2020-01-01")
+    assert "none of these clusters and times" in wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("pipeline", "run"), "no samples of assignment yet: `restow collect`"),
+        (("pipeline", "lab"), "no samples of groups yet"),
+        (("lake", "describe"), "there is no lake at"),
+        (("pipeline", "lab", "--assignors", "nobody"), "no assignor is called 'nobody'"),
+        (("pipeline", "run", "--window", "soon"), "--window: 'soon' is not a duration"),
+        (("pipeline", "run", "--limit", "cpu=3"), "--limit: 'cpu=3' is not like"),
+        (("pipeline", "run", "--statistic", "max"), "--statistic 'max' cannot be"),
+        (("pipeline", "skew", "--of", "moon"), "--of 'moon' cannot be"),
+        (("pipeline", "fleet", "--format", "xml"), "--format 'xml' cannot be"),
+        (("pipeline", "run", "--since", "2026-02-01", "--until", "2026-01-01"), "is not before --until"),
+    ],
+)
+def test_what_cannot_be_is_told(
+    arguments: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert words in complaint(capsys, *arguments, "--lake", str(tmp_path / "nothing"))
+
+
+def test_skew_without_a_model_says_what_to_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_faulty_lake(tmp_path, clusters=1, topics=1, samples=3)
+    wrong = complaint(capsys, "pipeline", "skew", "--lake", str(tmp_path))
+    assert "has no model of these clusters: `restow pipeline run` makes it" in wrong
