@@ -1,0 +1,112 @@
+"""Load models as Parquet files, and as planners take them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from restow.cli.app import run
+from restow.errors import InvalidDocument
+from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic, TopicPartition
+from restow.model.load_parquet import is_parquet, read
+from restow.snapshot.text import dumps
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def columns(partitions: int = 2, **others: list[Any]) -> dict[str, list[Any]]:
+    return {
+        "topic": ["orders"] * partitions,
+        "partition": list(range(partitions)),
+        "cluster_id": ["c"] * partitions,
+        "made_ms": [7] * partitions,
+        "bytes_in.leading": [10.0] * partitions,
+        "bytes_in.following": [5.0] * partitions,
+    } | others
+
+
+def written(folder: Path, values: dict[str, list[Any]], name: str = "load.parquet") -> Path:
+    path = folder / name
+    pq.write_table(pa.table(values), path)
+    return path
+
+
+def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
+    load = read(written(tmp_path, columns()))
+    assert (load.cluster_id, load.made_ms) == ("c", 7)
+    assert load.partitions == (TopicPartition("orders", 0), TopicPartition("orders", 1))
+    assert load.resources["bytes_in"].leading.tolist() == [10.0, 10.0]
+    assert load.resources["bytes_in"].following.tolist() == [5.0, 5.0]
+
+
+def test_a_folder_of_files_is_one_model(tmp_path: Path) -> None:
+    written(tmp_path, columns(topic=["a", "a"]), "1.parquet")
+    written(tmp_path, columns(), "2.parquet")
+    assert is_parquet(tmp_path)
+    assert len(read(tmp_path).partitions) == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (columns(cluster_id=["c", "d"]), "models of c, d: give the file of one cluster"),
+        (columns(0), "no partition"),
+        (columns(partition=[1, 1]), "partitions twice"),
+        ({name: values for name, values in columns().items() if name != "made_ms"}, "no column made_ms"),
+        (
+            {name: values for name, values in columns().items() if name != "bytes_in.following"},
+            "no column bytes_in.following",
+        ),
+        (columns(**{"bytes_in.leading": ["x", "y"]}), "no numbers in bytes_in.leading"),
+    ],
+)
+def test_what_is_no_load_model_is_refused(tmp_path: Path, values: dict[str, list[Any]], says: str) -> None:
+    with pytest.raises(InvalidDocument) as complaint:
+        read(written(tmp_path, values))
+    assert says in str(complaint.value)
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "load.parquet"
+    path.write_bytes(b"half a file")
+    with pytest.raises(InvalidDocument, match="cannot be read as Parquet"):
+        read(path)
+    with pytest.raises(InvalidDocument, match="cannot be read as Parquet"):
+        read(tmp_path / "nowhere.parquet")
+
+
+def test_plans_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All sizes are the same; what comes in is not, so the heavy partitions must be spread."""
+    partitions = tuple(
+        Partition(
+            number=number,
+            replicas=(number // 6,),
+            isr=(number // 6,),
+            leader=number // 6,
+            copies=(Copy(broker=number // 6, log_dir="/d", size_bytes=1000),),
+        )
+        for number in range(12)
+    )
+    cluster = Snapshot(
+        cluster_id="c",
+        taken_ms=5,
+        controller=0,
+        brokers=tuple(LiveBroker(id=broker, host="h", port=1) for broker in range(2)),
+        topics=(Topic(name="orders", partitions=partitions),),
+    )
+    now = tmp_path / "now.json"
+    now.write_text(dumps(cluster), encoding="utf-8")
+    heavy = {"bytes_in.leading": [100.0] * 6 + [0.0] * 6, "bytes_in.following": [0.0] * 12}
+    load = written(tmp_path, columns(12, **heavy))
+    command = ["plan", "balance", "--snapshot", str(now), "--json"]
+    assert run(command) == 0
+    assert json.loads(capsys.readouterr().out)["moves"] == 0
+    assert run([*command, "--load", str(load)]) == 0
+    assert json.loads(capsys.readouterr().out)["moves"] == 6
+    assert run([*command, "--load", str(tmp_path / "nowhere.parquet")]) == 2
+    assert "nowhere.parquet" in capsys.readouterr().err
