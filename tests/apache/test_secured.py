@@ -185,6 +185,7 @@ def test_the_quorum_is_known(secured: Secured, tmp_path: Path, capsys: pytest.Ca
     bootstrap = secured.cluster.at["PLAINTEXT"]
     found = on(bootstrap, {}, tmp_path, lambda admin: admin.quorum())
     assert found == Quorum(leader=1, voters=(1,))
+    assert on(bootstrap, {}, tmp_path, lambda admin: capture(admin, SystemClock())).controller == 1
     assert run(["broker-check", "1", "-b", bootstrap]) == 1
     assert "it is a voter of the metadata quorum (1)" in capsys.readouterr().out
 

@@ -206,7 +206,7 @@ def live_through(operator: Operator, traffic: Traffic) -> None:
 
 
 def changed(operator: Operator, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """What is not as it was. Brokers of a quorum name any of themselves as the controller."""
+    """What is not as it was, but for who controls: that may change at any time."""
     run(["snapshot", "diff", operator.file("before.json"), operator.file("after.json"), "--json"])
     found = json.loads(capsys.readouterr().out)["differences"]
     return [each for each in found if not each.startswith("controller")]

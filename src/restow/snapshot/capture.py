@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ConfigOf
+from restow.client import BrokerError, ClientError, ConfigOf
 from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.client import Admin, Config, Disks, MoveUnderWay
+    from restow.client import Admin, ClusterView, Config, Disks, MoveUnderWay
     from restow.model import BrokerId, Partition, Topic
     from restow.runtime.clock import Clock
 
@@ -44,7 +44,7 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
     return Snapshot(
         cluster_id=view.cluster_id,
         taken_ms=taken_ms,
-        controller=view.controller,
+        controller=await _controller(admin, view),
         brokers=tuple(
             LiveBroker(
                 id=node.id,
@@ -62,6 +62,15 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
         default_configs=_set_for(configs.get(_DEFAULT_BROKER), "default broker"),
         unanswered=tuple(broker for broker in brokers if broker not in told),
     )
+
+
+async def _controller(admin: Admin, view: ClusterView) -> BrokerId | None:
+    """Brokers of a quorum name any of themselves; who leads the quorum is told to those who may know."""
+    try:
+        quorum = await admin.quorum()
+    except ClientError:
+        return view.controller
+    return view.controller if quorum is None else quorum.leader
 
 
 def _copies(disks: Mapping[BrokerId, Disks]) -> dict[TopicPartition, tuple[Copy, ...]]:
