@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FLOOR = 1_000_000
-_START_FLOOR = 10_000_000
+START_FLOOR = 10_000_000
 _UP, _DOWN = 1.25, 0.5
 _SLOW = 3.0
 """How many times as long as at the beginning requests may take."""
@@ -45,7 +45,7 @@ class Decision:
 
 def first(signs: Signs) -> Decision:
     """Where to start."""
-    rate = max(_START_FLOOR, int(2 * signs.incoming))
+    rate = max(START_FLOOR, int(2 * signs.incoming))
     return Decision(rate=rate, reason=f"{signs.incoming:,.0f} B/s are written to the busiest broker")
 
 

@@ -1,0 +1,164 @@
+"""Every reason for standing still, seen by its name on a cluster where it is so; and the automatic throttle.
+
+dead target         a broker that is to get a replica is killed
+leader gone         all who have the data are killed
+quota               somebody else sets a rate while it runs
+no progress         nothing is copied, and nobody says why
+throttle below …    more is written than the throttle lets through
+full dir            is in test_embedded_run_faults
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf, Settings, connected
+from restow.execute import auto
+from restow.execute.control import Wishes
+from restow.execute.options import Guards, Options
+from restow.execute.throttles import FOLLOWER_RATE, Wanted
+from restow.model import Limits, TopicPartition
+from tests.clients.embedded import embedded
+from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.clients.embedded import Running
+
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+MOVED = TopicPartition("moved", 0)
+LOOK = {"survey_every_s": 0.3, "look_every_s": 0.05, "stall_s": 1.5}
+ANY = Guards(under_replicated=None, offline=None)
+
+
+@pytest.fixture(autouse=True)
+def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """kafka-python leaves sockets of brokers that died to the collector, and its log holds on to them."""
+    caplog.set_level(logging.CRITICAL + 1, logger="kafka")
+    yield
+    gc.collect()
+
+
+@contextmanager
+def written_to(bootstrap: str, bytes_per_s: int) -> Iterator[None]:
+    """Somebody writes to the moving partition, steadily."""
+    over = threading.Event()
+
+    def write() -> None:
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+        while not over.wait(0.1):
+            producer.produce(MOVED.topic, bytes(bytes_per_s // 10), partition=MOVED.partition)
+            producer.poll(0)
+        producer.flush(60)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
+    """One move, slowed down again and again; at the end it arrives all the same."""
+
+    async def main(running: Running) -> None:
+        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+            await make(admin, MOVED.topic, [(0, 1)])
+            await fill(running.bootstrap, MOVED.topic, 1, 1_000_000)
+            stage = WatchedRun(admin, tmp_path)
+            options = Options(throttle=Wanted(rate=10_000), guards=ANY, **LOOK)  # type: ignore[arg-type]
+            run = stage.start(await plan_to(admin, {MOVED: (0, 2)}), options)
+
+            with written_to(running.bootstrap, 100_000):
+                await stage.until(
+                    lambda: "throttle below the incoming rate" in stage.still(), "the throttle is named"
+                )
+            assert "raise the throttle" in stage.still()["throttle below the incoming rate"].advice
+
+            stage.wish(Wishes(throttle="1B/s"))
+            await stage.until(lambda: "no progress" in stage.still(), "that nothing happens is named")
+            assert "look at the log of broker 2" in stage.still()["no progress"].advice
+
+            await asyncio.to_thread(running.kill, 2)
+            await stage.until(lambda: "dead target" in stage.still(), "the dead broker is named")
+            assert stage.still()["dead target"].evidence == "broker 2 is not there"
+            await asyncio.to_thread(running.start, 2)
+            await stage.until(lambda: "dead target" not in stage.still(), "it is there again")
+
+            await asyncio.to_thread(running.kill, 1)
+            await asyncio.to_thread(running.kill, 0)
+            await stage.until(lambda: "leader gone" in stage.still(), "that nobody leads is named")
+            await asyncio.to_thread(running.start, 0)
+            await asyncio.to_thread(running.start, 1)
+            await stage.until(lambda: "leader gone" not in stage.still(), "somebody leads")
+
+            theirs = ConfigOf("broker", "2")
+            assert await admin.set_configs({theirs: {FOLLOWER_RATE: "2"}}) == {theirs: None}
+            await stage.until(lambda: "quota" in stage.still(), "that somebody else slows it is named")
+            assert "somebody else limits replication to 2 B/s" in stage.still()["quota"].evidence
+            stage.wish(Wishes(throttle="50MB/s"))
+            assert await admin.set_configs({theirs: {FOLLOWER_RATE: None}}) == {theirs: None}
+
+            outcome = await asyncio.wait_for(run, 120)
+            assert outcome.is_good, outcome
+            assert await replicas_of(admin, MOVED.topic) == [(0, 2)]
+            assert await throttles(admin) == {}
+
+    with embedded(4) as running:
+        asyncio.run(main(running))
+
+
+def test_the_automatic_throttle_goes_up_and_down_with_reasons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up while all of it is used; down when a partition that does not move loses an in-sync replica."""
+    monkeypatch.setattr(auto, "START_FLOOR", 400_000)
+    monkeypatch.setattr(auto, "FLOOR", 100_000)
+
+    async def main(running: Running) -> None:
+        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+            await make(admin, MOVED.topic, [(0, 1)] * 4)
+            await make(admin, "beside", [(1, 3)])
+            await fill(running.bootstrap, MOVED.topic, 4, 40_000_000)
+            await fill(running.bootstrap, "beside", 1, 100_000)
+            stage = WatchedRun(admin, tmp_path)
+            aims = {TopicPartition(MOVED.topic, number): (0, 2) for number in range(4)}
+            options = Options(auto=True, guards=ANY, **LOOK)  # type: ignore[arg-type]
+            with written_to(running.bootstrap, 50_000):
+                run = stage.start(await plan_to(admin, aims, Limits(moves_in=4)), options)
+                await stage.until(lambda: _decided(stage, "all of it is used"), "it is raised")
+                await asyncio.to_thread(running.kill, 3)
+                await stage.until(lambda: _decided(stage, "lost an in-sync replica"), "it is cut")
+            await asyncio.to_thread(running.start, 3)
+            stage.wish(Wishes(throttle="none"))
+            outcome = await asyncio.wait_for(run, 120)
+            assert outcome.is_good, outcome
+            assert await throttles(admin) == {}
+            rates = [int(str(each.facts["rate"])) for each in stage.told("throttle decided")]
+            whys = [str(each.facts["why"]) for each in stage.told("throttle decided")]
+            assert "are written to the busiest broker" in whys[0]
+            up = next(number for number, why in enumerate(whys) if "all of it is used" in why)
+            down = next(number for number, why in enumerate(whys) if "lost an in-sync replica" in why)
+            assert rates[up] > rates[up - 1]
+            assert rates[down] < rates[down - 1]
+
+    with embedded(4) as running:
+        asyncio.run(main(running))
+
+
+def _decided(stage: WatchedRun, why: str) -> bool:
+    return any(why in str(each.facts["why"]) for each in stage.told("throttle decided"))
