@@ -1,0 +1,167 @@
+"""`restow collect` as a process: killed, started again, told to stop."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from restow.client import NewTopic, Settings, ask_cluster
+from restow.pipeline.lake import Lake
+from restow.pipeline.schemas import SAMPLED
+from tests.clients.embedded import Running, embedded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+PATIENCE_S = 300
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    with embedded(2, racks=("a", "b")) as running:
+        new = NewTopic(name="orders", partitions=4, factor=2)
+        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        yield running
+
+
+class Process:
+    """A command that runs, and the documents that it has printed so far."""
+
+    def __init__(self, complaints: Path, *arguments: str) -> None:
+        self.documents: list[dict[str, Any]] = []
+        self._complaints = complaints
+        with complaints.open("w") as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "restow", *arguments, "--json", "--master", "local[1]"],
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                self.documents.append(json.loads(line))
+
+    @property
+    def samples(self) -> list[dict[str, Any]]:
+        return [each for each in self.documents if "sample" in each]
+
+    def wait_for_samples(self, number: int) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.samples) < number:
+            assert self._process.poll() is None, self.end()
+            assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {number} samples"
+            time.sleep(0.05)
+
+    def send(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def end(self) -> tuple[int, str]:
+        """Its exit code and what it said on stderr, when nothing of it is left."""
+        code = self._process.wait(PATIENCE_S)
+        self._reader.join()
+        return code, self._complaints.read_text()
+
+    def kill(self) -> None:
+        """kill -9, and wait until what it had started has noticed."""
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        self._process.kill()
+        self.end()
+        _, alive = psutil.wait_procs(children, PATIENCE_S)
+        assert not alive, alive
+
+
+@contextmanager
+def collecting(cluster: Running, lake: Path, *arguments: str) -> Iterator[Process]:
+    """With its temporary files beside the lake, so that they are gone even if it could not see to that."""
+    own = ("--conf", f"spark.local.dir={lake.parent / 'local'}")
+    complaints = lake.parent / f"stderr-{uuid4().hex}"
+    process = Process(complaints, "collect", "--lake", str(lake), "-b", cluster.bootstrap, *own, *arguments)
+    try:
+        yield process
+    finally:
+        process._process.kill()
+        process.end()
+
+
+def test_killed_and_started_again_it_leaves_the_table_of_one_that_was_not(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """Every sample is there once and whole, and the second goes on counting where the first was."""
+    lake = tmp_path / "lake"
+    with collecting(cluster, lake, "--every", "500ms") as first:
+        first.wait_for_samples(2)
+        first.kill()
+    with collecting(cluster, lake, "--every", "500ms") as second:
+        second.wait_for_samples(2)
+        second.send(signal.SIGTERM)
+        code, said = second.end()
+    assert (code, said) == (0, "")
+    last = second.documents[-1]
+    assert last["samples"] == len(second.samples)
+    numbers = [each["sample"] for each in first.samples + second.samples]
+    assert sorted(set(numbers)) == list(range(numbers[-1] + 1))
+    assert len(numbers) - len(set(numbers)) <= 1, "only the one in work when it was killed may come again"
+    told = {each["sample"]: each["rows"] for each in first.samples + second.samples}
+    assert len({json.dumps(rows) for rows in told.values()}) == 1, "nothing changes in this cluster"
+    rows = told[0]
+    table = Lake(spark, str(lake))
+    for name in (each.name for each in SAMPLED):
+        found = table.read(name)
+        assert found.count() == len(told) * rows[name], name
+        assert found.drop("at", "usable").distinct().count() == rows[name], name
+    moments = table.read("disks").groupBy("broker").count().collect()
+    assert {row.broker: row["count"] for row in moments} == {0: len(told), 1: len(told)}
+
+
+@pytest.mark.full
+def test_once_and_a_second_collector(cluster: Running, tmp_path: Path) -> None:
+    """ctrl-C ends it in order; meanwhile nobody else may go on from its checkpoint."""
+    with collecting(cluster, tmp_path / "lake", "--every", "1h") as first:
+        first.wait_for_samples(1)
+        with collecting(cluster, tmp_path / "lake", "--once") as second:
+            code, said = second.end()
+        assert code == 1
+        assert "another process goes on from" in said
+        first.send(signal.SIGINT)
+        assert first.end() == (0, "")
+    assert [each["sample"] for each in first.samples] == [0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "where to?"),
+        (["--lake", "l", "--to-topic", "t"], "where to?"),
+        (["--lake", "l", "--every", "soon"], "--every: 'soon' is not a duration"),
+        (["--lake", "l", "--once", "--samples", "2"], "exclude each other"),
+        (["--to-topic", "nowhere"], "make it with `restow topics create nowhere"),
+    ],
+)
+def test_asked_wrongly(cluster: Running, arguments: list[str], complaint: str, capsys: Any) -> None:
+    from restow.cli import run
+
+    assert run(["collect", *arguments, "-b", cluster.bootstrap]) == 2
+    assert complaint in capsys.readouterr().err
