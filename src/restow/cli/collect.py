@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,8 +13,6 @@ from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
 
     from restow.client import KafkaAdmin
     from restow.pipeline.collect import Put, Sample
@@ -104,7 +102,7 @@ def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:
 
 
 def _collect(
-    spark: SparkSession,
+    spark: Any,
     bootstrap: str,
     *,
     lake: str | None,
@@ -147,7 +145,7 @@ def _collect(
 
 
 def _put(
-    spark: SparkSession, bootstrap: str, properties: dict[str, str], lake: str | None, topic: str | None
+    spark: Any, bootstrap: str, properties: dict[str, str], lake: str | None, topic: str | None
 ) -> Put:
     if lake is not None:
         from restow.pipeline.collect import into_lake

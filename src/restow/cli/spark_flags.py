@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from pyspark.sql import SparkSession
 
 PANEL = "Spark"
 
@@ -39,7 +37,7 @@ SparkLog: TypeAlias = Annotated[
 @contextmanager
 def spark_for(
     name: str, master: str | None, conf: Sequence[str], log: Path | None, *, kafka: bool = False
-) -> Iterator[SparkSession]:
+) -> Iterator[Any]:
     """A session as the flags have it."""
     from restow.pipeline.session import conf_from, session
 
