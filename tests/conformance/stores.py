@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.store import Store
 
-TIMEOUT_S = 4.0
+TIMEOUT_S = 8.0
 
 
 class Server(Protocol):
@@ -72,17 +73,26 @@ class Remote:
         return store
 
     async def expire(self, store: Store) -> None:
-        """Another client takes the session over and closes it."""
+        """Another client takes the session over and closes it, unless the owner takes it back: then again."""
         from kazoo.client import KazooClient
+        from kazoo.exceptions import ConnectionLoss
 
         assert isinstance(store, ZooKeeperStore)
         expired = asyncio.Event()
         store.on_expired(expired.set)
-        intruder = KazooClient(self.address, client_id=store._link.client.client_id)
-        await asyncio.to_thread(intruder.start)
-        await asyncio.to_thread(intruder.stop)
-        intruder.close()
-        await expired.wait()
+        server, _, _ = self.address.partition("/")
+        while not expired.is_set():
+            intruder = KazooClient(server, client_id=store._link.client.client_id)
+            try:
+                await asyncio.to_thread(intruder.start)
+            except ConnectionLoss:
+                continue
+            finally:
+                await asyncio.to_thread(intruder.stop)
+                intruder.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TIMEOUT_S):
+                    await expired.wait()
 
     async def stop(self) -> None:
         while self.sessions:
