@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from restow.client import MoveUnderWay
@@ -93,6 +95,15 @@ def test_what_gets_on_is_not_still() -> None:
 )
 def test_what_is_seen_at_once(cause: Cause, last: Sight) -> None:
     assert causes(sight(0, 0), last) == [cause]
+
+
+def test_a_replica_that_vanished_lay_in_the_directory_that_failed() -> None:
+    dirs = (LogDir(path="/d", failed=True), LogDir(path="/e", total_bytes=1000, usable_bytes=500))
+    copied = sight(0, 5)
+    gone = replace(sight(1, 0, dirs=dirs), copies={NAME: {1: copied.copies[NAME][1]}})
+    assert causes(copied, gone) == [Cause.FULL_DIR]
+    assert causes(replace(gone, at_s=0), gone) == [], "it may yet come into the other one"
+    assert causes(gone, replace(gone, at_s=40)) == [Cause.FULL_DIR]
 
 
 def test_no_progress_for_long_enough() -> None:
