@@ -54,9 +54,10 @@ def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> S
     """Lay out the replicas that there will be, and mark what has to move."""
     offsets, home, dropped = _with_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    mine = covered[part_of]
-    leaving = np.array([broker in request.leaving for broker in arrays.brokers], dtype=bool)
     there = home >= 0
+    excluded = np.array([broker in request.except_brokers for broker in arrays.brokers], dtype=bool)
+    mine = covered[part_of] & ~(there & excluded[home])
+    leaving = np.array([broker in request.leaving for broker in arrays.brokers], dtype=bool)
     leader = _leaders(arrays, offsets, home, request)
     mandatory = ~there | (there & leaving[home] & mine)
     pinned = np.full(len(home), NOWHERE, dtype=np.int64)
@@ -120,10 +121,19 @@ def _fullness(arrays: Arrays) -> Floats:
 
 
 def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Floats, keep: Bools) -> None:
-    """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack."""
+    """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack.
+
+    Brokers that are excluded keep what they have.
+    """
     first, last = int(arrays.offsets[number]), int(arrays.offsets[number + 1])
     for _ in range(many):
         left = [replica for replica in range(first, last) if keep[replica]]
+        free = [each for each in left if arrays.brokers[arrays.holder[each]] not in request.except_brokers]
+        if not free:
+            raise InvalidInput(
+                f"{arrays.names[number]} is to have {many} replicas fewer, but those left are on excluded "
+                "brokers: exclude fewer, or leave its replication factor as it is"
+            )
         racks = [int(arrays.rack[arrays.holder[replica]]) for replica in left]
 
         def badness(replica: int, racks: list[int] = racks) -> tuple[bool, bool, bool, bool, float]:
@@ -136,7 +146,7 @@ def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Fl
                 float(fullness[broker]),
             )
 
-        keep[max(left, key=badness)] = False
+        keep[max(free, key=badness)] = False
 
 
 def _doubled(
@@ -166,7 +176,7 @@ def _doubled(
         spare = min(len(held) - len(present), max(open_racks, 0))
         seen: set[int] = set()
         doubles = []
-        for slot in sorted(held, key=lambda at: (at != leader[number], fullness[home[at]])):
+        for slot in sorted(held, key=lambda at: (mine[at], at != leader[number], fullness[home[at]])):
             rack = int(arrays.rack[home[slot]])
             if rack in seen and mine[slot]:
                 doubles.append(slot)
@@ -208,6 +218,11 @@ def check_brokers(arrays: Arrays, request: Request) -> None:
     dead = sorted(broker for broker in new if not arrays.alive[arrays.index[broker]])
     if dead:
         raise InvalidInput(f"brokers {', '.join(map(str, dead))} are down: start them first")
+    kept = sorted(request.leaving & request.except_brokers)
+    if kept:
+        raise InvalidInput(
+            f"brokers {', '.join(map(str, kept))} are to be emptied and to be left alone: choose one"
+        )
     both = sorted(new & request.barred)
     if both:
         raise InvalidInput(

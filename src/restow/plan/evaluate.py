@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR
+from restow.plan.evaluate_topics import crowded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -67,6 +68,8 @@ class Judgement:
 
     violations: tuple[Violation, ...]
     scores: Mapping[str, Score]
+    crowded: Mapping[str, tuple[int, int]]
+    """Replicas and leaders that brokers have of a topic beyond their share of it, before and after."""
     copied_bytes: int
     moves: int
 
@@ -89,6 +92,7 @@ def evaluate(
     return Judgement(
         violations=tuple(found),
         scores=_scores(snapshot, load, by_name, request),
+        crowded=crowded(snapshot, by_name, request),
         copied_bytes=copied,
         moves=len(by_name),
     )
@@ -128,10 +132,18 @@ def _rules(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Re
         factor = request.factor_of(name.topic)
         if len(after) != (len(partition.replicas) if factor is None else factor):
             yield Violation(rule="factor", where=where, what=f"has {len(after)} replicas")
-        if request.fix_racks:
-            possible = len({racks[each] for each in able} | {racks[each] for each in after})
-            if len({racks[each] for each in after}) < min(len(after), possible):
-                yield Violation(rule="racks", where=where, what=f"{after} could be in more racks")
+        spread = len({racks[each] for each in after})
+        if request.fix_racks and spread < _most_racks(after, racks, able, request):
+            yield Violation(rule="racks", where=where, what=f"{after} could be in more racks")
+
+
+def _most_racks(
+    after: tuple[BrokerId, ...], racks: Mapping[BrokerId, str], able: frozenset[BrokerId], request: Request
+) -> int:
+    """Over how many racks a partition could be, with what excluded brokers have of it where it is."""
+    stays = [racks[each] for each in after if each in request.except_brokers]
+    possible = {racks[each] for each in (*able, *after)}
+    return min(len(set(stays)) + len(after) - len(stays), len(possible))
 
 
 def _places(

@@ -7,6 +7,7 @@ Moves that no order of waves can carry out are taken back, and the rest is looke
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,7 @@ def propose(
         else:
             chosen = _Chosen(holder=solution.holder, leader=solution.leader, changed=changed)
         moves, misfits = _moves(asked, snapshot, chosen)
+        moves = _within_budget(request, moves)
         order = order_of(_worst_first(asked, moves), snapshot, limits)
         stuck = {step.partition: why for step, why in order.stuck} | misfits
         if not stuck:
@@ -155,6 +157,23 @@ def _moves(
         if move.before != move.after or move.dir_changes:
             moves.append(move)
     return tuple(moves), misfits
+
+
+def _within_budget(request: Request, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+    """As many moves between directories as what is left of the budget allows; the others have their share."""
+    if request.most_moves is None and request.most_bytes is None:
+        return moves
+    kept = [move for move in moves if move.before != move.after]
+    left_moves = math.inf if request.most_moves is None else request.most_moves - len(kept)
+    left_bytes = math.inf
+    if request.most_bytes is not None:
+        left_bytes = request.most_bytes - sum(move.bytes_to_copy for move in kept)
+    for move in moves:
+        if move.before == move.after and left_moves >= 1 and move.bytes_to_copy <= left_bytes:
+            kept.append(move)
+            left_moves -= 1
+            left_bytes -= move.bytes_to_copy
+    return tuple(sorted(kept, key=lambda move: move.partition))
 
 
 def _directories(

@@ -56,11 +56,12 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
     starts, sizes = problem.offsets, asked.arrays.facts.size_bytes
     changed = changed_by(asked, solution)
     must = changed & (np.add.reduceat(problem.forced, starts[:-1]) > 0)
+    shrunk = np.diff(starts) < asked.arrays.counts
     holder = np.where(np.repeat(must, np.diff(starts)), solution.holder, problem.home)
     leader = np.where(must, solution.leader, problem.leader)
     copies = np.add.reduceat(solution.holder != problem.home, starts[:-1])
     spent_bytes = float((sizes * copies)[must].sum())
-    spent_moves = int(must.sum())
+    spent_moves = int((must | shrunk).sum())
     _check_budget(asked, spent_bytes, spent_moves)
     load = load_of(asked, holder, leader)
     at_first = np.maximum(out_of_band(asked, load), 0.0)
@@ -71,8 +72,9 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
         left = []
         for number in _by_need(asked, load, holder, pending).tolist():
             cost = float(sizes[number] * copies[number])
-            if request.most_moves is not None and spent_moves >= request.most_moves:
-                break
+            one_more = not shrunk[number]
+            if request.most_moves is not None and spent_moves + one_more > request.most_moves:
+                continue
             if request.most_bytes is not None and spent_bytes + cost > request.most_bytes:
                 continue
             after = _load_after(asked, solution, holder, leader, load, number)
@@ -84,7 +86,7 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
             span = slice(int(starts[number]), int(starts[number + 1]))
             holder[span], leader[number] = solution.holder[span], solution.leader[number]
             load, now, kept[number] = after, then, True
-            spent_bytes, spent_moves = spent_bytes + cost, spent_moves + 1
+            spent_bytes, spent_moves = spent_bytes + cost, spent_moves + one_more
         if len(left) == len(pending):
             break
         pending = np.array(left, dtype=np.int64)

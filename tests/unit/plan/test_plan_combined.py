@@ -1,0 +1,180 @@
+"""Wishes in any combination, on any small cluster: the judge finds nothing broken, in the end or before."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import event, example, given, settings
+from hypothesis import strategies as st
+
+from restow.errors import InvalidInput
+from restow.model import Copy, Limits, Move, Plan, Step, TopicPartition
+from restow.plan.evaluate import Score, evaluate
+from restow.plan.evaluate_waves import waves_broken
+from restow.plan.propose import propose
+from restow.plan.request import Request
+
+from test_plan_propose import COUNTED, cluster, loads  # isort: skip
+
+BAND = 0.09
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> Request:
+    """At least one wish, often several, now and then with something that is not to be touched."""
+
+    def now_and_then(value: object, otherwise: object, odds: int = 4) -> object:
+        return value if draw(st.integers(1, odds)) == 1 else otherwise
+
+    request = Request(
+        balance=draw(st.booleans()),
+        leaders=now_and_then(True, False),
+        disks=now_and_then(True, False),
+        fix_racks=now_and_then(True, False),
+        spread_topics=now_and_then(True, False),
+        add=now_and_then(frozenset({1}), frozenset()),
+        drain=now_and_then(frozenset({0}), frozenset(), 3),
+        replace=now_and_then({2: 3}, {}, 6),
+        factors=now_and_then({draw(st.sampled_from(["t0", "*"])): draw(st.integers(1, 4))}, {}),
+        relieve=now_and_then({"disk": 1.2}, {}),
+        bands=now_and_then({"disk": 0.02, "replicas": 0.3}, {}),
+        only_topics=now_and_then(("t0", "t2"), (), 6),
+        except_topics=now_and_then(("t1",), (), 6),
+        except_brokers=now_and_then(frozenset({4}), frozenset(), 6),
+        except_partitions=now_and_then(frozenset({TopicPartition("t0", 0)}), frozenset(), 6),
+        most_moves=now_and_then(draw(st.integers(0, 40)), None, 6),
+        most_bytes=now_and_then(draw(st.integers(0, 10**9)), None, 6),
+        fill=draw(st.sampled_from([0.9, 0.9, 0.5])),
+        seed=draw(st.integers(0, 3)),
+    )
+    some = request.sheds or request.leaders or request.disks or request.fix_racks or request.leaving
+    return request if some or request.factors else replace(request, balance=True)
+
+
+shapes = st.fixed_dictionaries(
+    {
+        "brokers": st.integers(2, 7),
+        "partitions": st.integers(3, 40),
+        "factor": st.integers(1, 3),
+        "racks": st.integers(0, 4),
+        "dirs": st.integers(1, 3),
+        "seed": st.integers(0, 10_000),
+    }
+)
+
+
+def judge(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+    down = frozenset({shape["brokers"] - 1}) if dead and shape["brokers"] > 2 else frozenset[int]()
+    snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])}, down=down)
+    load = loads(snapshot, shape["seed"]) if loaded else None
+    try:
+        plan = propose(snapshot, load, request)
+    except InvalidInput:
+        event("refused")
+        return
+    event("moves" if plan.moves else "nothing to move")
+    judgement = evaluate(snapshot, load, plan.moves, request)
+    assert not judgement.violations, {each.rule + each.what for each in judgement.violations}
+    assert not list(waves_broken(snapshot, plan))
+    must = request.leaving or request.factors or request.fix_racks
+    if not must and not request.spread_topics:
+        for name, score in judgement.scores.items():
+            assert out(score, request, after=True) <= out(score, request, after=False) + 1e-6, name
+    if request.spread_topics and not must:
+        for before, after in judgement.crowded.values():
+            assert after <= before
+
+
+def out(score: Score, request: Request, *, after: bool) -> float:
+    band = request.bands.get(score.goal, BAND)
+    if score.goal in request.relieve and not request.balance:
+        band = request.relieve[score.goal] - 1
+    assert band is not None
+    return score.out_of_band(band, after=after, counted=score.goal in COUNTED)
+
+
+@settings(max_examples=40, deadline=None)
+@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
+@example(
+    shape={"brokers": 6, "partitions": 40, "factor": 3, "racks": 3, "dirs": 2, "seed": 1},
+    dead=False,
+    loaded=True,
+    request=Request(
+        balance=True, drain=frozenset({0}), add=frozenset({5}), disks=True, fix_racks=True, factors={"t0": 2}
+    ),
+)
+def test_nothing_is_ever_broken(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+    judge(shape, dead, loaded, request)
+
+
+@pytest.mark.full
+@settings(max_examples=1500, deadline=None)
+@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
+def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+    judge(shape, dead, loaded, request)
+
+
+@settings(max_examples=8, deadline=None)
+@given(shape=shapes, request=wishes())
+def test_the_same_wishes_give_the_same_plan(shape: dict[str, int], request: Request) -> None:
+    plans = []
+    for _ in range(2):
+        snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])})
+        try:
+            plans.append(propose(snapshot, loads(snapshot), request))
+        except InvalidInput as refusal:
+            plans.append(str(refusal))
+    assert plans[0] == plans[1]
+
+
+def a_plan(*steps: Step, limits: Limits | None = None, size: int = 0) -> Plan:
+    of = steps[0].partition
+    move = Move(partition=of, before=steps[0].before, after=steps[-1].after, size_bytes=size)
+    return Plan(
+        cluster_id="c",
+        created_ms=0,
+        moves=(move,),
+        waves=tuple((step,) for step in steps),
+        limits=limits or Limits(),
+    )
+
+
+def test_the_judge_of_waves_sees_what_is_wrong_on_the_way() -> None:
+    snapshot = cluster(brokers=5, racks=0, factor=2, partitions=6)
+    name, partition = next(iter(snapshot.all_partitions()))
+    one, two = partition.replicas
+    others = tuple(broker for broker in range(5) if broker not in (one, two))
+    good = Step(partition=name, before=(one, two), after=(one, others[0]), size_bytes=5)
+    assert not list(waves_broken(snapshot, a_plan(good)))
+
+    def rules(plan: Plan) -> set[str]:
+        return {each.rule for each in waves_broken(snapshot, plan)}
+
+    assert rules(a_plan(replace(good, size_bytes=10**9))) == {"room"}
+    both = replace(good, after=(others[0], others[1]))
+    assert rules(a_plan(both)) == {"extra copies"}
+    assert rules(a_plan(good, good)) == {"in order"}
+    assert rules(a_plan(good, limits=Limits(moves_in=0))) == {"moves in"}
+    unfinished = replace(a_plan(good), waves=())
+    assert rules(unfinished) == {"arrives"}
+    twice = replace(a_plan(good), waves=((good, good),))
+    assert "one at a time" in rules(twice)
+
+
+def test_the_judge_of_topics_counts_what_is_too_much_on_one_broker() -> None:
+    snapshot = cluster(brokers=4, racks=0, factor=1, partitions=12)
+    (topic, *_) = snapshot.topics
+    here = tuple(
+        replace(each, replicas=(0,), isr=(0,), leader=0, copies=(Copy(broker=0, log_dir="/d", size_bytes=1),))
+        for each in topic.partitions
+    )
+    crowd = replace(snapshot, topics=(replace(topic, partitions=here),))
+    share = math.ceil(len(here) / 4)
+    found = evaluate(crowd, None, (), Request(balance=True, spread_topics=True)).crowded
+    assert found["topic_replicas"] == (len(here) - share, len(here) - share)
+    assert found["topic_leaders"] == (len(here) - share, len(here) - share)
+    request = Request(balance=True, spread_topics=True)
+    after = evaluate(crowd, None, propose(crowd, None, request).moves, request).crowded
+    assert after["topic_replicas"][1] == 0
