@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LOCK = "lock"
+_TOO_SLOW = "failed to connect back"
+"""Spark gives a process of Python ten seconds to start, which on a busy machine may be too few."""
+_TRIES = 5
 _NOTED_WITHIN_S, _LOOK_EVERY_S = 60, 0.05
 
 
@@ -60,16 +63,20 @@ class Stream:
         self._ending = threading.Event()
         self._error: Exception | None = None
         self._done: int | None = None
+        self._tries_left = _TRIES
         self._held = ExitStack()
         self._query: Any = None
 
     def __enter__(self) -> Stream:
         """Begin, or say who goes on from this checkpoint already."""
         self._held.callback(_lock(self._checkpoint))
+        self._begin()
+        return self
+
+    def _begin(self) -> None:
         writer = self._frame.writeStream.foreachBatch(self._batch)
         writer = writer.option("checkpointLocation", self._checkpoint).trigger(**self._trigger)
         self._query = writer.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -87,9 +94,11 @@ class Stream:
 
     def _wait_until_noted(self) -> None:
         """Spark notes a batch down when our part of it is done; one that is not noted would come again."""
+        if self._done is None:
+            return
         files = Files(self._frame.sparkSession)
         looks = round(_NOTED_WITHIN_S / _LOOK_EVERY_S)
-        while self._done is not None and self._query.isActive and looks:
+        while self._query.isActive and looks:
             if files.exists(f"{self._checkpoint}/commits/{self._done}"):
                 return
             threading.Event().wait(_LOOK_EVERY_S)
@@ -102,14 +111,21 @@ class Stream:
     @property
     def ended(self) -> bool:
         """Whether there is nothing more to come. Raises what went wrong, if something did."""
+        if self._query.isActive:
+            if self._error is not None and _TOO_SLOW not in str(self._error):
+                raise self._error
+            return self._ending.is_set()
+        failure = self._error or self._query.exception()
+        if failure is None:
+            return True
+        if _TOO_SLOW in str(failure) and self._tries_left:
+            self._tries_left -= 1
+            self._error = None
+            self._begin()
+            return False
         if self._error is not None:
             raise self._error
-        if self._query.isActive:
-            return self._ending.is_set()
-        failure = self._query.exception()
-        if failure is not None:
-            raise StreamFailed(f"{self._name} stopped: {_reason(str(failure))}")
-        return True
+        raise StreamFailed(f"{self._name} stopped: {_reason(str(failure))}")
 
     def _batch(self, frame: DataFrame, number: int) -> None:
         with self._busy:
@@ -144,6 +160,7 @@ def _lock(checkpoint: str) -> Callable[[], None]:
 
 def _reason(said: str) -> str:
     """What is at the bottom of it: the last line of a Python traceback, or else Spark's first."""
+    said = said.partition("=== Streaming Query ===")[0]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     raised = [line for line in lines if ": " in line and not line.startswith(("at ", "File ", "==="))]
     return (raised[-1] if raised else lines[0]) if lines else "for no reason that it tells"

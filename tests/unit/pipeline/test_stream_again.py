@@ -1,0 +1,73 @@
+"""A stream goes on when Spark gave up on a slow process, and tells of anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from restow.pipeline.stream import Stream, StreamFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SLOW = """[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back.
+=== Streaming Query ===
+Thread State: RUNNABLE"""
+
+
+class Query:
+    """One that has ended."""
+
+    isActive = False  # noqa: N815  (Spark's name)
+
+    def __init__(self, failure: str | None) -> None:
+        self._failure = failure
+
+    def exception(self) -> Exception | None:
+        return None if self._failure is None else Exception(self._failure)
+
+    def stop(self) -> None:
+        """There is nothing to stop."""
+
+
+class Frame:
+    """Starts queries that end as they were told to, one after the other."""
+
+    def __init__(self, *failures: str | None) -> None:
+        self.left = list(failures)
+        self.writeStream = self
+
+    def foreachBatch(self, _: object) -> Frame:  # noqa: N802  (Spark's name)
+        return self
+
+    option = trigger = lambda self, *_, **__: self
+
+    def start(self) -> Query:
+        return Query(self.left.pop(0))
+
+
+def stream(frame: Any, folder: Path) -> Stream:
+    return Stream(frame, lambda *_: None, name="collecting", checkpoint=str(folder / "c"), trigger={})
+
+
+def test_a_process_that_was_too_slow_gets_another_try(tmp_path: Path) -> None:
+    frame = Frame(SLOW, SLOW, None)
+    with stream(frame, tmp_path) as running:
+        assert [running.ended, running.ended, running.ended] == [False, False, True]
+    assert frame.left == []
+
+
+def test_not_for_ever(tmp_path: Path) -> None:
+    with (
+        stream(Frame(*[SLOW] * 20), tmp_path) as running,
+        pytest.raises(StreamFailed, match=r"connect back\.$"),
+    ):
+        any(running.ended for _ in range(20))
+
+
+def test_anything_else_is_told_at_once(tmp_path: Path) -> None:
+    frame = Frame("ValueError: no such thing\n=== Streaming Query ===\nThread State: RUNNABLE", None)
+    with stream(frame, tmp_path) as running, pytest.raises(StreamFailed, match="no such thing"):
+        _ = running.ended
+    assert len(frame.left) == 1
