@@ -1,0 +1,124 @@
+"""From samples to a cluster put right: collect, model, plan, execute, verify, and measured again.
+
+What is measured afterwards is what the plan promised: in its bands, or where it said that it would be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import ExitStack, closing, contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kafka import KafkaProducer
+
+from harness.apache import apache_kafka
+from harness.jars import KAFKA_4
+from restow.cli import run
+from restow.client import NewTopic, Settings, connected
+from restow.cluster.threaded import ThreadedCluster
+from tests.conftest import needs_kafka
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+
+TOPIC, PARTITIONS = "orders", 16
+RECORD = b"." * 1_000
+SLACK = 0.02
+"""Sizes are told a moment apart, and a log is a little larger than what was written to it."""
+
+
+@pytest.fixture(
+    params=["embedded", pytest.param("4.3.1", marks=[pytest.mark.apache, pytest.mark.full])], scope="module"
+)
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Three brokers with ids from 1, or from 0."""
+    with ExitStack() as stack:
+        if request.param == "embedded":
+            yield stack.enter_context(ThreadedCluster(3, fsync=False)).bootstrap
+            return
+        with needs_kafka():
+            folder = tmp_path_factory.mktemp("kafka")
+            yield stack.enter_context(apache_kafka(folder, nodes=3, version=KAFKA_4)).bootstrap
+
+
+@pytest.fixture(autouse=True)
+def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands take the session that is there instead of starting one each."""
+
+    @contextmanager
+    def given(*about: object, **more: object) -> Iterator[SparkSession]:
+        yield spark
+
+    for module in ("spark_flags", "collect"):
+        monkeypatch.setattr(f"restow.cli.{module}.spark_for", given)
+
+
+def write(bootstrap: str, records: int) -> None:
+    """The first partitions get the most."""
+    with closing(KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=5)) as producer:
+        for number in range(records):
+            producer.send(TOPIC, RECORD, partition=min(number % PARTITIONS, number * 7 % PARTITIONS))
+        producer.flush()
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    capsys.readouterr()
+    code = run([*arguments, "--json"])
+    said = capsys.readouterr()
+    assert code == 0, said.out + said.err
+    return json.loads(said.out.splitlines()[-1])
+
+
+def skewed_topic(bootstrap: str) -> None:
+    """Nearly everything on the first two of three brokers."""
+
+    async def create() -> None:
+        async with connected(Settings(bootstrap=bootstrap)) as admin:
+            first, second, third = sorted(node.id for node in (await admin.cluster()).nodes)
+            homes = dict.fromkeys(range(PARTITIONS - 1), (first, second))
+            homes[PARTITIONS - 1] = (third, first)
+            answers = await admin.create([NewTopic(name=TOPIC, by_hand=homes)])
+            assert answers == {TOPIC: None}
+
+    asyncio.run(create())
+
+
+def measured(capsys: pytest.CaptureFixture[str], lake: str) -> dict[str, float]:
+    """The busiest broker's multiple of the mean, by measure."""
+    rows = told(capsys, "pipeline", "skew", "--lake", lake, "--of", "broker", "--rows", "500")["skew"]
+    return {row["measure"]: row["max_share"] for row in rows}
+
+
+def test_what_is_measured_afterwards_is_what_was_promised(
+    kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    skewed_topic(kafka)
+    write(kafka, 4_000)
+    told(capsys, "collect", "--once", "--lake", "before", "-b", kafka)
+    write(kafka, 2_000)
+    told(capsys, "collect", "--once", "--lake", "before", "-b", kafka)
+    made = told(capsys, "pipeline", "run", "--lake", "before", "--window", "1s", "--load", "loads")
+    before = measured(capsys, "before")
+    assert before["size"] > 1.3
+    plan = ("--load", made["loads"][0], "--band", "0.15", "-o", "plan.json")
+    promised = told(capsys, "plan", "balance", *plan, "-b", kafka)
+    assert promised["moves"] > 0
+    ended = told(capsys, "execute", "plan.json", "--throttle", "none", "--journal", "journal", "-b", kafka)
+    assert ended["outcome"] == "done"
+    told(capsys, "verify", "plan.json", "--journal", "journal", "-b", kafka)
+    told(capsys, "collect", "--once", "--lake", "after", "-b", kafka)
+    told(capsys, "pipeline", "run", "--lake", "after")
+    after = measured(capsys, "after")
+    goals = {goal["name"]: goal for goal in promised["goals"]}
+    for goal, measure in (("disk", "size"), ("replicas", "replicas"), ("leaders", "leaders")):
+        limit = max(1 + goals[goal]["band"], goals[goal]["after"][0])
+        assert after[measure] <= limit * (1 + SLACK), (goal, before[measure], after[measure], limit)
+    assert after["size"] < before["size"]

@@ -1,0 +1,122 @@
+"""Pictures and pages: what is drawn, what stands out, and that names cannot break out of them."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from restow.pipeline.page import Report, Section, Tile, page, table
+from restow.pipeline.plots import Area, Bar, Line, Moment, amount, bars, changes, lines
+from restow.pipeline.report import Found, report_of
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0, "B", "0 B"),
+        (999, "B", "999 B"),
+        (1500, "B", "1.5 kB"),
+        (2_340_000, "B/s", "2.3 MB/s"),
+        (123e9, "B", "123 GB"),
+        (12, "", "12"),
+        (1234, "", "1,234"),
+        (3_400_000, "", "3.4 M"),
+        (float("nan"), "B", "–"),
+    ],
+)
+def test_amounts(value: float, unit: str, words: str) -> None:
+    assert amount(value, unit) == words
+
+
+def drawn(text: str) -> ET.Element:
+    return ET.fromstring(text.partition("<p class='legend'>")[0])  # noqa: S314  (our own text)
+
+
+def kinds(picture: ET.Element, tag: str) -> list[str]:
+    return [each.get("class", "") for each in picture.iter(f"{{http://www.w3.org/2000/svg}}{tag}")]
+
+
+def test_who_is_out_of_the_band_stands_out() -> None:
+    rows = [Bar(name=str(value), value=value, share=100.0) for value in (150.0, 105.0, 60.0)]
+    found = [each for each in kinds(drawn(bars(rows, band=0.09)), "rect") if each.startswith("bar")]
+    assert found == ["bar much", "bar fine", "bar little"]
+    assert "bar plain" in bars([Bar(name="a", value=1.0)])
+
+
+def test_lines_keep_to_their_frame_and_moments_are_marked() -> None:
+    points = tuple((float(second), second * 10.0) for second in range(100))
+    areas = [Area(name="band", points=((0.0, 1.0, 5.0), (99.0, 2.0, 900.0)))]
+    picture = lines(
+        [Line(name=EVIL, points=points)], areas=areas, moments=[Moment(at=50, name="killed", bad=True)]
+    )
+    assert EVIL not in picture
+    (line,) = [each for each in drawn(picture).iter() if each.tag.endswith("polyline")]
+    where = [tuple(map(float, pair.split(","))) for pair in line.get("points", "").split()]
+    assert all(0 <= x <= 760 and 0 <= y <= 240 for x, y in where)
+    assert "moment bad" in picture
+    assert lines([]) == ""
+
+
+def test_nothing_at_all_can_be_drawn() -> None:
+    for picture in (
+        bars([]),
+        changes([]),
+        bars([Bar(name="a", value=0.0, share=0.0)]),
+        changes([("a", 0, 0)]),
+    ):
+        drawn(picture)
+
+
+def test_names_cannot_break_out_of_a_page() -> None:
+    section = Section(
+        title=EVIL, note=EVIL, parts=(table((EVIL,), [(EVIL,)]), bars([Bar(name=EVIL, value=1)]))
+    )
+    text = page(
+        Report(title=EVIL, lead=EVIL, tiles=(Tile(value=EVIL, name=EVIL),), sections=(section,), footer=EVIL)
+    )
+    assert "<script" not in text
+    assert not re.search(r"(?:src|href)=|url\(|@import", text), "a page needs nothing from elsewhere"
+    assert "prefers-color-scheme: dark" in text
+
+
+def skew(dimension: str, members: dict[str, float], measure: str = "size") -> list[dict[str, Any]]:
+    mean = sum(members.values()) / len(members)
+    return [
+        {"cluster": "c", "dimension": dimension, "measure": measure, "member": name, "total": total}
+        | {"mean": mean, "share": total / mean, "max_share": max(members.values()) / mean, "variation": 0.1}
+        | {"causes": [{"topic": "orders", "partition": 3, "value": total}]}
+        for name, total in members.items()
+    ]
+
+
+def test_a_report_tells_of_the_worst_and_why() -> None:
+    traffic = [
+        {"cluster": "c", "at": START + timedelta(minutes=n), "bytes_in": 5.0 * n, "bytes_out": None}
+        for n in range(5)
+    ]
+    found = Found(
+        skew=[
+            *skew("broker", {"0": 300.0, "1": 100.0, "10": 100.0, "2": 100.0}),
+            *skew("rack", {"a": 1.0, "b": 2.0}),
+        ],
+        traffic=traffic,
+    )
+    text = page(report_of(found, title="t", lead="l"))
+    assert "2.00 ×" in text
+    assert "size of broker 0, times its share" in text
+    assert "orders-3" in text
+    names = re.findall(r">broker (\d+)</text>", text)
+    assert names == ["0", "1", "2", "10"], "by number, not by letter"
+    assert "All of it over time" in text
+    assert "rack a" in text
+
+
+def test_an_empty_report_is_a_page_too() -> None:
+    assert "0 B" in page(report_of(Found(), title="t", lead="l"))
