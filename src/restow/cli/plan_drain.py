@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.plan_options import Given, broker_ids, planning
+from restow.cli.plan_also import broker_ids
+from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Empty brokers, so that they can be taken away."

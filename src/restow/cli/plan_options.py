@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from restow.cli import plan_also
 from restow.cli.frame import Answer
 from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
@@ -17,6 +18,7 @@ from restow.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from restow.model import TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.request import Request
 
@@ -67,6 +69,10 @@ ExcludeBrokers: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="1,2", help="Brokers that get nothing and give nothing.", rich_help_panel=LIMITS),
 ]
+ExcludePartitions: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="T1-0,T1-7", help="Do not touch these partitions.", rich_help_panel=LIMITS),
+]
 Band: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
@@ -109,6 +115,7 @@ class Options:
     topics: str | None
     exclude_topics: str | None
     exclude_brokers: str | None
+    exclude_partitions: str | None
     band: list[str] | None
     max_bytes: int | None
     max_moves: int | None
@@ -120,6 +127,20 @@ class Options:
     as_json: bool
 
 
+def _others(
+    balance: plan_also.Balance = False,
+    add: plan_also.Add = None,
+    drain: plan_also.Drain = None,
+    replace: plan_also.Replace = None,
+    rf: plan_also.Factor = None,
+    fix_racks: plan_also.FixRacks = False,
+    leaders: plan_also.Leaders = False,
+    disks: plan_also.Disks = False,
+    spread_topics: plan_also.SpreadTopics = False,
+) -> None:
+    """Nothing but the further wishes that all of these commands take."""
+
+
 def _shared(
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
@@ -127,6 +148,7 @@ def _shared(
     topics: Topics = None,
     exclude_topics: ExcludeTopics = None,
     exclude_brokers: ExcludeBrokers = None,
+    exclude_partitions: ExcludePartitions = None,
     band: Band = None,
     max_bytes: MaxBytes = None,
     max_moves: MaxMoves = None,
@@ -144,17 +166,20 @@ def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
     """A command of a function that makes the request.
 
     The function takes what the shared options say, as keyword arguments of a request, and then its own; the
-    command has its own arguments and the shared options.
+    command has its own arguments, the wishes that any other may be given too, and the shared options.
     """
     _, *own = signature(wish, eval_str=True).parameters.values()
     shared = signature(_shared, eval_str=True).parameters
+    others = signature(_others, eval_str=True).parameters
 
     def command(**values: Any) -> Answer:
         options = Options(**{name: values.pop(name) for name in shared})
+        also = plan_also.Also(**{name: values.pop(name) for name in others})
         with _no_collection():
-            return answer_of(options, lambda given: wish(given, **values))
+            return answer_of(options, lambda given: also.added_to(wish(given, **values)))
 
-    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
+    all_of_them = (*own, *others.values(), *shared.values())
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in all_of_them]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {each.name: each.annotation for each in parameters}
     return command
@@ -210,27 +235,6 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     )
 
 
-def broker_ids(text: str | None, flag: str) -> frozenset[int]:
-    """`1,2,3`."""
-    if text is None:
-        return frozenset()
-    items = [item.strip() for item in text.split(",")]
-    if not all(item.isascii() and item.isdigit() for item in items):
-        raise InvalidInput(f"{flag}: {text!r} is not a list of broker ids, like 1,2,3")
-    return frozenset(map(int, items))
-
-
-def pairs(text: str, flag: str) -> dict[int, int]:
-    """`3:9,4:10`."""
-    found = {}
-    for item in text.split(","):
-        old, _, new = (part.strip() for part in item.partition(":"))
-        if not (old.isascii() and old.isdigit() and new.isascii() and new.isdigit()):
-            raise InvalidInput(f"{flag}: {item!r} is not OLD:NEW, like 3:9")
-        found[int(old)] = int(new)
-    return found
-
-
 def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[str, float | None]:
     """`0.05` for all goals, `disk=0.02` for one, `cpu=none` for one that does not matter."""
     found: dict[str, float | None] = {}
@@ -250,7 +254,8 @@ def _common(options: Options, load: LoadModel | None) -> Given:
         "bands": shares(options.band, "--band", known),
         "only_topics": _names(options.topics),
         "except_topics": _names(options.exclude_topics),
-        "except_brokers": broker_ids(options.exclude_brokers, "--exclude-brokers"),
+        "except_brokers": plan_also.broker_ids(options.exclude_brokers, "--exclude-brokers"),
+        "except_partitions": _partitions(options.exclude_partitions),
         "most_bytes": options.max_bytes,
         "most_moves": options.max_moves,
         "fill": options.fill,
@@ -260,6 +265,19 @@ def _common(options: Options, load: LoadModel | None) -> Given:
 
 def _names(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _partitions(text: str | None) -> frozenset[TopicPartition]:
+    """`orders-0,orders-7`: names may have dashes themselves."""
+    from restow.model import TopicPartition
+
+    found = set()
+    for name in _names(text):
+        topic, _, number = name.rpartition("-")
+        if not topic or not (number.isascii() and number.isdigit()):
+            raise InvalidInput(f"--exclude-partitions: {name!r} is not TOPIC-NUMBER, like orders-7")
+        found.add(TopicPartition(topic, int(number)))
+    return frozenset(found)
 
 
 def _load(path: str | None) -> LoadModel | None:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.plan_options import Given, pairs, planning
+from restow.cli.plan_also import pairs
+from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Put one broker in another's place."

@@ -226,7 +226,7 @@ def _notes(asked: Asked, load: LoadModel | None) -> list[str]:
     if (counts > racks).any():
         notes.append(
             f"{int((counts > racks).sum()):,} partitions have more replicas than there are racks ({racks}): "
-            f"{int(counts.max()) - racks} more racks would keep all of them apart"
+            f"{int(counts.max()) - racks} more would keep all of them apart"
         )
     return notes
 

@@ -250,10 +250,11 @@ def _homeless(asked: Asked, solution: Solution) -> str:
     )
     free = np.where(problem.receives, problem.room - held, -np.inf)
     best = int(np.argmax(free))
+    fill = asked.request.fill + missing / float(arrays.facts.disk_bytes[problem.receives].sum())
+    raised = f", or let disks be filled to at least {fill:.0%}" if fill <= 1 else ""
     return (
         f"{len(solution.homeless):,} replicas fit nowhere, {missing:,.0f} bytes in all, the largest of "
         f"{name} with {size:,.0f} bytes; the most room is on broker {arrays.brokers[best]}, "
-        f"{max(free[best], 0.0):,.0f} bytes. Add a broker or disks with room for {missing:,.0f} bytes, in a "
-        "rack that has none of these partitions, or raise the share of disks that may be used from "
-        f"{asked.request.fill:.0%}"
+        f"{max(free[best], 0.0):,.0f} bytes with disks filled to {asked.request.fill:.0%}. Add a broker or "
+        f"disks with room for {missing:,.0f} bytes, in a rack that has none of these partitions{raised}"
     )

@@ -72,10 +72,29 @@ def test_a_drained_broker_is_gone_and_two_plans_are_compared(
     assert told["same_start"] is True
 
 
+def test_several_wishes_make_one_plan(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    wishes = ["--balance", "--rf", "1", "--disks", "--exclude-partitions", "orders-1,orders-4"]
+    assert run(["plan", "drain", "0", *wishes, "--snapshot", snapshot, "-o", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["title"] == "balance; disks; drain 0; factor 1 for *"
+    moves = loads(path.read_text(encoding="utf-8")).moves
+    assert len(moves) == 22
+    assert all(len(move.after) == 1 and move.after != (0,) for move in moves)
+    assert not {move.partition.partition for move in moves} & {1, 4}
+    assert {move.after[0] for move in moves} == {1, 2, 3}
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["drain", "9"], "unknown brokers 9"),
+        (["drain", "0", "--exclude-brokers", "0"], "to be emptied and to be left alone"),
+        (["drain", "0", "--exclude-partitions", "orders"], "is not TOPIC-NUMBER"),
+        (["change-rf", "2", "--rf", "3"], "given twice"),
+        (["replace", "0:3", "--replace", "0:2"], "replaced already"),
         (["drain", "x"], "not a list of broker ids"),
         (["replace", "3"], "not OLD:NEW"),
         (["balance", "--band", "wide"], "not a share"),
