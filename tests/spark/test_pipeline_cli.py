@@ -130,6 +130,11 @@ def test_only_the_clusters_and_times_that_were_asked_for(
     one = min(clusters)
     rows = told(capsys, "pipeline", "skew", "--lake", lake, "--cluster", one, "--rows", "500")["skew"]
     assert {row["cluster"] for row in rows} == {one}
+    told(capsys, "pipeline", "run", "--lake", lake, "--cluster", one)
+    kept = [
+        row for row in told(capsys, "lake", "describe", "--lake", lake)["tables"] if row["table"] == "skew"
+    ]
+    assert {row["cluster"] for row in kept} == clusters, "what was made of others stays"
     wrong = complaint(capsys, "pipeline", "run", "--lake", lake, "--until", "2020-01-01")
     assert "none of these clusters and times" in wrong
 

@@ -55,8 +55,7 @@ def command(
     with opened("pipeline fleet", options) as lake:
         work = Work(lake, options.scope())
         work.check()
-        lake.write(work.fleet(wish), "fleet")
-        found = lake.read("fleet").orderBy("urgency", "cluster", ascending=[False, True])
+        found = work.keep("fleet", work.fleet(wish)).orderBy("urgency", "cluster", ascending=[False, True])
         written = _write_plans(found, plans)
         save(found, options)
         rows = documents(found.drop("plan"), options.rows)

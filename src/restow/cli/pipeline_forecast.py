@@ -40,8 +40,7 @@ def command(
         work = Work(lake, options.scope())
         work.check()
         work.need("rates")
-        lake.write(work.forecast(limits), "forecast")
-        found: Any = work.made("forecast")
+        found: Any = work.keep("forecast", work.forecast(limits))
         save(found, options)
         soon = found.orderBy(
             found["passes"].asc_nulls_last(), (found["now"] / found["limit"]).desc(), "cluster", "broker"

@@ -44,8 +44,7 @@ def command(
     with opened("pipeline lab", options) as lake:
         work = Work(lake, options.scope())
         work.check("groups")
-        lake.write(work.lab(names), "lab")
-        found = lake.read("lab")
+        found = work.keep("lab", work.lab(names))
         save(found, options)
         worst = found.orderBy("skew_now", "cluster", "group", "assignor", ascending=[False, True, True, True])
         rows = documents(worst, options.rows)

@@ -44,8 +44,7 @@ def command(
         work = Work(lake, options.scope())
         work.check()
         work.need("model")
-        lake.write(work.skew(), "skew")
-        found: Any = work.made("skew")
+        found: Any = work.keep("skew", work.skew())
         for name, value in (("dimension", of), ("measure", measure)):
             if value is not None:
                 found = found.where(found[name] == value)

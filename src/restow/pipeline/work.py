@@ -51,6 +51,14 @@ class Work:
         """A table that an earlier run has left in the lake."""
         return self.lake.read(name, clusters=self.scope.clusters)
 
+    def keep(self, name: str, rows: DataFrame) -> DataFrame:
+        """Put what was made into the lake, beside what is there of other clusters, and read it back."""
+        if self.scope.clusters is not None:
+            there = self.lake.read(name)
+            rows = rows.unionByName(there.where(~there["cluster"].isin(*self.scope.clusters)))
+        self.lake.write(rows, name)
+        return self.made(name)
+
     def check(self, name: str = "assignment") -> None:
         """Refuse to work on nothing."""
         if self.samples(name, distinct=False).isEmpty():
@@ -106,7 +114,7 @@ class Work:
             ("forecast", partial(self.forecast, limits)),
         )
         for name, make in jobs:
-            self.lake.write(make(), name)
+            self.keep(name, make())
             yield name
 
     def fleet(self, wish: Wish | None = None) -> DataFrame:
