@@ -95,7 +95,7 @@ def out(score: Score, request: Request, *, after: bool) -> float:
     return score.out_of_band(band, after=after, counted=score.goal in COUNTED)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
 @example(
     shape={"brokers": 6, "partitions": 40, "factor": 3, "racks": 3, "dirs": 2, "seed": 1},
@@ -116,7 +116,7 @@ def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, 
     judge(shape, dead, loaded, request)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(shape=shapes, request=wishes())
 def test_the_same_wishes_give_the_same_plan(shape: dict[str, int], request: Request) -> None:
     plans = []

@@ -118,7 +118,7 @@ requests = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     brokers=st.integers(2, 7),
     partitions=st.integers(3, 40),
