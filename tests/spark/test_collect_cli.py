@@ -165,3 +165,24 @@ def test_asked_wrongly(cluster: Running, arguments: list[str], complaint: str, c
 
     assert run(["collect", *arguments, "-b", cluster.bootstrap]) == 2
     assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.full
+def test_to_a_topic_and_from_there_into_the_lake(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    new = NewTopic(name="samples", partitions=2, factor=2)
+    ask_cluster(Settings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new]))
+    lake = tmp_path / "lake"
+    shared = ("--once", "-b", cluster.bootstrap, "--conf", f"spark.jars={spark.conf.get('spark.jars')}")
+    for command in (
+        ("collect", "--to-topic", "samples", "--checkpoint", str(tmp_path / "checkpoint")),
+        ("pipeline", "stream", "--from-topic", "samples", "--lake", str(lake)),
+    ):
+        process = Process(tmp_path / "stderr", *command, *shared)
+        assert process.end() == (0, "")
+    [batch] = [each for each in process.documents if "batch" in each]
+    assert batch["refused"] == 0
+    found = {each.name: Lake(spark, str(lake)).read(each.name).count() for each in SAMPLED}
+    assert found == batch["rows"]
+    assert found["disks"] == 2
