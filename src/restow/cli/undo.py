@@ -82,6 +82,6 @@ async def _way_back(
     from restow.snapshot import capture
 
     runs = await world_of(admin, journal).runs()
-    run = runs.get(name) if name else runs.latest()
+    run = runs.get(name) if name else runs.last_to_move()
     snapshot = await capture(admin, SystemClock())
     return run.name, inverse(run, snapshot, as_far_as_possible=as_far_as_possible)

@@ -70,13 +70,17 @@ def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
 
 
 def _under_way(move: Move, now: Partition, extra_copies: int) -> Step | str | None:
-    """The step that is under way; why it is not ours; or None."""
+    """The step that is under way; why it is not ours; or None.
+
+    A cluster tells which replicas a partition had, but not in which order; the plan knows that.
+    """
     if not now.moving:
         return None
     moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
     for step in steps_of(move, extra_copies):
         if step.after == moving.target:
-            return replace(step, before=moving.origin)
+            known = set(step.before) == set(moving.origin)
+            return step if known else replace(step, before=moving.origin)
     return f"somebody else is moving it to {list(moving.target)}"
 
 

@@ -34,6 +34,8 @@ class Run:
     name: str
     folder: str
     ledger: Ledger
+    active_ms: int
+    """When it last wrote something down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,13 @@ class Runs:
         if name in ("", ".", "..") or "/" in name or not self.disk.exists(f"{folder}/{FILE_NAME}"):
             there = ", ".join(self.names()[-5:]) or "none"
             raise InvalidInput(f"there is no run {name!r} on this cluster; the latest are: {there}")
-        return Run(name, folder, ledger_of(read_journal(self.disk, folder), folder))
+        entries = tuple(read_journal(self.disk, folder))
+        return Run(name, folder, ledger_of(entries, folder), entries[-1].at_ms if entries else 0)
+
+    def last_to_move(self) -> Run:
+        """Of those that are there to move something, the one that was at work last."""
+        movers = [run for run in self.all() if run.ledger.plan.moves]
+        return max(movers, key=lambda run: run.active_ms) if movers else self.latest()
 
     def latest(self, *, unsettled: bool = False) -> Run:
         """The newest one, or the newest that still needs care."""

@@ -101,7 +101,7 @@ async def undo(
 ) -> Outcome:
     """Bring back what a run has changed, the newest first: what is under way, then what has arrived."""
     runs = await world.runs()
-    run = runs.get(name) if name else runs.latest()
+    run = runs.get(name) if name else runs.last_to_move()
     own = runs.new(world.clock)
     with cluster_lock(world.disk, runs.folder, Holder.this_process(own)):
         if not run.ledger.is_settled:

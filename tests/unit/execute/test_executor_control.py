@@ -8,6 +8,7 @@ import pytest
 
 from restow.client import ConfigOf
 from restow.execute.control import Wishes
+from restow.execute.fix import fix
 from restow.execute.options import Guards, Hours, Options
 from restow.execute.outcome import Ending
 from restow.execute.start import cancel
@@ -92,6 +93,16 @@ def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
 
 
+def test_what_a_later_command_cancels_has_its_order_back(stage: Stage) -> None:
+    """On its way to [3,2] the partition is [3,2,1]: that it was [1,2] only the journal knows."""
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    assert stage.execute(plan_for(stage, [(3, 2), (2, 4)]), THROTTLED).ending is Ending.LEFT
+    outcome = asyncio.run(cancel(stage.world, stage.watcher))
+    assert outcome is not None
+    assert outcome.ending is Ending.CANCELLED
+    assert stage.replicas()[:2] == [(1, 2), (1, 2)]
+
+
 def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
@@ -112,6 +123,22 @@ def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
     assert begun[0] == arrived[-1]
     assert stage.admin.set_ == {}
     assert stage.admin.leaders[TopicPartition("t", 2)] == 2
+
+
+def test_undo_is_of_the_run_that_moved_something_last(stage: Stage) -> None:
+    """One that is resumed, after the doctor had a journal of his own for elections."""
+    before = stage.replicas()
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    assert stage.execute(plan_for(stage, [(1, 3)])).ending is Ending.CANCELLED
+    asyncio.run(stage.clock.sleep(10))
+    stage.admin.leaders[TopicPartition("t", 2)] = 1
+    asyncio.run(fix(stage.world, stage.watcher))
+    assert len(asyncio.run(stage.world.runs()).all()) == 2
+    asyncio.run(stage.clock.sleep(10))
+    assert stage.resume().is_good
+    assert stage.replicas()[0] == (1, 3)
+    assert stage.undo().is_good
+    assert stage.replicas() == before
 
 
 def test_undo_of_a_run_in_the_middle(stage: Stage) -> None:
