@@ -4,7 +4,8 @@ executor      killed when the entry is on the disk and what it announces is not 
 … later       killed when that is done too, and the next entry is not written
 target        the broker that is to get the replicas, dead from the entry on. When the run has said what it
               waits for, the broker comes back; or the run is cancelled, and looked after when it is back
-controller    the broker that decides, likewise; most runs end before it comes back
+source        the broker that is to lose its replicas, and leads one of them; likewise
+controller    the broker that decides; likewise, and most runs end before it comes back
 
 Afterwards, by resume, undo or the doctor where the run did not end well by itself: throttles are as they were
 before, nothing moves, no record is lost, and the partitions are at one end of the plan.
@@ -49,6 +50,7 @@ KIND = "kind"
 COMES_BACK = "comes back"
 OFTEN = {
     "target": ((1, COMES_BACK), (3, "undo"), (5, "doctor")),
+    "source": ((3, COMES_BACK),),
     "controller": ((3, COMES_BACK), (6, COMES_BACK)),
 }
 """The entries that every run has, with what is done about them; the rest is for long ones."""
@@ -83,8 +85,8 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
 
 
 @asynccontextmanager
-async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillStage, int, int]]:
-    """A stage on which neither the controller nor the target has anything yet, and who those are."""
+async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillStage, dict[str, int]]]:
+    """A stage on which neither the controller nor the target has anything yet, and who is who."""
     brokers = running.cluster.brokers
     (controller,) = [number for number, each in brokers.items() if each.services.controller.is_active]
     first, second, target = (number for number in brokers if number != controller)
@@ -97,13 +99,13 @@ async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillSt
             there={0: (target, second), 1: (second, target)},
         )
         await stage.prepare()
-        yield stage, target, controller
+        yield stage, {"controller": controller, "source": first, "target": target}
 
 
 async def executor_dies(folder: Path, running: Running, when: str, remedies: tuple[str, ...]) -> list[str]:
     """At every entry there is; what was done about it, and how that came out."""
     outcomes = []
-    async with on_stage(running, folder) as (stage, _, _):
+    async with on_stage(running, folder) as (stage, _):
         for entry in count():
             assert entry < MOST_ENTRIES
             world = stage.world()
@@ -228,9 +230,8 @@ async def brokers_die(
     found = []
     for entry, remedy in cells:
         assert entry < MOST_ENTRIES
-        async with on_stage(running, folder / f"{victim}-{entry}-{remedy}") as (stage, target, controller):
-            broker = target if victim == "target" else controller
-            said, kinds = await broker_dies(stage, running, broker, entry, remedy)
+        async with on_stage(running, folder / f"{victim}-{entry}-{remedy}") as (stage, cast):
+            said, kinds = await broker_dies(stage, running, cast[victim], entry, remedy)
             await stage.nothing_is_lost()
             if entry >= len(kinds):
                 break
@@ -240,7 +241,7 @@ async def brokers_die(
     return found
 
 
-@pytest.mark.parametrize("victim", ["target", "controller"])
+@pytest.mark.parametrize("victim", list(OFTEN))
 def test_a_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) -> None:
     with embedded(4) as running:
         found = asyncio.run(brokers_die(tmp_path, running, victim, OFTEN[victim]))
@@ -252,7 +253,10 @@ def test_a_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) ->
 @pytest.mark.full
 @pytest.mark.parametrize(
     ("victim", "remedy"),
-    [("controller", COMES_BACK), *(("target", remedy) for remedy in (COMES_BACK, *REMEDIES))],
+    [
+        ("controller", COMES_BACK),
+        *((victim, remedy) for victim in ("target", "source") for remedy in (COMES_BACK, *REMEDIES)),
+    ],
 )
 def test_a_broker_dies_at_every_entry(tmp_path: Path, victim: str, remedy: str, table: Table) -> None:
     with embedded(4) as running:

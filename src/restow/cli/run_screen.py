@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _QUESTION = "\nctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing? "
 _LOG_ROWS = 8
-_QUIET = ("begun", "arrived", "throttle", "run", "elected")
+_QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected")
 
 
 class Screen:
