@@ -164,29 +164,64 @@ def test_brokers_pass_what_they_can_carry(foreseen: dict[tuple[str, int], Row]) 
     assert foreseen["bytes_out", 1].now == pytest.approx(14.0)
 
 
-def test_duckdb_comes_to_the_same_forecasts(spark: SparkSession, tmp_path: Path) -> None:
+FORECASTS = """
+    with told as (select distinct * from disks where total is not null),
+    hours as (select cluster, broker, log_dir, epoch(moment)::bigint // 3600 as h, avg(total - usable) v
+              from told group by all),
+    last as (select cluster, broker, log_dir, arg_max(total - usable, moment) as now from told group by all)
+    select cluster, broker, log_dir, now, regr_slope(v, h / 24), count(*)
+    from hours join last using (cluster, broker, log_dir) group by all"""
+TOTALS = """
+    with held as (
+        select distinct cluster, topic, partition, leader, unnest(replicas) broker from assignment
+        where (cluster, moment) in (select (cluster, max(moment)) from assignment group by cluster)),
+    sizes as (
+        select distinct cluster, topic, partition, broker, size from replicas
+        where not is_future and (cluster, broker, moment) in (
+            select (cluster, broker, max(moment)) from replicas where not is_future group by all)),
+    placed as (
+        select *, leader = broker leads from held left join sizes using (cluster, topic, partition, broker))
+    select cluster, broker::varchar, 'replicas', count(*) from placed group by all
+    union all select cluster, broker::varchar, 'leaders', count(*) filter (leads) from placed group by all
+    union all select cluster, broker::varchar, 'size', sum(coalesce(size, 0)) from placed group by all"""
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("faulty")
+    write_faulty_lake(folder, seed=3, samples=40, every_s=900)
+    return folder
+
+
+def test_duckdb_comes_to_the_same_forecasts(spark: SparkSession, faulty: Path) -> None:
     from restow.pipeline.jobs.forecast import forecast
     from restow.pipeline.lake import Lake
 
-    write_faulty_lake(tmp_path, seed=3, samples=40, every_s=900)
-    lake = Lake(spark, str(tmp_path))
+    lake = Lake(spark, str(faulty))
     made = forecast(lake.read("disks"), lake.read("replicas"), lake.read("assignment"))
     ours = {
         tuple(row[:3]): tuple(row[3:])
         for row in made.select("cluster", "broker", "log_dir", "now", "growth", "hours").collect()
     }
-    with opened(tmp_path) as db:
-        query = """
-            with told as (select distinct * from disks where total is not null),
-            hours as (select cluster, broker, log_dir, epoch(moment)::bigint // 3600 as h,
-                             avg(total - usable) v from told group by all),
-            last as (select cluster, broker, log_dir, arg_max(total - usable, moment) as now
-                     from told group by all)
-            select cluster, broker, log_dir, now, regr_slope(v, h / 24), count(*)
-            from hours join last using (cluster, broker, log_dir) group by all"""
-        theirs = {row[:3]: row[3:] for row in db.execute(query).fetchall()}
+    with opened(faulty) as db:
+        theirs = {row[:3]: row[3:] for row in db.execute(FORECASTS).fetchall()}
     assert ours.keys() == theirs.keys()
     assert len(ours) == 2 * 6 * 2
     for key, (now, growth, hours) in ours.items():
         assert (now, hours) == (theirs[key][0], theirs[key][2])
         assert growth == pytest.approx(theirs[key][1], rel=1e-6)
+
+
+def test_duckdb_comes_to_the_same_totals(spark: SparkSession, faulty: Path) -> None:
+    from restow.pipeline.jobs.model import TABLE
+    from restow.pipeline.jobs.skew import skew
+    from restow.pipeline.lake import Lake
+
+    lake = Lake(spark, str(faulty))
+    tables = (lake.read(name) for name in ("replicas", "assignment", "disks"))
+    made = skew(*tables, spark.createDataFrame([], TABLE.schema)).where("dimension = 'broker' and total > 0")
+    ours = {tuple(row[:3]): row[3] for row in made.select("cluster", "member", "measure", "total").collect()}
+    with opened(faulty) as db:
+        theirs = {row[:3]: row[3] for row in db.execute(TOTALS).fetchall() if row[3] > 0}
+    assert ours == theirs
+    assert len(ours) > 20

@@ -82,19 +82,22 @@ class Work:
     def model(self) -> DataFrame:
         from restow.pipeline.jobs.model import model
 
-        return model(self.made("rates"), self.samples("assignment"))
+        return model(self.made("rates"), self.samples("assignment", distinct=False))
 
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew
 
-        placed = (self.samples("replicas"), self.samples("assignment"), self.samples("disks"))
-        return skew(*placed, self.made("model"))
+        tables = ("replicas", "assignment", "disks")
+        return skew(*(self.samples(name, distinct=False) for name in tables), self.made("model"))
 
     def forecast(self, limits: Limits | None = None) -> DataFrame:
         from restow.pipeline.jobs.forecast import Limits, forecast
 
         return forecast(
-            self.samples("disks"), self.made("rates"), self.samples("assignment"), limits or Limits()
+            self.samples("disks"),
+            self.made("rates"),
+            self.samples("assignment", distinct=False),
+            limits or Limits(),
         )
 
     def need(self, name: str) -> None:
