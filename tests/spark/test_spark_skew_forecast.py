@@ -178,7 +178,8 @@ TOTALS = """
     sizes as (
         select distinct cluster, topic, partition, broker, size from replicas
         where not is_future and (cluster, broker, moment) in (
-            select (cluster, broker, max(moment)) from replicas where not is_future group by all)),
+            select (cluster, broker, max(moment)) from replicas where not is_future
+            group by cluster, broker)),
     placed as (
         select *, leader = broker leads from held left join sizes using (cluster, topic, partition, broker))
     select cluster, broker::varchar, 'replicas', count(*) from placed group by all

@@ -87,8 +87,12 @@ class Work:
     def skew(self) -> DataFrame:
         from restow.pipeline.jobs.skew import skew
 
-        tables = ("replicas", "assignment", "disks")
-        return skew(*(self.samples(name, distinct=False) for name in tables), self.made("model"))
+        return skew(
+            self.samples("replicas", distinct=False),
+            self.samples("assignment", distinct=False),
+            self.samples("disks", distinct=False),
+            self.made("model"),
+        )
 
     def forecast(self, limits: Limits | None = None) -> DataFrame:
         from restow.pipeline.jobs.forecast import Limits, forecast
