@@ -97,26 +97,29 @@ def measured(capsys: pytest.CaptureFixture[str], lake: str) -> dict[str, float]:
 
 
 def test_what_is_measured_afterwards_is_what_was_promised(
-    kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    first, second, journal = (str(tmp_path / name) for name in ("before", "after", "journal"))
+    plan_file = str(tmp_path / "plan.json")
     skewed_topic(kafka)
     write(kafka, 4_000)
-    told(capsys, "collect", "--once", "--lake", "before", "-b", kafka)
+    told(capsys, "collect", "--once", "--lake", first, "-b", kafka)
     write(kafka, 2_000)
-    told(capsys, "collect", "--once", "--lake", "before", "-b", kafka)
-    made = told(capsys, "pipeline", "run", "--lake", "before", "--window", "1s", "--load", "loads")
-    before = measured(capsys, "before")
+    told(capsys, "collect", "--once", "--lake", first, "-b", kafka)
+    made = told(
+        capsys, "pipeline", "run", "--lake", first, "--window", "1s", "--load", str(tmp_path / "loads")
+    )
+    before = measured(capsys, first)
     assert before["size"] > 1.3
-    plan = ("--load", made["loads"][0], "--band", "0.15", "-o", "plan.json")
+    plan = ("--load", made["loads"][0], "--band", "0.15", "-o", plan_file)
     promised = told(capsys, "plan", "balance", *plan, "-b", kafka)
     assert promised["moves"] > 0
-    ended = told(capsys, "execute", "plan.json", "--throttle", "none", "--journal", "journal", "-b", kafka)
+    ended = told(capsys, "execute", plan_file, "--throttle", "none", "--journal", journal, "-b", kafka)
     assert ended["outcome"] == "done"
-    told(capsys, "verify", "plan.json", "--journal", "journal", "-b", kafka)
-    told(capsys, "collect", "--once", "--lake", "after", "-b", kafka)
-    told(capsys, "pipeline", "run", "--lake", "after")
-    after = measured(capsys, "after")
+    told(capsys, "verify", plan_file, "--journal", journal, "-b", kafka)
+    told(capsys, "collect", "--once", "--lake", second, "-b", kafka)
+    told(capsys, "pipeline", "run", "--lake", second)
+    after = measured(capsys, second)
     goals = {goal["name"]: goal for goal in promised["goals"]}
     for goal, measure in (("disk", "size"), ("replicas", "replicas"), ("leaders", "leaders")):
         limit = max(1 + goals[goal]["band"], goals[goal]["after"][0])
