@@ -16,7 +16,8 @@ from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED, table
 from restow.pipeline.stream import CheckpointTaken
 from restow.pipeline.topic import Arrived, connector_options, from_topic, into_topic
-from tests.clients.embedded import Running, embedded, wait_until
+from tests.clients.embedded import Running, embedded
+from tests.spark.patience import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,7 +86,7 @@ def _collecting(
 
 def finish(stream: Stream) -> None:
     with stream:
-        wait_until(lambda: stream.ended, "the stream to end")
+        wait_for(lambda: stream.ended, "the stream to end")
 
 
 def kept(spark: SparkSession, checkpoint: Path, number: int) -> dict[str, list[Any]]:
@@ -152,7 +153,7 @@ def test_two_collectors_at_once(spark: SparkSession, cluster: Running, tmp_path:
     with one, two:
         with pytest.raises(CheckpointTaken, match="another process goes on from"):
             finish(_collecting(spark, cluster, tmp_path / "one", into_lake(lake), samples))
-        wait_until(lambda: one.ended and two.ended, "both to end")
+        wait_for(lambda: one.ended and two.ended, "both to end")
     assert_holds(lake, *(kept(spark, tmp_path / name, 0) for name in ("one", "two")))
 
 

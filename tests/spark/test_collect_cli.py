@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,6 +18,7 @@ from restow.client import NewTopic, Settings, ask_cluster
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded
+from tests.spark.patience import PATIENCE_S, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-PATIENCE_S = 300
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +67,8 @@ class Process:
         return [each for each in self.documents if "sample" in each]
 
     def wait_for_samples(self, number: int) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while len(self.samples) < number:
-            assert self._process.poll() is None, self.end()
-            assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {number} samples"
-            time.sleep(0.05)
+        wait_for(lambda: len(self.samples) >= number or self._process.poll() is not None, f"{number} samples")
+        assert self._process.poll() is None, self.end()
 
     def send(self, number: int) -> None:
         self._process.send_signal(number)

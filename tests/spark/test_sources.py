@@ -14,7 +14,8 @@ from restow.client import NewTopic, Settings, ask_cluster
 from restow.cluster.server import ClientConnection
 from restow.pipeline.schemas import SAMPLED, table
 from restow.pipeline.sources import GAPS
-from tests.clients.embedded import Running, embedded, wait_until
+from tests.clients.embedded import Running, embedded
+from tests.spark.patience import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,7 +161,7 @@ def test_a_stream_takes_samples_and_goes_on_after_a_restart(
         writer = frame.writeStream.foreachBatch(keep).trigger(processingTime="1 second")
         query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
         try:
-            wait_until(lambda: not query.isActive or len(batches) >= samples, f"{samples} samples")
+            wait_for(lambda: not query.isActive or len(batches) >= samples, f"{samples} samples")
             assert query.exception() is None
         finally:
             query.stop()

@@ -15,8 +15,8 @@ from harness.jars import KAFKA_4
 from restow.client import NewTopic, Settings, ask_cluster
 from restow.pipeline.collect import Sample, collecting, into_lake
 from restow.pipeline.lake import Lake
-from tests.clients.embedded import wait_until
 from tests.conftest import needs_kafka
+from tests.spark.patience import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +57,7 @@ def member(bootstrap: str, group: str, protocol: str) -> Consumer:
         }
     )
     consumer.subscribe([TOPIC])
-    wait_until(lambda: consumer.poll(0.5) is not None, "a record")
+    wait_for(lambda: consumer.poll(0.5) is not None, "a record")
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, 7)], asynchronous=False)
     return consumer
 
@@ -77,7 +77,7 @@ def test_all_tables_into_the_lake(spark: SparkSession, bootstrap: str, tmp_path:
         for group, protocol in (("old", "classic"), ("new", "consumer")):
             stack.callback(member(bootstrap, group, protocol).close)
         with stream:
-            wait_until(lambda: stream.ended, "one sample")
+            wait_for(lambda: stream.ended, "one sample")
     sample = samples.get_nowait()
     assert (sample.brokers, sample.gaps) == (2, ())
     replicas = lake.read("replicas").where(f"topic = '{TOPIC}'").collect()
