@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-START = datetime(2026, 9, 7, tzinfo=UTC)
-"""A Monday, midnight."""
+START = datetime(2024, 9, 2, tzinfo=UTC)
+"""A Monday, midnight, in the past by any clock."""
 
 
 @pytest.fixture(scope="session")
