@@ -39,7 +39,7 @@ TOPICS: dict[str, tuple[tuple[tuple[int, int], int], ...]] = {
     "payments": (((1, 0), 3), ((0, 4), 4), ((2, 1), 2), ((0, 1), 3)),
 }
 FIRST_BYTES = 48_000_000
-BYTES_PER_S = 400_000
+BYTES_PER_S = 250_000
 _TURN_S = 0.05
 
 

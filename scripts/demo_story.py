@@ -53,6 +53,7 @@ class Story:
     def play(self) -> int:
         """All of it; the exit code."""
         os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED)
+        os.environ["RESTOW_CLIENT_SOCKET_CONNECTION_SETUP_TIMEOUT_MS"] = "60000"  # a busy machine is slow
         with ExitStack() as ending:
             folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-demo-"))
             ending.enter_context(chdir(folder))
