@@ -16,7 +16,7 @@ from restow.pipeline.sources.questions import Gap, Part
 from restow.pipeline.sources.shares import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from restow.pipeline.sources.shares import Share
 
@@ -67,9 +67,10 @@ def _batch(arrow: Any, share: Share, part: Part) -> Iterator[Any]:
     if part.table == DISKS.name:
         same["rack"] = share.rack
 
-    def column(name: str) -> Sequence[object]:
-        return part.columns[name] if name in part.columns else [same.get(name)] * rows
+    def column(field: Any) -> Any:
+        if field.name in part.columns:
+            return pa.array(part.columns[field.name], type=field.type)
+        value = same.get(field.name)
+        return pa.nulls(rows, field.type) if value is None else pa.repeat(pa.scalar(value, field.type), rows)
 
-    yield pa.RecordBatch.from_arrays(
-        [pa.array(column(field.name), type=field.type) for field in arrow], schema=arrow
-    )
+    yield pa.RecordBatch.from_arrays([column(field) for field in arrow], schema=arrow)
