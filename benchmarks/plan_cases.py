@@ -89,7 +89,8 @@ def relieved(cluster: Cluster) -> Iterator[Row]:
     for goal in ("bytes_in", "bytes_out"):
         problem = problem_of(cluster, 0.01, (goal,))
         number = GOALS.index(goal)
-        load = loaded(problem, solve(problem), number)
+        bound = least_to_shed(problem, problem.forced)
+        load = loaded(problem, solve(problem, enough_bytes=bound), number)
         floor = max(float(load.mean()), float(problem.following[:, number].max()))
         yield Row(
             name=f"{cluster.name}: {goal} of the busiest / its floor",
@@ -123,7 +124,8 @@ def joined() -> Iterator[Row]:
     )
     problem = problem_of(cluster, 0.09, ("disk",))
     found: list[Solution] = []
-    taken = best_of(3, lambda: found.append(solve(problem)))
+    bound = least_to_shed(problem, problem.forced)
+    taken = best_of(3, lambda: found.append(solve(problem, enough_bytes=bound)))
     load = loaded(problem, found[-1], 0)
     peer = "topicmappr (recorded)"
     yield Row(
@@ -159,9 +161,10 @@ def counted(cluster: Cluster) -> Iterator[Row]:
             anew = np.array([placed[number] for number in range(many)])
             stays = (anew[:, :, None] == now[of_topic][:, None, :]).any(axis=2)
             theirs += float((cluster.size[of_topic, None] * ~stays).sum())
+    bound = least_to_shed(problem, problem.forced)
     yield Row(
         name=f"{cluster.name}, replica counts alone: copied",
-        ours=copied(problem, solve(problem)) / 1e9,
+        ours=copied(problem, solve(problem, enough_bytes=bound)) / 1e9,
         peer=theirs / 1e9,
         peer_name="Apache --generate",
         unit="GB",

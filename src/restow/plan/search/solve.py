@@ -1,6 +1,6 @@
 """The search from beginning to end.
 
-    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► leaders ─► try things out
+    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► save ─► leaders ─► try things out
 
 Bytes first: replicas carry some of every goal wherever they are, so only copying them changes that. Then
 leadership, which costs nothing, settles the goals that only leaders have. All of it is deterministic for a
@@ -20,6 +20,7 @@ from restow.plan.search.place import in_order, pin, place
 from restow.plan.search.problem import Problem, Solution
 from restow.plan.search.scale import scale, sums
 from restow.plan.search.shed import shed
+from restow.plan.search.thrift import save
 from restow.plan.search.tries import improve
 from restow.plan.search.water import drained_to, filled_to
 
@@ -38,6 +39,12 @@ _PROGRESS = 1e-6
 # What copying a whole broker counts against what is wrong: enough to prefer small replicas.
 _COST = 5.0
 _RIGHT = 1e-18
+# Copying so little more than must be is not worth looking for less;
+_THRIFTY = 1.002
+# else it is looked for in turns of so many tries for each replica that moves,
+_SAVINGS, _TRIES_EACH = 60, 100
+# as long as a turn saves this share.
+_WORTH_A_TURN = 1e-3
 _SLACK = 1e-9
 
 
@@ -59,6 +66,7 @@ def solve(
         movers = np.concatenate((movers, _rebalance(problem, ground, state)))
     kept = ground._replace(lower=scaled.lowest, upper=scaled.highest)
     _mend(problem, kept, state, movers, out_of_time)
+    _save(problem, kept, state, out_of_time, enough_bytes)
     leader = choose(problem, scaled, state.holder)
     holder, leader = improve(problem, scaled, state.holder, leader, out_of_time, enough_bytes)
     wrong = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load)
@@ -123,6 +131,30 @@ def _rebalance(problem: Problem, ground: Ground, state: State) -> Ints:
     order = in_order(shedders, ground.weight[ground.part_of[shedders]], rng)
     place(ground, state, order, np.flatnonzero(problem.receives), wanted, problem.seed)
     return shedders
+
+
+def _save(
+    problem: Problem, ground: Ground, state: State, out_of_time: Callable[[], bool], enough_bytes: float
+) -> None:
+    """Bring home what need not move, as long as that is worth it and more moves than must."""
+    away = np.flatnonzero(state.holder != problem.home)
+    copied = float(problem.following[ground.part_of[away], 0].sum())
+    least = enough_bytes * _THRIFTY
+    moved = away[~problem.forced[away]]
+    if not moved.size or not problem.sheds or copied <= least:
+        return
+    first_of, held = _by_broker(problem)
+    task = Task(np.where(problem.forced, -1, problem.home), moved, problem.receives, 0.0, 0)
+    per_share = float(problem.following[:, 0].sum()) / max(float(ground.weight[:, 0].sum()), 1e-300)
+    for turn in range(_SAVINGS):
+        if copied <= least or out_of_time():
+            return
+        tries = _TRIES_EACH * len(moved)
+        saved = per_share * save(ground, state, task, moved, first_of, held, tries, problem.seed + turn)
+        copied -= saved
+        if saved < copied * _WORTH_A_TURN:
+            return
+        moved = np.flatnonzero((state.holder != problem.home) & ~problem.forced)
 
 
 def _by_broker(problem: Problem) -> tuple[Ints, Ints]:

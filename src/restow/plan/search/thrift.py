@@ -1,0 +1,79 @@
+"""Saving bytes where all is in band already: what moved goes home again, or changes places with less."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.plan.search.compiled import compiled
+from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.rules import has_room, may_go, transfer, wrong_after
+
+if TYPE_CHECKING:
+    from restow.plan.search.ground import Ground, Ints, State
+    from restow.plan.search.mend import Task
+
+_NOTHING = 1e-19
+
+
+@compiled
+def save(
+    ground: Ground, state: State, task: Task, movers: Ints, first_of: Ints, held: Ints, tries: int, seed: int
+) -> float:
+    """Try so often to bring a mover home, alone or for something smaller; return what that saves.
+
+    `held` lists the replicas that may move by the brokers they came from, those of broker b from
+    `first_of[b]` on. Nothing leaves its band that is in it.
+    """
+    saved, draw = 0.0, begin(seed)
+    for _ in range(tries if len(movers) else 0):
+        draw = step(draw)
+        mover = movers[pick(draw, len(movers))]
+        home, here = task.home[mover], state.holder[mover]
+        if home < 0 or home == here:
+            continue
+        draw = step(draw)
+        low, high = first_of[home], first_of[home + 1]
+        other = -1
+        kind = pick(draw, 4)
+        draw = step(draw)
+        if kind == 1:
+            other = movers[pick(draw, len(movers))]
+        elif kind > 1 and high > low:
+            other = held[low + pick(draw, high - low)]
+        if other >= 0 and (state.holder[other] != home or other == mover):
+            continue
+        gain = _gain(ground, task, mover, other, here, home)
+        if gain > 0.0 and _possible(ground, state, task, mover, other, here, home):
+            transfer(ground, state, mover, home)
+            if other >= 0:
+                transfer(ground, state, other, here)
+            saved += gain
+    return saved
+
+
+@compiled
+def _gain(ground: Ground, task: Task, mover: int, other: int, here: int, home: int) -> float:
+    """The bytes that are not copied any more."""
+    gain = float(ground.weight[ground.part_of[mover], 0])
+    if other >= 0 and task.home[other] == home:
+        gain -= ground.weight[ground.part_of[other], 0]
+    elif other >= 0 and task.home[other] == here:
+        gain += ground.weight[ground.part_of[other], 0]
+    return gain
+
+
+@compiled
+def _possible(ground: Ground, state: State, task: Task, mover: int, other: int, here: int, home: int) -> bool:
+    comes, goes = ground.part_of[mover], -1
+    if other >= 0:
+        goes = ground.part_of[other]
+        if goes == comes or not (task.receives[here] or task.home[other] == here):
+            return False
+    lower, upper, load, weight = ground.lower, ground.upper, state.load, ground.weight
+    if wrong_after(load, lower, upper, home, weight, comes, goes) > _NOTHING:
+        return False
+    if wrong_after(load, lower, upper, here, weight, goes, comes) > _NOTHING:
+        return False
+    if not (has_room(ground, state, home, comes, goes) and has_room(ground, state, here, goes, comes)):
+        return False
+    return may_go(ground, state, mover, home) and (other < 0 or may_go(ground, state, other, here))
