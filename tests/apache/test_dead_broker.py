@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     Cluster = tuple[str, tuple[int, ...], Callable[[int], None]]
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 DEAD, SPARE = 2, 3
 TOPICS = {"left": ((0, 2), (2, 1), (0, 1)), "right": ((2, 0), (1, 2))}
 """By places in the list of brokers. The last of them has nothing."""

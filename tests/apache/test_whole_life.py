@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 TOPIC = "orders"
 BEFORE = ((0, 1), (1, 2), (2, 0), (0, 1), (1, 2))
 AFTER = ((2, 1), (0, 2), (2, 1), (1, 0), (1, 2, 0))

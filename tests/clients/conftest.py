@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import warnings
 from contextlib import ExitStack, closing
 from itertools import product
 from typing import TYPE_CHECKING
@@ -52,15 +50,3 @@ def topics(bootstrap: str) -> Iterator[Topics]:
             producer.flush()
 
         yield Topics(bootstrap, f"group-{unique}", names, PARTITIONS, nudge)
-
-
-@pytest.fixture
-def forgotten_sockets() -> Iterator[None]:
-    """kafka-python does not close sockets whose connection was refused: collect them before other tests do.
-
-    For tests that take brokers away; they also ignore `unclosed <socket:ResourceWarning` while they run.
-    """
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()

@@ -14,8 +14,6 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
-
 from restow.client import NewTopic, Settings, connected
 from restow.cluster.threaded import ThreadedCluster
 from restow.model import TopicPartition
@@ -27,8 +25,6 @@ from restow.snapshot import capture
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 WAIT_S = 60
 

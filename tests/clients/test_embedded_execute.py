@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from restow.execute.standing import Event, Standing
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 PARTITIONS = 6
 RECORDS = 3000
 VALUE = bytes(1000)
@@ -39,7 +37,7 @@ AFTER = [(2, 1), (1, 2), (0, 2), (3, 0), (2, 3), (3, 2)]
 
 
 @pytest.fixture(autouse=True)
-def hushed(forgotten_sockets: None, caplog: pytest.LogCaptureFixture) -> None:
+def hushed(caplog: pytest.LogCaptureFixture) -> None:
     """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
 

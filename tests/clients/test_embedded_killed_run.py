@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from restow.execute.outcome import Outcome
     from restow.execute.standing import Event, Standing
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 Table = dict[tuple[int, str], str]
 
 KIND = "kind"

@@ -25,11 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PARTITIONS = 6
 
-pytestmark = [
-    pytest.mark.usefixtures("forgotten_sockets"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:

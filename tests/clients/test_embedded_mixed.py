@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 
     from py4j.java_gateway import JavaGateway
 
-pytestmark = [
-    pytest.mark.usefixtures("forgotten_sockets"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
 PARTITIONS = 6
 KAFKA_PYTHON = {
     "range": kafka_python_range.RangePartitionAssignor,

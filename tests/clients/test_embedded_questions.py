@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 EVERYTHING = tuple(each.name for each in SAMPLED)
 PARTITIONS = 7
 
-pytestmark = [
-    pytest.mark.usefixtures("forgotten_sockets"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
-
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:

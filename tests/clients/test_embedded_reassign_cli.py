@@ -125,8 +125,6 @@ def test_a_factor_that_is_to_stay(shell: Shell) -> None:
     assert "No partition" in shell.run("reassign", "--list")
 
 
-@pytest.mark.usefixtures("forgotten_sockets")
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_a_dead_broker_does_not_keep_the_others_throttled(shell: Shell, running: Running) -> None:
     moves = shell.file("moves.json", ("t", 0, [0, 1]))
     shell.run("reassign", "--execute", "--reassignment-json-file", moves, "--throttle", "5000")

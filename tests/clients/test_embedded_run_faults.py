@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from tests.clients.embedded import Running
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 SLOW = Options(throttle=Wanted(rate=20_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
 FAST = Options(throttle=Wanted(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 ORDERS = [TopicPartition("orders", number) for number in range(2)]

@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.usefixtures("forgotten_sockets"),
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 START_MS = 1_700_000_000_000
 

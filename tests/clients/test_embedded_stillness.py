@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from tests.clients.embedded import Running
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 MOVED = TopicPartition("moved", 0)
 LOOK = {"survey_every_s": 0.3, "look_every_s": 0.05, "stall_s": 1.5}
 ANY = Guards(under_replicated=None, offline=None)

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from restow.model import Plan, Snapshot
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 ORDERS = 12
 VALUE = bytes(1000)
 RECORDS_AT_MOST = 200
@@ -41,7 +39,7 @@ NO_TRAFFIC = {"leaders": 0.3, "replicas": 0.3}
 
 
 @pytest.fixture(autouse=True)
-def hushed(forgotten_sockets: None, caplog: pytest.LogCaptureFixture) -> None:
+def hushed(caplog: pytest.LogCaptureFixture) -> None:
     """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     Places = tuple[str, str]
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.jvm
 
 SLOW, FAST = "10000", "50000000"
 WAIT_S = 120

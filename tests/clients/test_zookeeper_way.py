@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from restow.client import Admin
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
-pytestmark = [pytest.mark.jvm, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.jvm
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

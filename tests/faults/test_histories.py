@@ -45,7 +45,6 @@ CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 
 @pytest.mark.jvm
 @pytest.mark.timeout(400)
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize(
     "seed",
     [*FEW, *(pytest.param(seed, marks=pytest.mark.full) for seed in MANY)],
