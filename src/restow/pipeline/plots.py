@@ -9,7 +9,7 @@ Every mark has a title, which browsers show where the pointer rests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from math import ceil, floor, isfinite, log10
@@ -144,7 +144,8 @@ def lines(
     ys = [y for line in drawn for _, y in line.points] + [y for area in areas for *_, y in area.points]
     if not xs:
         return ""
-    frame = _Frame(min(xs), max(xs), max([*ys, 0]) or 1.0, height, top=18 if moments else 6)
+    frame = _Frame(min(xs), max(xs), max([*ys, 0]) or 1.0, height, top=6)
+    frame = replace(frame, top=6 + 13 * (max(frame.rows(moments), default=-1) + 1))
     parts = [*frame.grid(unit)]
     for area in areas:
         upper = [f"{frame.x(x):.1f},{frame.y(high):.1f}" for x, _, high in area.points]
@@ -194,13 +195,32 @@ class _Frame:
             yield _text(self.x(at), self.height + 14, _clock(at, pace), "middle", "tick")
             at += pace
 
-    def marks(self, moments: Iterable[Moment]) -> Iterable[str]:
+    def rows(self, moments: Sequence[Moment]) -> list[int]:
+        """The row that each moment's name is in, so that none covers another."""
+        ends: list[float] = []
+        found = []
         for each in moments:
+            width = 6.5 * len(each.name) + 10
+            left = self.x(each.at) - (width if self._turns(each) else 0)
+            row = next((row for row, end in enumerate(ends) if end <= left), len(ends))
+            ends[row : row + 1] = [left + width]
+            found.append(row)
+        return found
+
+    def marks(self, moments: Sequence[Moment]) -> Iterable[str]:
+        for each, row in zip(moments, self.rows(moments), strict=True):
             at = self.x(each.at)
             kind = "moment bad" if each.bad else "moment"
-            side = "end" if at > WIDTH * 0.7 else "start"
-            yield f"<line class='{kind}' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{self.height}'/>"
-            yield _text(at + (-5 if side == "end" else 5), 8, each.name, side, kind)
+            y = 8 + 13 * row
+            yield f"<line class='{kind}' x1='{at:.1f}' x2='{at:.1f}' y1='{y - 6}' y2='{self.height}'/>"
+            if self._turns(each):
+                yield _text(at - 5, y, each.name, "end", kind)
+            else:
+                yield _text(at + 5, y, each.name, "start", kind)
+
+    def _turns(self, moment: Moment) -> bool:
+        """Whether its name is before it, for want of room behind."""
+        return self.x(moment.at) > WIDTH * 0.7
 
 
 def _nice(value: float) -> float:

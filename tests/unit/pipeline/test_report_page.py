@@ -64,6 +64,14 @@ def test_lines_keep_to_their_frame_and_moments_are_marked() -> None:
     assert lines([]) == ""
 
 
+def test_names_of_moments_do_not_cover_each_other() -> None:
+    moments = [Moment(at=float(at), name=f"something at {at}") for at in (90, 91, 92, 10)]
+    picture = lines([Line(name="l", points=((0.0, 1.0), (100.0, 1.0)))], moments=moments)
+    heights = re.findall(r"<text class='moment' x='[\d.]+' y='([\d.]+)'", picture)
+    assert len(heights) == 4
+    assert len(set(heights[:3])) == 3
+
+
 def test_nothing_at_all_can_be_drawn() -> None:
     for picture in (
         bars([]),
