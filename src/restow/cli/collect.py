@@ -144,9 +144,7 @@ def _collect(
         say(f"{count(seen, 'sample')} with {count(rows, 'row')} in {into}")
 
 
-def _put(
-    spark: Any, bootstrap: str, properties: dict[str, str], lake: str | None, topic: str | None
-) -> Put:
+def _put(spark: Any, bootstrap: str, properties: dict[str, str], lake: str | None, topic: str | None) -> Put:
     if lake is not None:
         from restow.pipeline.collect import into_lake
         from restow.pipeline.lake import Lake
