@@ -57,3 +57,9 @@ def test_a_module_says_what_it_is(path: Path) -> None:
 def test_there_are_no_drawers() -> None:
     drawers = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
     assert [name_of(path) for path in OURS if path.name in drawers] == []
+
+
+def test_test_files_have_names_of_their_own() -> None:
+    """Folders of tests are no packages, so that pytest tells files apart by name alone."""
+    names = [path.name for path in OURS if path.name.startswith("test_")]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
