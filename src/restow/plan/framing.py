@@ -66,7 +66,7 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
         upper=upper,
         importance=np.array([request.weights.get(goal.name, 1.0) or 1.0 for goal, _ in goals]),
         room=arrays.room,
-        racks_wanted=np.minimum(np.diff(slots.offsets), len(np.unique(arrays.rack[able]))),
+        racks_wanted=_racks_wanted(arrays, slots, able),
         receives=_receives(arrays, request, able, forced),
         may_lead=able,
         forced=forced,
@@ -187,6 +187,17 @@ def _check_factors(arrays: Arrays, slots: Slots, able: Bools) -> None:
             f"{int(able.sum())} brokers may take them: add {missing} or let {missing} fewer leave, or lower "
             f"its replication factor to {int(counts[worst]) - missing}"
         )
+
+
+def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
+    """Over how many racks each partition can be: those that may take replicas, and others where it stays."""
+    racks = np.unique(arrays.rack[able])
+    resting = (slots.home >= 0) & ~slots.forced
+    elsewhere = np.flatnonzero(resting & ~np.isin(arrays.rack[slots.home], racks))
+    many = int(arrays.rack.max()) + 1
+    pairs = np.unique(slots.part_of[elsewhere] * many + arrays.rack[slots.home[elsewhere]])
+    others = np.bincount(pairs // many, minlength=len(slots.offsets) - 1)
+    return np.minimum(np.diff(slots.offsets), len(racks) + others).astype(np.int64)
 
 
 def _receives(arrays: Arrays, request: Request, able: Bools, forced: Bools) -> Bools:

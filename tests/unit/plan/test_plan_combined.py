@@ -98,6 +98,12 @@ def out(score: Score, request: Request, *, after: bool) -> float:
 @settings(max_examples=30, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
 @example(
+    shape={"brokers": 4, "partitions": 4, "factor": 3, "racks": 2, "dirs": 1, "seed": 0},
+    dead=True,
+    loaded=False,
+    request=Request(balance=True),
+)
+@example(
     shape={"brokers": 6, "partitions": 40, "factor": 3, "racks": 3, "dirs": 2, "seed": 1},
     dead=False,
     loaded=True,
