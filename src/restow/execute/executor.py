@@ -129,7 +129,7 @@ class Executor:
                 outcome = self._out_of_reach(error)
             if outcome is not None:
                 return outcome
-            await self._clock.sleep(self._options.look_every_s)
+            await self._clock.sleep(self.pace.until_next_look_s())
 
     async def _turn(self) -> Outcome | None:
         self.pace.obey()
@@ -205,6 +205,7 @@ class Executor:
         self._schedule.finish(step)
         self._progress.finish(step)
         self._steps_done += 1
+        self.pace.something_changed()
         self.tell("arrived", partition=str(name), replicas=list(step.after))
         if not self._schedule.rest_of(name):
             self._ordinary.discard(name)
@@ -241,6 +242,7 @@ class Executor:
         if not begun:
             return
         self._book.write("submit", steps=[step_document(step) for step in begun])
+        self.pace.something_changed()
         for step in begun:
             self._running[step.partition] = Running(step=step, dirs=self._wishes(step))
             self.tell(

@@ -64,7 +64,7 @@ class Options:
     """Whether first replicas are asked to lead when their partition has arrived."""
     elections_at_once: int = 50
     look_every_s: float = 0.1
-    """How often to ask what has ended."""
+    """How often at least to ask what has ended; soon after a change it is asked more often."""
     survey_every_s: float = 2.0
     """How often to look at the whole cluster, which costs more."""
     stall_s: float = 30.0

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from restow.plan.admission import Admission
     from restow.runtime.clock import Clock
 
+# A step's end is seen late by at most this share of what it took, and asked for no more often than that.
+_LATE = 0.05
+_SOONEST_S = 0.01
+
 
 class Pace:
     """`paused` says why nothing may begin, None if it may; `stop` how to end, if somebody wants that."""
@@ -52,6 +56,16 @@ class Pace:
         self._last: Sight | None = None
         self._lag_grows = False
         self._keeping_up = KeepingUp()
+        self._changed_s = clock.monotonic_s()
+
+    def something_changed(self) -> None:
+        """A step has begun or ended."""
+        self._changed_s = self._clock.monotonic_s()
+
+    def until_next_look_s(self) -> float:
+        """Soon after a change, as what ends quickly should be seen quickly; later when nothing happens."""
+        quiet_s = self._clock.monotonic_s() - self._changed_s
+        return min(max(quiet_s * _LATE, _SOONEST_S), self._options.look_every_s)
 
     @property
     def paused(self) -> str | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from restow.errors import InvalidInput
 from restow.execute.auto import FLOOR, Signs, decide, first
 from restow.execute.control import BadControl, Control, Wishes
-from restow.execute.options import Hours
+from restow.execute.options import Hours, Options
+from restow.execute.pace import Pace
 from restow.execute.rates import parse_rate, parse_throttle
 from restow.runtime.disk import SystemDisk
+from tests.unit.execute.fake_admin import FakeClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,3 +118,19 @@ def test_three_times_nothing_is_nothing() -> None:
 
 def test_it_rises_above_what_is_written_when_replicas_fall_behind() -> None:
     assert decide(10 * MB, signs(lag_grows=True, incoming=80.0 * MB, copied=0.0), 0.01).rate == 100 * MB
+
+
+def test_what_ends_quickly_is_seen_quickly() -> None:
+    """And where nothing ends for long, brokers are not asked more often than is wanted."""
+    clock = FakeClock()
+    nobody: Any = None
+    pace = Pace(clock, nobody, Options(look_every_s=0.1), nobody, nobody, nobody)
+    asked = []
+    for _ in range(200):
+        asked.append(pace.until_next_look_s())
+        clock.now_s += asked[-1]
+    assert asked == sorted(asked)
+    assert asked[0] < 0.02
+    assert asked[-1] == 0.1
+    pace.something_changed()
+    assert pace.until_next_look_s() == asked[0]
