@@ -88,7 +88,7 @@ class Run:
         if screen.interactive:
             screen.watcher.event(event)
         elif event.kind in ("paused", "going on", "throttle off"):
-            print(f"  {event.kind}: {event.facts}", flush=True)
+            print(f"  {event.kind}: {', '.join(map(str, event.facts.values()))}", flush=True)
 
     def _standing(self, standing: Standing, screen: Screen) -> None:
         report = standing.report

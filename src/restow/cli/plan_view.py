@@ -62,7 +62,7 @@ def draw(console: Console, plan: Plan, told: Explanation, output: str | None) ->
         put(console, f"{plan.title}: {moved}, {human_bytes(told.copied_bytes)} to copy", style="bold")
     if told.ratio is not None:
         least = f"at least {human_bytes(told.bound_bytes or 0)} have to be"
-        put(console, f"{least}; this is {told.ratio:.4f} times that ({plan.bound_by})", style="dim")
+        console.print(f"{least}; this is {told.ratio:.4f} times that ({plan.bound_by})", style="dim")
     _draw_goals(console, told)
     _draw_brokers(console, told)
     for each in told.unmet[:10]:
@@ -80,7 +80,7 @@ def _draw_goals(console: Console, told: Explanation) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column("goal")
+    table.add_column("goal", no_wrap=True)
     for name in ("band", "max/share before", "after", "min/share before", "after", "out of band"):
         table.add_column(name, justify="right")
     for goal in told.goals:

@@ -52,7 +52,10 @@ def moment(value: datetime) -> str:
 
 
 def draw_rows(console: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """What is not known is a dash. A cluster that all rows are of is named once, above them."""
+    """What is not known is a dash. A cluster that all rows are of is named once, above them.
+
+    Where there is little room, words in the last column take several lines.
+    """
     from rich.table import Table
 
     clusters = {row.get("cluster") for row in rows}
@@ -61,7 +64,8 @@ def draw_rows(console: Console, columns: Sequence[Column], rows: Sequence[Mappin
         columns = [column for column in columns if column.name != "cluster"]
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for column in columns:
-        table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=True)
+        words = column.left and column is columns[-1]
+        table.add_column(column.heading, justify="left" if column.left else "right", no_wrap=not words)
     for row in rows:
         values = (row[column.name] for column in columns)
         table.add_row(
