@@ -28,11 +28,13 @@ class _Change:
 
     @property
     def adding(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.after if broker not in self.before)
+        before = self.before
+        return tuple([broker for broker in self.after if broker not in before])
 
     @property
     def removing(self) -> tuple[BrokerId, ...]:
-        return tuple(broker for broker in self.before if broker not in self.after)
+        after = self.after
+        return tuple([broker for broker in self.before if broker not in after])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,8 @@ class Move(_Change):
     @property
     def dir_changes(self) -> Mapping[BrokerId, str]:
         """Brokers that keep their replica but in another directory, with that directory."""
+        if not self.log_dirs:
+            return {}
         return {
             broker: path
             for broker, path in zip(self.after, self.log_dirs, strict=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.model.ids import TopicPartition
 
@@ -36,9 +36,11 @@ class LiveBroker:
     configs: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Copy:
-    """A partition's replica on a broker's disk. A future one is on its way into that directory."""
+class Copy(NamedTuple):
+    """A partition's replica on a broker's disk. A future one is on its way into that directory.
+
+    A tuple, because a cluster has millions and they are made several times as fast.
+    """
 
     broker: BrokerId
     log_dir: str
@@ -67,9 +69,11 @@ class Partition:
     @property
     def size_bytes(self) -> int:
         """The size of one replica: the leader's, or the largest known."""
+        leader = self.leader
+        for broker, _, size, _, future in reversed(self.copies):
+            if broker == leader and not future:
+                return size
         sizes = {copy.broker: copy.size_bytes for copy in self.copies if not copy.future}
-        if self.leader in sizes:
-            return sizes[self.leader]
         return max(sizes.values(), default=0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from restow.model import ANY_DIR
 
@@ -36,20 +36,39 @@ class Disks:
 
     def __init__(self, snapshot: Snapshot, fill: float) -> None:
         """`fill` is the share of a file system that may be used. Where sizes are unknown all fits."""
+        self._snapshot = snapshot
         self._rooms: dict[BrokerId, dict[str, Room]] = {}
-        self._lies: dict[tuple[TopicPartition, BrokerId], str] = {}
+        self._lies: dict[TopicPartition, dict[BrokerId, str]] = {}
+        """Where replicas lie, of the partitions that were asked for so far."""
         for broker in snapshot.brokers:
             self._rooms[broker.id] = {
                 each.path: Room(_used(each.total_bytes, each.usable_bytes), _limit(each.total_bytes, fill), 0)
                 for each in broker.log_dirs
                 if not each.failed
             }
-        for name, partition in snapshot.all_partitions():
-            for copy in partition.copies:
-                room = self._rooms.get(copy.broker, {}).get(copy.log_dir)
-                if room is not None and not copy.future:
+        if any(len(rooms) > 1 for rooms in self._rooms.values()):
+            self._count_partitions()
+
+    def _count_partitions(self) -> None:
+        """Only where there is a choice between directories does it matter how many each has."""
+        nothing: dict[str, Room] = {}
+        for _, partition in self._snapshot.all_partitions():
+            for broker, path, _, _, future in partition.copies:
+                room = self._rooms.get(broker, nothing).get(path)
+                if room is not None and not future:
                     room.partitions += 1
-                    self._lies[name, copy.broker] = copy.log_dir
+
+    def _places(self, name: TopicPartition) -> dict[BrokerId, str]:
+        """The directories that a partition's replicas lie in now, as far as they are known."""
+        found = self._lies.get(name)
+        if found is None:
+            partition = self._snapshot.partition(name)
+            found = self._lies[name] = {
+                copy.broker: copy.log_dir
+                for copy in (() if partition is None else partition.copies)
+                if not copy.future and copy.log_dir in self._rooms.get(copy.broker, ())
+            }
+        return found
 
     def directory_for(self, broker: BrokerId, wish: str) -> str | None:
         """Where a new replica would go: as wished, or as brokers choose, where the fewest partitions are."""
@@ -66,7 +85,7 @@ class Disks:
         for broker in step.after:
             wish = wishes.get(broker, ANY_DIR)
             if broker in step.before and (
-                wish == ANY_DIR or wish == self._lies.get((step.partition, broker))
+                wish == ANY_DIR or wish == self._places(step.partition).get(broker)
             ):
                 continue
             path = self.directory_for(broker, wish)
@@ -90,12 +109,12 @@ class Disks:
 
     def finish(self, step: Step, where: dict[BrokerId, str]) -> None:
         """Give back what the step let go of."""
+        places = self._places(step.partition)
         for broker in (*step.removing, *(each for each in where if each in step.before)):
-            path = self._lies.pop((step.partition, broker), None)
+            path = places.pop(broker, None)
             if path is not None:
                 self._add(broker, path, -step.size_bytes, -1)
-        for broker, path in where.items():
-            self._lies[step.partition, broker] = path
+        places.update(where)
 
     def give_back(self, step: Step, where: dict[BrokerId, str]) -> None:
         """Undo `begin`."""
@@ -109,19 +128,24 @@ class Disks:
             room.partitions += partitions
 
 
-@dataclass(frozen=True, slots=True)
-class _UnderWay:
-    step: Step
-    where: dict[BrokerId, str]
-    route: Route
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Who is kept busy by a step: those that receive, and the leader that sends."""
 
     receivers: frozenset[BrokerId]
     sender: BrokerId | None
+
+
+class Gate(NamedTuple):
+    """One end of routes: where a broker receives, or where it sends. Where nobody sends it is always open."""
+
+    receives: bool
+    broker: BrokerId | None
+
+
+class _UnderWay(NamedTuple):
+    step: Step
+    where: dict[BrokerId, str]
+    route: Route
 
 
 class Admission:
@@ -134,7 +158,7 @@ class Admission:
         self.limits = limits
         self._held = held
         self.disks = Disks(snapshot, limits.fill)
-        self._leader = {name: partition.leader for name, partition in snapshot.all_partitions()}
+        self._snapshot = snapshot
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()
         self._under_way: dict[TopicPartition, _UnderWay] = {}
@@ -145,17 +169,30 @@ class Admission:
 
     def route(self, step: Step) -> Route:
         """Replicas are copied from the leader, wherever they go; within a broker it copies from itself."""
-        receivers = frozenset((*step.adding, *(broker for broker, _ in self.disks.arrivals(step))))
-        return Route(receivers, self._leader.get(step.partition) if step.adding else None)
+        adding = step.adding
+        receivers = frozenset((*adding, *(broker for broker, _ in self.disks.arrivals(step))))
+        partition = self._snapshot.partition(step.partition) if adding else None
+        return Route(receivers, None if partition is None else partition.leader)
 
-    def full(self, receivers: frozenset[BrokerId]) -> bool:
-        """Whether one of these is receiving as many as it may."""
+    def shut(self, gate: Gate) -> bool:
+        """Whether a broker is receiving, or sending, as many as it may."""
+        receives, broker = gate
+        if broker is None:
+            return False
+        if receives:
+            return self._into.get(broker, 0) >= self.limits.moves_in
+        return self._out_of.get(broker, 0) >= self.limits.moves_out
+
+    def shut_gate(self, route: Route) -> Gate | None:
+        """The first end of a route that is shut; None if it is open."""
+        receivers, sender = route
         most = self.limits.moves_in
-        return any(self._into.get(broker, 0) >= most for broker in receivers)
-
-    def sends_enough(self, sender: BrokerId | None) -> bool:
-        """Whether a broker is sending as many as it may."""
-        return self._out_of.get(sender, 0) >= self.limits.moves_out if sender is not None else False
+        for broker in receivers:
+            if self._into.get(broker, 0) >= most:
+                return Gate(True, broker)
+        if sender is not None and self._out_of.get(sender, 0) >= self.limits.moves_out:
+            return Gate(False, sender)
+        return None
 
     def busy(self, route: Route) -> str | None:
         """Why nothing may go this way now, in a few words."""
@@ -166,19 +203,19 @@ class Admission:
             return f"broker {route.sender} is sending {self._out_of[route.sender]} replicas"
         return None
 
-    def hindrance(self, step: Step) -> str | None:
-        """Why this step has to wait, in a few words; None if it may begin."""
+    def hindrance(self, step: Step, route: Route | None = None) -> str | None:
+        """Why this step has to wait, in a few words; None if it may begin. `route` is its own, if known."""
         if step.partition in self._under_way:
             return "an earlier step of the same partition is under way"
-        if reason := self.busy(self.route(step)):
+        if reason := self.busy(self.route(step) if route is None else route):
             return reason
         if full := self.disks.too_full(step):
             return f"{full[1]} of broker {full[0]} would be filled past {self.limits.fill:.0%}"
         return None if self._held is None else self._held(step)
 
-    def begin(self, step: Step) -> None:
+    def begin(self, step: Step, route: Route | None = None) -> None:
         """Count a step as under way, whether or not it would have been admitted."""
-        route = self.route(step)
+        route = self.route(step) if route is None else route
         self._count(route, 1)
         self._under_way[step.partition] = _UnderWay(step, self.disks.begin(step), route)
 

@@ -64,8 +64,8 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     pairs = list(snapshot.all_partitions())
     if not pairs:
         raise InvalidInput("the cluster has no partitions: there is nothing to plan")
-    names = tuple(name for name, _ in pairs)
-    partitions = tuple(partition for _, partition in pairs)
+    names = tuple([name for name, _ in pairs])
+    partitions = tuple([partition for _, partition in pairs])
     seen = set(chain.from_iterable(partition.replicas for partition in partitions))
     brokers = tuple(sorted(seen | snapshot.broker.keys()))
     index = {broker: number for number, broker in enumerate(brokers)}
@@ -74,9 +74,9 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         raise InvalidInput(f"{names[int(np.argmin(counts))]} has no replicas in the snapshot: take a new one")
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     flat = chain.from_iterable(partition.replicas for partition in partitions)
-    holder = np.fromiter((index[broker] for broker in flat), np.int64, int(offsets[-1]))
+    holder = np.fromiter(map(index.__getitem__, flat), np.int64, int(offsets[-1]))
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
-    topics = {topic.name: number for number, topic in enumerate(snapshot.topics)}
+    per_topic = [len(topic.partitions) for topic in snapshot.topics]
     return Arrays(
         brokers=brokers,
         index=index,
@@ -84,7 +84,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         rack=_racks(snapshot, brokers),
         names=names,
         partitions=partitions,
-        topic=np.fromiter((topics[name.topic] for name in names), np.int64, len(names)),
+        topic=np.repeat(np.arange(len(per_topic), dtype=np.int64), per_topic),
         offsets=offsets,
         holder=holder,
         leader=first_alive(offsets, holder, alive),
@@ -144,11 +144,13 @@ def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
 
 def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float) -> Floats:
     """What replicas may take: the share of the file systems that may be used, less what others use of it."""
+    room = np.full(len(brokers), np.inf)
+    if not any(broker.log_dirs for broker in snapshot.brokers):
+        return room
     held: dict[BrokerId, float] = {}
     for _, partition in snapshot.all_partitions():
-        for copy in partition.copies:
-            held[copy.broker] = held.get(copy.broker, 0.0) + copy.size_bytes
-    room = np.full(len(brokers), np.inf)
+        for broker_id, _, size, _, _ in partition.copies:
+            held[broker_id] = held.get(broker_id, 0.0) + size
     for number, broker_id in enumerate(brokers):
         broker = snapshot.broker.get(broker_id)
         dirs = [each for each in broker.log_dirs if not each.failed] if broker else []
@@ -162,14 +164,7 @@ def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float) -> Float
 
 
 def _resources(load: LoadModel, names: Sequence[TopicPartition]) -> Mapping[str, Resource]:
-    row = {name: number for number, name in enumerate(load.partitions)}
-    missing = [name for name in names if name not in row]
-    if missing:
-        raise InvalidInput(
-            f"the load model knows nothing of {len(missing):,} of {len(names):,} partitions, the first "
-            f"of them {missing[0]}: make it anew, or complete it with zeros"
-        )
-    rows = np.fromiter((row[name] for name in names), np.int64, len(names))
+    rows = _rows(load, names)
     return {
         resource: Resource(
             leading=checked(resource, given.leading, load)[rows],
@@ -178,6 +173,20 @@ def _resources(load: LoadModel, names: Sequence[TopicPartition]) -> Mapping[str,
         )
         for resource, given in load.resources.items()
     }
+
+
+def _rows(load: LoadModel, names: Sequence[TopicPartition]) -> Ints:
+    """Where the load model has each of these. Mostly it has them in the same order."""
+    if load.partitions == names:
+        return np.arange(len(names), dtype=np.int64)
+    row = {name: number for number, name in enumerate(load.partitions)}
+    missing = [name for name in names if name not in row]
+    if missing:
+        raise InvalidInput(
+            f"the load model knows nothing of {len(missing):,} of {len(names):,} partitions, the first "
+            f"of them {missing[0]}: make it anew, or complete it with zeros"
+        )
+    return np.fromiter((row[name] for name in names), np.int64, len(names))
 
 
 def checked(resource: str, given: Floats, load: LoadModel) -> Floats:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, LiveBroker, LogDir, Snapshot, TopicPartition
 
-    Place = tuple[TopicPartition, BrokerId]
-
 
 @dataclass(slots=True)
 class Directory:
@@ -50,18 +48,19 @@ class Shelves:
     """The directories of every broker that has some, as they will be when all moves are done."""
 
     def __init__(self, snapshot: Snapshot, fill: float) -> None:
-        self._of: dict[BrokerId, dict[str, Directory]] = {}
-        self.lies: dict[Place, str] = {}
-        """Where replicas lie before anything moves."""
-        for broker in snapshot.brokers:
-            self._of[broker.id] = _directories(broker, fill)
-        for name, partition in snapshot.all_partitions():
-            for copy in partition.copies:
-                self.lies[name, copy.broker] = copy.log_dir
-                directory = self._of.get(copy.broker, {}).get(copy.log_dir)
-                if directory is not None and not copy.future:
-                    directory.held[name] = float(copy.size_bytes)
-                    directory.load += copy.size_bytes
+        self._snapshot = snapshot
+        self._of = {broker.id: _directories(broker, fill) for broker in snapshot.brokers}
+        if any(self._of.values()):
+            self._put_what_is_there()
+
+    def _put_what_is_there(self) -> None:
+        nothing: dict[str, Directory] = {}
+        for name, partition in self._snapshot.all_partitions():
+            for broker, path, size, _, future in partition.copies:
+                directory = self._of.get(broker, nothing).get(path)
+                if directory is not None and not future:
+                    directory.held[name] = float(size)
+                    directory.load += size
 
     def several(self, broker: BrokerId) -> bool:
         """Whether there is a choice."""
@@ -69,7 +68,12 @@ class Shelves:
 
     def remove(self, partition: TopicPartition, broker: BrokerId) -> None:
         """A replica leaves."""
-        directory = self._of.get(broker, {}).get(self.lies.get((partition, broker), ""))
+        there = self._snapshot.partition(partition)
+        directories = self._of.get(broker)
+        if there is None or not directories:
+            return
+        lies = {copy.broker: copy.log_dir for copy in there.copies}
+        directory = directories.get(lies.get(broker, ""))
         if directory is not None and partition in directory.held:
             directory.take(partition)
 

@@ -111,8 +111,9 @@ def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
     """Brokers × goals: what each carries before and after, led by the first replica that is there."""
     arrays, problem = asked.arrays, asked.problem
     before = np.zeros_like(problem.lower)
+    counts = arrays.counts
     for goal in range(before.shape[1]):
-        carried = problem.following[arrays.part_of, goal]
+        carried = np.repeat(problem.following[:, goal], counts)
         carried[arrays.leader] = problem.leading[:, goal]
         before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
     after = before.copy()
@@ -124,8 +125,8 @@ def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
         rows = [number[move.partition] for move in moves]
         places = [[index[broker] for broker in replicas] for replicas in side]
         leaders = [next((each for each in some if alive[each]), some[0]) for some in places]
-        counts = [len(some) for some in places]
-        np.add.at(after, list(chain(*places)), sign * problem.following[np.repeat(rows, counts)])
+        many = [len(some) for some in places]
+        np.add.at(after, list(chain(*places)), sign * problem.following[np.repeat(rows, many)])
         np.add.at(after, leaders, sign * (problem.leading - problem.following)[rows])
     return before, after
 
@@ -241,18 +242,27 @@ def _amounts(
         (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
     }
     for name, partition in snapshot.all_partitions():
-        move, size = by_name.get(name), partition.size_bytes
-        lies = {copy.broker: copy.log_dir for copy in partition.copies if not copy.future}
-        after, then = partition.replicas, lies
-        if move is not None:
-            wishes = zip(move.after, move.log_dirs, strict=False)
-            after, then = move.after, lies | {each: path for each, path in wishes if path != ANY_DIR}
-        for side, replicas, paths in ((0, partition.replicas, lies), (1, after, then)):
+        size = partition.size_bytes
+        lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
+        for broker in partition.replicas:
+            place = broker, lies.get(broker) or only.get(broker, ANY_DIR)
+            row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
+            row[0] += size
+            row[2] += 1
+        move = by_name.get(name)
+        if move is None:
+            continue
+        wishes = zip(move.after, move.log_dirs, strict=False)
+        then = lies | {each: path for each, path in wishes if path != ANY_DIR}
+        for sign, replicas, paths in ((-1, partition.replicas, lies), (1, move.after, then)):
             for broker in replicas:
                 place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
                 row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
-                row[side] += size
-                row[side + 2] += 1
+                row[1] += sign * size
+                row[3] += sign
+    for row in rows.values():
+        row[1] += row[0]
+        row[3] += row[2]
     racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
     brokers = {str(broker.id): [0, 0, 0, 0] for broker in snapshot.brokers}
     by_rack: dict[str, list[int]] = {}

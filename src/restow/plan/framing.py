@@ -130,17 +130,21 @@ def _band(request: Request, goal: Goal) -> float | None:
 
 def _covered(arrays: Arrays, request: Request) -> Bools:
     """Partitions that may be touched. Patterns that fit no topic are refused: they are likely misspelt."""
-    topics = {name.topic for name in arrays.names}
+    starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
+    topics = {arrays.names[at].topic for at in starts}
     for pattern in (*request.only_topics, *request.factors):
         if not any(_fits(topic, pattern) for topic in topics):
             raise InvalidInput(f"no topic is called {pattern!r}: {_some(sorted(topics))}")
-    unknown = request.except_partitions - set(arrays.names)
-    if unknown:
-        raise InvalidInput(f"there is no partition {min(unknown)}")
-    by_topic = {topic: request.covers(topic) for topic in topics}
-    covered = np.array(
-        [by_topic[name.topic] and name not in request.except_partitions for name in arrays.names], dtype=bool
-    )
+    by_topic = np.zeros(int(arrays.topic[-1]) + 1, dtype=bool)
+    for at in starts:
+        by_topic[arrays.topic[at]] = request.covers(arrays.names[at].topic)
+    covered: Bools = by_topic[arrays.topic]
+    if request.except_partitions:
+        numbers = {name: at for at, name in enumerate(arrays.names)}
+        unknown = request.except_partitions - numbers.keys()
+        if unknown:
+            raise InvalidInput(f"there is no partition {min(unknown)}")
+        covered[[numbers[name] for name in request.except_partitions]] = False
     if not covered.any():
         raise InvalidInput("every partition is excluded: exclude fewer topics or partitions")
     covered &= arrays.settled

@@ -128,23 +128,22 @@ def _moves(
     """What changes, partition by partition, and what fits into no directory."""
     arrays, problem = asked.arrays, asked.problem
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
-    reasons = Reasons(asked)
+    holder, leader, offsets = chosen.holder.tolist(), chosen.leader.tolist(), problem.offsets.tolist()
+    reasons = Reasons(asked, holder, leader)
     why: dict[TopicPartition, str] = {}
     shrunk = np.diff(problem.offsets) < arrays.counts
     for number in np.flatnonzero(chosen.changed | shrunk).tolist():
-        first, last = int(problem.offsets[number]), int(problem.offsets[number + 1])
-        after = [arrays.brokers[at] for at in chosen.holder[first:last].tolist()]
-        after.insert(0, after.pop(int(chosen.leader[number]) - first))
+        first, last = offsets[number], offsets[number + 1]
+        after = [arrays.brokers[at] for at in holder[first:last]]
+        after.insert(0, after.pop(leader[number] - first))
         targets[arrays.names[number]] = tuple(after)
-        why[arrays.names[number]] = reasons.of(number, chosen.holder, chosen.leader)
-    shelves = Shelves(snapshot, asked.request.fill)
-    into, misfits = _directories(asked, shelves, targets)
-    numbers = {name: at for at, name in enumerate(arrays.names)} if into or targets else {}
+        why[arrays.names[number]] = reasons.of(number)
+    into, misfits = _directories(asked, snapshot, targets)
     moves = []
-    for name in sorted({*targets, *(partition for partition, _ in into)}):
-        partition = arrays.partitions[numbers[name]]
+    for name in sorted(dict.fromkeys((*targets, *(partition for partition, _ in into)))):
+        partition = snapshot.topic[name.topic].partitions[name.partition]
         replicas = targets.get(name, partition.replicas)
-        paths = tuple(into.get((name, broker), ANY_DIR) for broker in replicas)
+        paths = tuple(into.get((name, broker), ANY_DIR) for broker in replicas) if into else ()
         move = Move(
             partition=name,
             before=partition.replicas,
@@ -177,20 +176,18 @@ def _within_budget(request: Request, moves: tuple[Move, ...]) -> tuple[Move, ...
 
 
 def _directories(
-    asked: Asked, shelves: Shelves, targets: dict[TopicPartition, tuple[BrokerId, ...]]
+    asked: Asked, snapshot: Snapshot, targets: dict[TopicPartition, tuple[BrokerId, ...]]
 ) -> tuple[dict[tuple[TopicPartition, BrokerId], str], dict[TopicPartition, str]]:
     """The directories that matter, and the replicas that fit into none."""
     arrays, request = asked.arrays, asked.request
-    size = dict(zip(arrays.names, arrays.facts.size_bytes.tolist(), strict=True))
-    before = {name: part.replicas for name, part in zip(arrays.names, arrays.partitions, strict=True)}
-    coming = [
-        (size[name], name, broker)
-        for name, replicas in targets.items()
-        for broker in replicas
-        if broker not in before[name] and shelves.known(broker)
-    ]
+    shelves = Shelves(snapshot, request.fill)
+    coming: list[tuple[float, TopicPartition, BrokerId]] = []
     for name, replicas in targets.items():
-        for broker in before[name]:
+        partition = snapshot.topic[name.topic].partitions[name.partition]
+        size = float(partition.size_bytes)
+        new = [broker for broker in replicas if broker not in partition.replicas]
+        coming += [(size, name, broker) for broker in new if shelves.known(broker)]
+        for broker in partition.replicas:
             if broker not in replicas:
                 shelves.remove(name, broker)
     into: dict[tuple[TopicPartition, BrokerId], str] = {}
@@ -217,7 +214,7 @@ def _worst_first(asked: Asked, moves: Sequence[Move]) -> list[Move]:
     arrays, problem = asked.arrays, asked.problem
     held = load_of(asked, problem.home, problem.leader)[:, 0]
     room = np.where(np.isfinite(arrays.room), np.maximum(arrays.room, 1.0), arrays.facts.disk_bytes)
-    fullness = held / room
+    fullness = (held / room).tolist()
 
     def turn(move: Move) -> tuple[bool, float]:
         sources = move.removing or tuple(move.dir_changes)

@@ -9,33 +9,38 @@ import numpy as np
 from restow.plan.trim import load_of
 
 if TYPE_CHECKING:
-    from restow.plan.arrays import Floats, Ints
+    from collections.abc import Sequence
+
     from restow.plan.framing import Asked
 
 
 class Reasons:
     """Why partitions move: because they must, or for the goal that their broker is furthest from."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, holder: Sequence[int], leader: Sequence[int]) -> None:
+        """`holder` and `leader` are what is to be: every slot's broker, every partition's slot that leads."""
         self._asked = asked
+        self._holder, self._leader = holder, leader
         problem = asked.problem
         load = load_of(asked, problem.home, problem.leader)
         mean = np.maximum(asked.share.mean(axis=0), 1e-300)
-        self._above: Floats = (load - problem.upper) / mean
-        self._below: Floats = (problem.lower - load) / mean
+        above, below = (load - problem.upper) / mean, (problem.lower - load) / mean
+        self._above, self._most_above = above.max(axis=1).tolist(), above.argmax(axis=1).tolist()
+        self._below, self._most_below = below.max(axis=1).tolist(), below.argmax(axis=1).tolist()
         self._forced_slots = asked.slots.forced.tolist()
+        self._offsets, self._home = problem.offsets.tolist(), problem.home.tolist()
+        self._led = problem.leader.tolist()
 
-    def of(self, number: int, holder: Ints, leader: Ints) -> str:
+    def of(self, number: int) -> str:
         """The reason of one partition's move."""
-        problem = self._asked.problem
-        span = range(int(problem.offsets[number]), int(problem.offsets[number + 1]))
+        home, holder = self._home, self._holder
+        span = range(self._offsets[number], self._offsets[number + 1])
         for slot in span:
             if self._forced_slots[slot]:
                 return self._forced(slot)
-        moved = [slot for slot in span if holder[slot] != problem.home[slot]]
-        pairs = [(int(problem.home[slot]), int(holder[slot])) for slot in moved]
+        pairs = [(home[slot], holder[slot]) for slot in span if holder[slot] != home[slot]]
         if not pairs:
-            old, new = int(problem.home[problem.leader[number]]), int(holder[leader[number]])
+            old, new = home[self._led[number]], holder[self._leader[number]]
             pairs = [(old, new)] if old != new else []
         if not pairs:
             return "fewer replicas" if self._asked.slots.dropped else "log dirs"
@@ -57,11 +62,11 @@ class Reasons:
     def _goal(self, pairs: list[tuple[int, int]]) -> str:
         """The goal that the source is furthest above, or else the target furthest below."""
         arrays, goals = self._asked.arrays, self._asked.goals
-        source, target = max(pairs, key=lambda pair: float(self._above[pair[0]].max()))
-        if self._above[source].max() > 0:
-            goal = goals[int(self._above[source].argmax())]
+        source, target = max(pairs, key=lambda pair: self._above[pair[0]])
+        if self._above[source] > 0:
+            goal = goals[self._most_above[source]]
             return f"{goal.name}: broker {arrays.brokers[source]} has too much"
-        if self._below[target].max() > 0:
-            goal = goals[int(self._below[target].argmax())]
+        if self._below[target] > 0:
+            goal = goals[self._most_below[target]]
             return f"{goal.name}: broker {arrays.brokers[target]} has too little"
         return f"balance: makes room on broker {arrays.brokers[source]}"

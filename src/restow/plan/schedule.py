@@ -1,8 +1,10 @@
 """The order of steps: who begins next when something has ended.
 
-Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). A way that
-is busy holds its whole line, and brokers that receive as much as they may hold all ways to them: asking for
-the next steps costs about as much as there are brokers and steps that begin, however many wait.
+Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). Each line
+stands at a gate, which is one end of its way: a broker that sends or one that receives. A gate that is shut
+holds all its lines, and a line that finds the other end of its way shut goes to wait there. So lines gather
+where the cluster is busiest, and asking for the next steps costs about as much as there are brokers and steps
+that begin, however many wait.
 """
 
 from __future__ import annotations
@@ -13,13 +15,13 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.plan.admission import Admission, Route
+from restow.plan.admission import Admission, Gate, Route
 from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from restow.model import BrokerId, Limits, Move, Snapshot, Step, TopicPartition
+    from restow.model import Limits, Move, Snapshot, Step, TopicPartition
 
 
 SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -32,8 +34,8 @@ class Schedule:
         """Each chain is one partition's steps, to be done one after the other."""
         self._admission = admission
         self._lines: dict[Route, list[tuple[int, Step]]] = {}
-        self._ways: dict[frozenset[BrokerId], list[tuple[int, int, Route]]] = {}
-        """By receivers the ways to them, by the turn of who is first in line; some entries are outdated."""
+        self._gates: dict[Gate, list[tuple[int, int, Route]]] = {}
+        """Ways by the turn of who is first in their lines; some entries are outdated."""
         self._serial = count()
         self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
         self.left = 0
@@ -51,33 +53,30 @@ class Schedule:
 
     def admit(self) -> list[Step]:
         """Begin every step that may, and say which."""
-        ways = list(self._ways.values())
-        order = [(way[0][0], number) for number, way in enumerate(ways) if way]
+        admission = self._admission
+        order = [(*ways[0][:2], gate) for gate, ways in self._gates.items() if ways]
         heapq.heapify(order)
         begun: list[Step] = []
         held: list[tuple[int, Step]] = []
-        passed = []
         while order:
-            _, number = heapq.heappop(order)
-            way = ways[number]
-            if self._admission.full(way[0][2].receivers):
+            turn, _, gate = heapq.heappop(order)
+            if admission.shut(gate):
                 continue
-            entry = heapq.heappop(way)
-            turn, _, route = entry
-            if self._admission.sends_enough(route.sender):
-                passed.append((way, entry))
+            ways = self._gates[gate]
+            entry = heapq.heappop(ways)
+            route = entry[2]
+            if (elsewhere := admission.shut_gate(route)) is not None:
+                heapq.heappush(self._gates.setdefault(elsewhere, []), entry)
             elif (line := self._lines[route]) and line[0][0] == turn:
                 _, step = heapq.heappop(line)
-                if self._admission.hindrance(step) is None:
-                    self._admission.begin(step)
+                if admission.hindrance(step, route) is None:
+                    admission.begin(step, route)
                     begun.append(step)
                 else:
                     held.append((turn, step))
-                self._put_up(route)
-            if way:
-                heapq.heappush(order, (way[0][0], number))
-        for way, entry in passed:
-            heapq.heappush(way, entry)
+                self._put_up(route, gate)
+            if ways:
+                heapq.heappush(order, (*ways[0][:2], gate))
         for turn, step in held:
             self._line_up(turn, step)
         return begun
@@ -125,12 +124,11 @@ class Schedule:
         return None
 
     def _leave_line(self, step: Step) -> None:
-        for line in self._lines.values():
+        for route, line in self._lines.items():
             if any(waits == step for _, waits in line):
                 line[:] = [each for each in line if each[1] != step]
                 heapq.heapify(line)
-        for route in self._lines:
-            self._put_up(route)
+                self._put_up(route, Gate(False, route.sender))
 
     def _line_up(self, turn: int, step: Step) -> None:
         """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
@@ -138,14 +136,14 @@ class Schedule:
         line = self._lines.setdefault(route, [])
         heapq.heappush(line, (turn, step))
         if line[0][0] == turn:
-            self._put_up(route)
+            self._put_up(route, Gate(False, route.sender))
 
-    def _put_up(self, route: Route) -> None:
-        """Enter a way with the turn of who is first in its line now."""
+    def _put_up(self, route: Route, gate: Gate) -> None:
+        """Enter a way at one of its ends, with the turn of who is first in its line now."""
         line = self._lines[route]
         if line:
-            way = self._ways.setdefault(route.receivers, [])
-            heapq.heappush(way, (line[0][0], next(self._serial), route))
+            ways = self._gates.setdefault(gate, [])
+            heapq.heappush(ways, (line[0][0], next(self._serial), route))
 
 
 class Order(NamedTuple):

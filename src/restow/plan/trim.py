@@ -40,13 +40,17 @@ def out_of_band(asked: Asked, load: Floats) -> Floats:
 def load_of(asked: Asked, holder: Ints, leader: Ints) -> Floats:
     """Brokers × goals: what each carries."""
     problem = asked.problem
-    there = holder >= 0
+    there = np.flatnonzero(holder >= 0)
+    some_nowhere = len(there) < len(holder)
     load = np.zeros_like(problem.lower)
-    part_of = asked.slots.part_of
+    counts = np.diff(problem.offsets)
     for goal in range(load.shape[1]):
-        carried = problem.following[part_of, goal]
+        carried = np.repeat(problem.following[:, goal], counts)
         carried[leader] = problem.leading[:, goal]
-        load[:, goal] = np.bincount(holder[there], carried[there], minlength=len(load))
+        if some_nowhere:
+            load[:, goal] = np.bincount(holder[there], carried[there], minlength=len(load))
+        else:
+            load[:, goal] = np.bincount(holder, carried, minlength=len(load))
     return load
 
 

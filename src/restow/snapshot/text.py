@@ -106,10 +106,7 @@ def _partition_fields(partition: Partition) -> dict[str, object]:
     }
     if partition.moving:
         fields |= {"adding": partition.adding, "removing": partition.removing}
-    fields["copies"] = [
-        (each.broker, each.log_dir, each.size_bytes, each.lag_messages, each.future)
-        for each in partition.copies
-    ]
+    fields["copies"] = partition.copies
     return fields
 
 
@@ -147,8 +144,5 @@ def _partition(fields: Mapping[str, Any]) -> Partition:
         leader=fields["leader"],
         adding=tuple(fields.get("adding", ())),
         removing=tuple(fields.get("removing", ())),
-        copies=tuple(
-            Copy(broker=broker, log_dir=path, size_bytes=size, lag_messages=lag, future=future)
-            for broker, path, size, lag, future in fields["copies"]
-        ),
+        copies=tuple(map(Copy._make, fields["copies"])),
     )

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.model import Copy, Limits, LiveBroker, LogDir, Move, Partition, Snapshot, Topic, TopicPartition
+from restow.model import (
+    Copy,
+    Limits,
+    LiveBroker,
+    LogDir,
+    Move,
+    Partition,
+    Snapshot,
+    Step,
+    Topic,
+    TopicPartition,
+)
 from restow.plan.admission import Admission
 from restow.plan.schedule import Schedule, waves_of
 from restow.plan.steps import steps_of
@@ -172,6 +183,41 @@ def test_every_limit_holds_whenever_anything_ends(
         running += schedule.admit()
     assert schedule.left == 0
     assert now == {move.partition: move.after for move in wanted}
+
+
+@given(
+    st.lists(st.tuples(replicas, replicas), min_size=1, max_size=25),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(1, 2),
+)
+def test_whoever_may_begins_in_turn(
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...]]], moves_in: int, moves_out: int, extra: int
+) -> None:
+    """Lines and gates only save time: it comes out as if every step that waits were asked in its turn."""
+    snapshot = cluster([before for before, _ in pairs])
+    limits = Limits(moves_in=moves_in, moves_out=moves_out, extra_copies=extra)
+    left = [deque(steps_of(move, extra)) for move in moves(snapshot, [after for _, after in pairs])]
+    schedule, asked = Schedule(left, Admission(snapshot, limits)), Admission(snapshot, limits)
+    running: list[Step] = []
+    while True:
+        begun = schedule.admit()
+        expected = []
+        for steps in left:
+            if steps and asked.hindrance(steps[0]) is None:
+                asked.begin(steps[0])
+                expected.append(steps[0])
+        assert begun == expected
+        running += begun
+        if not running:
+            break
+        half = (len(running) + 1) // 2
+        for ended in running[:half]:
+            schedule.finish(ended)
+            asked.finish(ended)
+            left[ended.partition.partition].popleft()
+        del running[:half]
+    assert not any(left)
 
 
 def now_leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
