@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -51,6 +53,7 @@ def planned(cluster: str, partitions: Any, brokers: Any, wish: Wish) -> dict[str
     load, without = load_of(snapshot, rows)
     about |= {"at": max(row["at"] for row in rows), "without_load": without} | _standing(snapshot)
     clock = SystemClock()
+    _have_it_compiled()
     until = clock.monotonic_s() + wish.seconds
     try:
         plan = propose(
@@ -64,6 +67,38 @@ def planned(cluster: str, partitions: Any, brokers: Any, wish: Wish) -> dict[str
     except RestowError as error:
         return about | _urgency(about, None, wish) | {"error": str(error)}
     return about | _gains(plan, told) | _urgency(about, told, wish) | {"plan": dumps(plan), "error": None}
+
+
+@cache
+def _have_it_compiled() -> None:
+    """Once in a process, plan something small, however long that takes.
+
+    Where the package came as an archive the search is compiled anew by every process, which may take longer
+    than looking for a plan may.
+    """
+    from restow.plan.propose import propose
+
+    everything = {f"{resource}_{role}": 1.0 for resource in RESOURCES for role in ("leading", "following")}
+    here = [0, 1]
+    rows = [
+        {
+            "topic": "t",
+            "partition": number,
+            "at": datetime.fromtimestamp(0, UTC),
+            "leader": 0,
+            "replicas": here,
+            "isr": here,
+            "copies": [
+                {"broker": broker, "log_dir": "/", "size": 4**number, "is_future": False} for broker in here
+            ],
+            "loads": everything,
+        }
+        for number in range(6)
+    ]
+    unknown = dict.fromkeys(("rack", "total", "usable", "error"))
+    snapshot = snapshot_of("small", rows, [{"broker": each, "log_dir": "/", **unknown} for each in range(4)])
+    load, _ = load_of(snapshot, rows)
+    propose(snapshot, load, Request(balance=True), lambda: False, created_ms=0)
 
 
 def snapshot_of(
