@@ -102,6 +102,7 @@ Html: TypeAlias = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Write what it does as a page of its own.")
 ]
 
+_MANY = 100_000
 _GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
 
 
@@ -187,12 +188,17 @@ def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of objects are made here and all are needed: looking for garbage among them takes seconds."""
+    """Millions of objects are made here and all are needed: looking for garbage among them takes seconds.
+
+    That holds for what is left of them too, when they are shown and when the program ends.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        if gc.get_count()[0] > _MANY:
+            gc.freeze()
         if was_on:
             gc.enable()
 
