@@ -12,13 +12,17 @@ Of each pair the first number is the load of the leader, the second that of each
 from __future__ import annotations
 
 import json
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from restow.errors import InvalidDocument
 from restow.model.ids import TopicPartition
 from restow.model.load import LoadModel, Resource
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 VERSION = 1
 
@@ -81,7 +85,7 @@ def _model(document: dict[str, Any], source: str) -> LoadModel:
         if lacking is not None:
             where = TopicPartition(lacking["topic"], lacking["partition"])
             raise InvalidDocument(f"{source} has no {name} of {where}")
-        pairs = np.array([row[name] for row in rows], dtype=np.float64).reshape(len(rows), 2)
+        pairs = _pairs([row[name] for row in rows])
         resources[name] = Resource(
             leading=pairs[:, 0].copy(),
             following=pairs[:, 1].copy(),
@@ -93,3 +97,11 @@ def _model(document: dict[str, Any], source: str) -> LoadModel:
         partitions=names,
         resources=resources,
     )
+
+
+def _pairs(given: list[list[float]]) -> NDArray[np.float64]:
+    """All pairs below each other; one by one, for numpy takes far longer to find out how lists are nested."""
+    odd = next((pair for pair in given if len(pair) != 2), None)
+    if odd is not None:
+        raise ValueError(f"{odd!r} is no pair of numbers")
+    return np.fromiter(chain.from_iterable(given), np.float64, 2 * len(given)).reshape(-1, 2)
