@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, LiveBroker, Move, Plan, Snapshot
     from restow.model.load import LoadModel
-    from restow.plan.arrays import Floats
+    from restow.plan.arrays import Arrays, Floats
     from restow.plan.framing import Asked
     from restow.plan.request import Request
 
@@ -93,7 +93,7 @@ def explain(
     for move in plan.moves:
         kind = move.reason.partition(":")[0]
         reasons[kind] = reasons.get(kind, 0) + 1
-    brokers, racks, dirs = _amounts(snapshot, plan.moves)
+    brokers, racks, dirs = _amounts(snapshot, asked.arrays, plan.moves)
     return Explanation(
         goals=tuple(_goal_line(asked, number, before, after) for number in range(len(asked.goals))),
         brokers=brokers,
@@ -126,8 +126,13 @@ def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
         places = [[index[broker] for broker in replicas] for replicas in side]
         leaders = [next((each for each in some if alive[each]), some[0]) for some in places]
         many = [len(some) for some in places]
-        np.add.at(after, list(chain(*places)), sign * problem.following[np.repeat(rows, many)])
-        np.add.at(after, leaders, sign * (problem.leading - problem.following)[rows])
+        spread, flat = np.repeat(rows, many), list(chain(*places))
+        for goal in range(after.shape[1]):
+            following = problem.following[:, goal]
+            column = after[:, goal].copy()
+            np.add.at(column, flat, sign * following[spread])
+            np.add.at(column, leaders, sign * (problem.leading[:, goal] - following)[rows])
+            after[:, goal] = column
     return before, after
 
 
@@ -233,7 +238,7 @@ def _notes(asked: Asked, load: LoadModel | None) -> list[str]:
 
 
 def _amounts(
-    snapshot: Snapshot, moves: Sequence[Move]
+    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...], tuple[Amount, ...]]:
     """Bytes and replicas by broker, by rack and by directory."""
     by_name = {move.partition: move for move in moves}
@@ -241,8 +246,8 @@ def _amounts(
     rows: dict[tuple[BrokerId, str], list[int]] = {
         (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
     }
-    for name, partition in snapshot.all_partitions():
-        size = partition.size_bytes
+    sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
+    for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
         lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
         for broker in partition.replicas:
             place = broker, lies.get(broker) or only.get(broker, ANY_DIR)

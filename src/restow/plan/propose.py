@@ -184,9 +184,11 @@ def _directories(
     coming: list[tuple[float, TopicPartition, BrokerId]] = []
     for name, replicas in targets.items():
         partition = snapshot.topic[name.topic].partitions[name.partition]
-        size = float(partition.size_bytes)
-        new = [broker for broker in replicas if broker not in partition.replicas]
-        coming += [(size, name, broker) for broker in new if shelves.known(broker)]
+        coming += [
+            (float(partition.size_bytes), name, broker)
+            for broker in replicas
+            if broker not in partition.replicas and shelves.known(broker)
+        ]
         for broker in partition.replicas:
             if broker not in replicas:
                 shelves.remove(name, broker)
