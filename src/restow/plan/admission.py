@@ -46,6 +46,7 @@ class Disks:
                 for each in broker.log_dirs
                 if not each.failed
             }
+        self._rooms_known = any(self._rooms.values())
         if any(len(rooms) > 1 for rooms in self._rooms.values()):
             self._count_partitions()
 
@@ -81,7 +82,13 @@ class Disks:
 
     def arrivals(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
         """The directories that a step copies into, between brokers and within."""
-        wishes = dict(zip(step.after, step.log_dirs, strict=False)) if step.log_dirs else {}
+        if not step.log_dirs:
+            for broker in step.adding if self._rooms_known else ():
+                path = self.directory_for(broker, ANY_DIR)
+                if path is not None:
+                    yield broker, path
+            return
+        wishes = dict(zip(step.after, step.log_dirs, strict=False))
         for broker in step.after:
             wish = wishes.get(broker, ANY_DIR)
             if broker in step.before and (
@@ -109,6 +116,8 @@ class Disks:
 
     def finish(self, step: Step, where: dict[BrokerId, str]) -> None:
         """Give back what the step let go of."""
+        if not self._rooms_known and not where:
+            return
         places = self._places(step.partition)
         for broker in (*step.removing, *(each for each in where if each in step.before)):
             path = places.pop(broker, None)
