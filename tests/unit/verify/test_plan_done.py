@@ -47,7 +47,7 @@ def _topic(**change: object) -> Snapshot:
 
 
 def _other_dir(each: Partition) -> Partition:
-    return replace(each, copies=(each.copies[0], replace(each.copies[1], log_dir="/e")))
+    return replace(each, copies=(each.copies[0], each.copies[1]._replace(log_dir="/e")))
 
 
 def _on_its_way(each: Partition) -> Partition:
