@@ -121,12 +121,11 @@ def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
         return before, after
     number = {name: at for at, name in enumerate(arrays.names)}
     alive, index = arrays.alive.tolist(), arrays.index
+    rows = np.array([number[move.partition] for move in moves])
     for sign, side in ((-1.0, [move.before for move in moves]), (1.0, [move.after for move in moves])):
-        rows = [number[move.partition] for move in moves]
         places = [[index[broker] for broker in replicas] for replicas in side]
-        leaders = [next((each for each in some if alive[each]), some[0]) for some in places]
-        many = [len(some) for some in places]
-        spread, flat = np.repeat(rows, many), list(chain(*places))
+        leaders = np.array([next((each for each in some if alive[each]), some[0]) for some in places])
+        flat, spread = np.array([*chain(*places)]), np.repeat(rows, [len(some) for some in places])
         for goal in range(after.shape[1]):
             following = problem.following[:, goal]
             column = after[:, goal].copy()
