@@ -1,4 +1,7 @@
-"""One Spark session for all of these tests, with Restow's sources, and small tables for it."""
+"""A Spark session with Restow's sources for each file of tests, and small tables for it.
+
+Not for all of them together: other folders have tests with a session too, and there can be one at a time.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ START = datetime(2024, 9, 2, tzinfo=UTC)
 """A Monday, midnight, in the past by any clock."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """In local mode, on two cores."""
     from restow.pipeline.lake import SETTINGS
@@ -35,7 +38,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rows_of(spark: SparkSession) -> Callable[..., DataFrame]:
     """A sampled table of a few rows: what is not said is what a healthy cluster says."""
     from restow.pipeline.schemas import table
