@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from restow.pipeline.collect import Put
     from restow.pipeline.stream import Stream
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-]
+pytestmark = pytest.mark.spark
 
 TABLES = [each.name for each in SAMPLED]
 

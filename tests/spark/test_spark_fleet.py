@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Made = Callable[..., DataFrame]
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 WISH = Wish(request=Request(balance=True, bands={"leaders": None}), seconds=120)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Made = Callable[..., DataFrame]
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 
 def groups(made: Made, *rounds: dict[int, str | None], at: int = 0, **more: Any) -> DataFrame:

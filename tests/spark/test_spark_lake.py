@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from restow.pipeline.lake import Lake
 
-pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")]
+pytestmark = pytest.mark.spark
 
 DAY = 86_400
 
