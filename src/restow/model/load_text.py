@@ -12,6 +12,7 @@ Of each pair the first number is the load of the leader, the second that of each
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,12 @@ import numpy as np
 from restow.errors import InvalidDocument
 from restow.model.ids import TopicPartition
 from restow.model.load import LoadModel, Resource
+from restow.model.long_json import read
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from restow.model.long_json import Pieces
 
 VERSION = 1
 
@@ -59,49 +63,54 @@ def dumps(load: LoadModel) -> str:
 def loads(text: str, source: str = "the load model") -> LoadModel:
     """A load model from a file's text. `source` is how complaints call it."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return read(text, "partitions", "topic", lambda document, pieces: _model(document, pieces, source))
+    except InvalidDocument:
+        raise
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    if not isinstance(document, dict) or document.get("restow_load") != VERSION:
-        raise InvalidDocument(f"{source} is not a load model of format {VERSION}")
-    try:
-        return _model(document, source)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        if isinstance(error, InvalidDocument):
-            raise
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InvalidDocument(f"{source} is damaged: {what}. Make it again") from None
 
 
-def _model(document: dict[str, Any], source: str) -> LoadModel:
-    rows = document["partitions"]
-    names = tuple(TopicPartition(str(row["topic"]), int(row["partition"])) for row in rows)
+def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
+    if not isinstance(document, dict) or document.get("restow_load") != VERSION:
+        raise InvalidDocument(f"{source} is not a load model of format {VERSION}")
+    about = document["resources"]
+    names: list[TopicPartition] = []
+    columns: dict[str, list[NDArray[np.float64]]] = {name: [np.empty((0, 2))] for name in about}
+    for rows in pieces:
+        names += [TopicPartition(str(row["topic"]), int(row["partition"])) for row in rows]
+        for name, found in columns.items():
+            found.append(_pairs(name, rows, source))
     if len(set(names)) != len(names):
-        twice = next(name for number, name in enumerate(names) if name in names[:number])
+        twice = next(name for name, many in Counter(names).items() if many > 1)
         raise InvalidDocument(f"{source} has {twice} twice: keep one")
     resources = {}
-    for name, about in document["resources"].items():
-        lacking = next((row for row in rows if name not in row), None)
-        if lacking is not None:
-            where = TopicPartition(lacking["topic"], lacking["partition"])
-            raise InvalidDocument(f"{source} has no {name} of {where}")
-        pairs = _pairs([row[name] for row in rows])
+    for name, found in columns.items():
+        pairs = np.concatenate(found)
+        capacity = about[name].get("capacity", {})
         resources[name] = Resource(
             leading=pairs[:, 0].copy(),
             following=pairs[:, 1].copy(),
-            capacity={int(broker): float(value) for broker, value in about.get("capacity", {}).items()},
+            capacity={int(broker): float(value) for broker, value in capacity.items()},
         )
     return LoadModel(
         cluster_id=str(document["cluster_id"]),
         made_ms=int(document["made_ms"]),
-        partitions=names,
+        partitions=tuple(names),
         resources=resources,
     )
 
 
-def _pairs(given: list[list[float]]) -> NDArray[np.float64]:
+def _pairs(name: str, rows: list[dict[str, Any]], source: str) -> NDArray[np.float64]:
     """All pairs below each other; one by one, for numpy takes far longer to find out how lists are nested."""
-    odd = next((pair for pair in given if len(pair) != 2), None)
-    if odd is not None:
+    lacking = next((row for row in rows if name not in row), None)
+    if lacking is not None:
+        where = TopicPartition(lacking["topic"], lacking["partition"])
+        raise InvalidDocument(f"{source} has no {name} of {where}")
+    given = [row[name] for row in rows]
+    if {*map(len, given)} - {2}:
+        odd = next(pair for pair in given if len(pair) != 2)
         raise ValueError(f"{odd!r} is no pair of numbers")
     return np.fromiter(chain.from_iterable(given), np.float64, 2 * len(given)).reshape(-1, 2)

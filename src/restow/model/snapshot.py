@@ -49,9 +49,8 @@ class Copy(NamedTuple):
     future: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Partition:
-    """One partition: replicas in their order, the first one preferred as leader."""
+class Partition(NamedTuple):
+    """One partition: replicas in their order, the first one preferred as leader. A tuple, as copies are."""
 
     number: int
     replicas: tuple[BrokerId, ...]

@@ -111,9 +111,9 @@ def _topic(
 
 def _partition(partition: Partition, move: MoveUnderWay | None, copies: tuple[Copy, ...]) -> Partition:
     if move is None:
-        return replace(partition, copies=copies)
-    return replace(
-        partition, replicas=move.replicas, adding=move.adding, removing=move.removing, copies=copies
+        return partition._replace(copies=copies)
+    return partition._replace(
+        replicas=move.replicas, adding=move.adding, removing=move.removing, copies=copies
     )
 
 

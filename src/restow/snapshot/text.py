@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from restow.errors import InvalidDocument
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+from restow.model.long_json import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+    from restow.model.long_json import Pieces
 
 VERSION = 1
 
@@ -44,18 +47,11 @@ def dumps(snapshot: Snapshot) -> str:
 def loads(text: str, source: str = "the snapshot") -> Snapshot:
     """A snapshot from a file's text. `source` is how complaints call it."""
     try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return read(text, "topics", "name", lambda document, pieces: _snapshot(document, pieces, source))
+    except InvalidDocument:
+        raise
+    except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    if not isinstance(document, dict) or "restow_snapshot" not in document:
-        raise InvalidDocument(f"{source} is not a snapshot of Restow: make one with `restow snapshot`")
-    if document["restow_snapshot"] != VERSION:
-        raise InvalidDocument(
-            f"{source} is a snapshot of format {document['restow_snapshot']!r}; this Restow reads "
-            f"format {VERSION}"
-        )
-    try:
-        return _snapshot(document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
         raise InvalidDocument(f"{source} is damaged: {what}. Take it again") from None
@@ -110,13 +106,20 @@ def _partition_fields(partition: Partition) -> dict[str, object]:
     return fields
 
 
-def _snapshot(document: Mapping[str, Any]) -> Snapshot:
+def _snapshot(document: Any, pieces: Pieces, source: str) -> Snapshot:
+    if not isinstance(document, dict) or "restow_snapshot" not in document:
+        raise InvalidDocument(f"{source} is not a snapshot of Restow: make one with `restow snapshot`")
+    if document["restow_snapshot"] != VERSION:
+        raise InvalidDocument(
+            f"{source} is a snapshot of format {document['restow_snapshot']!r}; this Restow reads "
+            f"format {VERSION}"
+        )
     return Snapshot(
         cluster_id=document["cluster_id"],
         taken_ms=document["taken_ms"],
         controller=document["controller"],
         brokers=tuple(_broker(each) for each in document["brokers"]),
-        topics=tuple(_topic(each) for each in document["topics"]),
+        topics=tuple(_topic(each) for topics in pieces for each in topics),
         default_configs=document["default_configs"],
         unanswered=tuple(document["unanswered"]),
     )
@@ -137,12 +140,13 @@ def _topic(fields: Mapping[str, Any]) -> Topic:
 
 
 def _partition(fields: Mapping[str, Any]) -> Partition:
+    """In the order a partition has its fields: naming them takes as long again as making it."""
     return Partition(
-        number=fields["number"],
-        replicas=tuple(fields["replicas"]),
-        isr=tuple(fields["isr"]),
-        leader=fields["leader"],
-        adding=tuple(fields.get("adding", ())),
-        removing=tuple(fields.get("removing", ())),
-        copies=tuple(map(Copy._make, fields["copies"])),
+        fields["number"],
+        tuple(fields["replicas"]),
+        tuple(fields["isr"]),
+        fields["leader"],
+        tuple(fields.get("adding", ())),
+        tuple(fields.get("removing", ())),
+        tuple(map(Copy._make, fields["copies"])),
     )

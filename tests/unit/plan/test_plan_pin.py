@@ -47,7 +47,7 @@ def test_what_is_there_already_is_left_out() -> None:
 
 
 def _without_leader(topic: Topic) -> Topic:
-    return replace(topic, partitions=tuple(replace(each, leader=None) for each in topic.partitions))
+    return replace(topic, partitions=tuple(each._replace(leader=None) for each in topic.partitions))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def _without_leader(topic: Topic) -> Topic:
 def test_what_cannot_be_is_refused_by_name(wish: Target, complaint: str) -> None:
     here = snapshot({"t": [(1, 2), (2, 3, 1)]}, least=2)
     topic = here.topics[0]
-    moving = replace(topic.partitions[1], adding=(1,), removing=(3,))
+    moving = topic.partitions[1]._replace(adding=(1,), removing=(3,))
     here = replace(here, topics=(replace(topic, partitions=(topic.partitions[0], moving)),))
     with pytest.raises(ImpossiblePlan, match=complaint):
         pinned(here, wish)
@@ -183,7 +183,7 @@ def test_drift_is_named_and_rebased() -> None:
     )
     now = snapshot({"t": [(1, 2), (1, 3), (4, 2), (1, 2)]})
     topic = now.topics[0]
-    moving = replace(topic.partitions[3], replicas=(1, 3, 2), adding=(3,), removing=(2,))
+    moving = topic.partitions[3]._replace(replicas=(1, 3, 2), adding=(3,), removing=(2,))
     drifted = replace(now, topics=(replace(topic, partitions=(*topic.partitions[:3], moving)),))
     found = {str(each.partition): each.drift for each in differences(plan, drifted)}
     assert found == {"t-1": Drift.DONE, "t-2": Drift.ELSEWHERE, "t-3": Drift.MOVING, "gone-0": Drift.GONE}

@@ -17,14 +17,13 @@ def _rich() -> Snapshot:
     """With something of everything."""
     plain = snapshot({"t": [(1, 2), (2, 3)], "ü\n": [(1,)]}, brokers=range(1, 4))
     topic = plain.topics[0]
-    moving = replace(
-        topic.partitions[0],
+    moving = topic.partitions[0]._replace(
         replicas=(1, 3, 2),
         adding=(3,),
         removing=(2,),
         copies=(*topic.partitions[0].copies, Copy(broker=1, log_dir="/e", size_bytes=5, future=True)),
     )
-    offline = replace(topic.partitions[1], leader=None, isr=(3,))
+    offline = topic.partitions[1]._replace(leader=None, isr=(3,))
     topic = replace(topic, id="some-id", configs={"a": "b"}, partitions=(moving, offline))
     broker = replace(
         plain.brokers[0], rack="r", configs={"x": "1"}, log_dirs=(LogDir(path="/d", failed=True),)

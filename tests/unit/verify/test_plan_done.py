@@ -47,11 +47,11 @@ def _topic(**change: object) -> Snapshot:
 
 
 def _other_dir(each: Partition) -> Partition:
-    return replace(each, copies=(each.copies[0], each.copies[1]._replace(log_dir="/e")))
+    return each._replace(copies=(each.copies[0], each.copies[1]._replace(log_dir="/e")))
 
 
 def _on_its_way(each: Partition) -> Partition:
-    return replace(each, copies=(*each.copies, Copy(broker=1, log_dir="/e", size_bytes=0, future=True)))
+    return each._replace(copies=(*each.copies, Copy(broker=1, log_dir="/e", size_bytes=0, future=True)))
 
 
 def test_all_holds() -> None:
@@ -66,14 +66,14 @@ def test_all_holds() -> None:
         (replace(_done(), cluster_id="there"), {"the plan's cluster"}, "there, not here"),
         (snapshot({}), {"partitions exist"}, "t-0"),
         (
-            _partition(lambda each: replace(each, replicas=(3, 1), leader=3)),
+            _partition(lambda each: each._replace(replicas=(3, 1), leader=3)),
             {"replicas in place"},
             "[3, 1] instead",
         ),
-        (_partition(lambda each: replace(each, adding=(4,))), {"nothing moves"}, "t-0"),
-        (_partition(lambda each: replace(each, isr=(1,))), {"all in sync"}, "t-0"),
+        (_partition(lambda each: each._replace(adding=(4,))), {"nothing moves"}, "t-0"),
+        (_partition(lambda each: each._replace(isr=(1,))), {"all in sync"}, "t-0"),
         (_topic(min_insync_replicas=3), {"writable"}, "t-0 with 2 of 3"),
-        (_partition(lambda each: replace(each, leader=3)), {"first replicas lead"}, "t-0"),
+        (_partition(lambda each: each._replace(leader=3)), {"first replicas lead"}, "t-0"),
         (_partition(_other_dir), {"directories"}, "t-0 on broker 3 lies in /e, not in /d"),
         (_partition(_on_its_way), {"directories"}, "on its way to /e"),
         (replace(_done(), unanswered=(3,)), {"directories"}, "no word from broker 3"),

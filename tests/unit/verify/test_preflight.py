@@ -55,7 +55,7 @@ def failing(
 
 
 def with_partition(**changes: Any) -> Snapshot:
-    found = replace(SNAPSHOT.topics[0].partitions[0], **changes)
+    found = SNAPSHOT.topics[0].partitions[0]._replace(**changes)
     return replace(SNAPSHOT, topics=(replace(SNAPSHOT.topics[0], partitions=(found,)),))
 
 
