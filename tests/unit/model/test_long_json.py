@@ -1,0 +1,87 @@
+"""Long documents in pieces: what comes of them, and what is said about them, is as of the whole."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from restow.model import long_json
+from restow.model.long_json import read
+
+if TYPE_CHECKING:
+    from restow.model.long_json import Pieces
+
+HEAD = '{"a": 1,\n"items": ['
+LINES = '\n{"n": 1},\n{"n": 2, "more": [1,\n{"n": 0}]},\n{"n": "]}"}'
+
+
+def made(document: Any, pieces: Pieces) -> tuple[object, list[object], int]:
+    """Everything but the list, the list, and how many pieces it came in."""
+    rest = {name: value for name, value in document.items() if name != "items"}
+    found = [*pieces]
+    return rest, [item for piece in found for item in piece], len(found)
+
+
+@pytest.fixture(autouse=True)
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(long_json, "_CHARACTERS", 1)
+
+
+@given(st.lists(st.dictionaries(st.text(), st.text() | st.floats(allow_nan=False) | st.none()), min_size=2))
+def test_every_item_comes_once_and_in_order(others: list[dict[str, object]]) -> None:
+    items = [{"n": number, **other} for number, other in enumerate(others)]
+    text = HEAD + "\n" + ",\n".join(map(json.dumps, items)) + "]}\n"
+    found = json.loads(text)
+    rest, back, pieces = made(*_cut(text))
+    assert (rest, back) == ({"a": 1}, found["items"])
+    assert pieces == len(items)
+    assert read(text, "items", "n", made) == (rest, back, pieces)
+
+
+def _cut(text: str) -> tuple[Any, Pieces]:
+    cut = long_json._cut(text, "items", "n")
+    assert cut is not None
+    return cut
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}{LINES}]}}\n",
+        f"{HEAD}{LINES}]}}",
+        f'{HEAD}{LINES}], "b": [2]}}\n',
+        f'{HEAD}{LINES}],\n"items": [\n{{"n": 5}}]}}\n',
+        f'{{"b": {{"items": [\n{{"n": 5}}]}},\n"items": [{LINES}]}}\n',
+        f"{HEAD}\n]}}\n",
+        f"{HEAD}]}}\n",
+        '{"items": [1,\n{"n": 2}]}\n',
+    ],
+)
+def test_any_layout_is_read(text: str) -> None:
+    found = json.loads(text)
+    assert read(text, "items", "n", made)[:2] == (
+        {name: value for name, value in found.items() if name != "items"},
+        found["items"],
+    )
+
+
+@pytest.mark.parametrize(
+    "items",
+    ['\n{"n": 1},\n{"n": 2', '\n{"n": 1},,\n{"n": 2}', '\n,\n{"n": 2}', '\n{"n": 1},', '\n{"n": "\n"}'],
+)
+def test_what_is_no_json_is_told_of_the_whole(items: str) -> None:
+    text = f"{HEAD}{items}]}}\n"
+    with pytest.raises(json.JSONDecodeError) as whole:
+        json.loads(text)
+    with pytest.raises(json.JSONDecodeError) as pieces:
+        read(text, "items", "n", made)
+    assert str(pieces.value) == str(whole.value)
+
+
+def test_a_document_without_the_list() -> None:
+    with pytest.raises(KeyError, match="items"):
+        read("{}", "items", "n", made)
