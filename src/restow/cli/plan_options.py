@@ -232,8 +232,10 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
         write_text(options.output, dumps(plan))
     if options.html is not None:
         from restow.cli.show_html import page_of
+        from restow.plan.amounts import by_dir
 
-        write_text(options.html, page_of(plan, told))
+        dirs = by_dir(snapshot, asked.arrays, plan.moves)
+        write_text(options.html, page_of(plan, told, dirs))
     return Answer(
         document=lambda: document(plan, told),
         draw=lambda console: draw(console, plan, told, options.output),

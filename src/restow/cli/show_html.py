@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from restow.model import Move, Plan
-    from restow.plan.explain import Amount, Explanation, GoalLine
+    from restow.plan.amounts import Amount
+    from restow.plan.explain import Explanation, GoalLine
 
 _MOST_MOVES = 500
 _STYLE = """
@@ -24,8 +25,8 @@ tr:nth-child(even) td { background: #f5f7fa } .note { color: #667 } .bad { color
 """
 
 
-def page_of(plan: Plan, told: Explanation | None = None) -> str:
-    """The whole page."""
+def page_of(plan: Plan, told: Explanation | None = None, dirs: Sequence[Amount] = ()) -> str:
+    """The whole page; directories are shown where brokers have several."""
     title = escape(plan.title or "plan")
     copied = human_bytes(plan.bytes_to_copy)
     parts = [
@@ -36,8 +37,8 @@ def page_of(plan: Plan, told: Explanation | None = None) -> str:
     if told is not None:
         parts += ["<h2>Brokers</h2>", picture_of(told.brokers), "<h2>Goals</h2>", _goals(told.goals)]
         parts += ["<h2>Racks</h2>", _amounts(told.racks)]
-        if len(told.dirs) > len(told.brokers):
-            parts += ["<h2>Log dirs</h2>", _amounts(told.dirs)]
+        if len(dirs) > len(told.brokers):
+            parts += ["<h2>Log dirs</h2>", _amounts(dirs)]
         unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet]
         parts += [f"<p class='bad'>{escape(line)}</p>" for line in unmet[:50]]
         parts += [f"<p class='note'>{escape(note)}</p>" for note in told.notes]

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.model import ANY_DIR
+from restow.plan.amounts import by_broker_and_rack, sides_of
 from restow.plan.framing import ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.model import BrokerId, LiveBroker, Move, Plan, Snapshot
+    from restow.model import BrokerId, Move, Plan, Snapshot
     from restow.model.load import LoadModel
-    from restow.plan.arrays import Arrays, Floats
+    from restow.plan.amounts import Amount, Side
+    from restow.plan.arrays import Floats
     from restow.plan.framing import Asked
     from restow.plan.request import Request
 
@@ -37,17 +37,6 @@ class GoalLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amount:
-    """Bytes and replicas of a broker, a rack or a directory."""
-
-    name: str
-    before_bytes: int
-    after_bytes: int
-    before_replicas: int
-    after_replicas: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unmet:
     """A goal that a broker does not reach, and what stands in the way."""
 
@@ -65,7 +54,6 @@ class Explanation:
     goals: tuple[GoalLine, ...]
     brokers: tuple[Amount, ...]
     racks: tuple[Amount, ...]
-    dirs: tuple[Amount, ...]
     reasons: Mapping[str, int]
     """How many moves serve which goal or demand."""
     unmet: tuple[Unmet, ...]
@@ -88,17 +76,17 @@ def explain(
 ) -> Explanation:
     """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""
     asked = asked or ask(snapshot, load, request)
-    before, after = _loads(asked, plan.moves)
+    sides = sides_of(asked.arrays, plan.moves)
+    before, after = _loads(asked, sides)
     reasons: dict[str, int] = {}
     for move in plan.moves:
         kind = move.reason.partition(":")[0]
         reasons[kind] = reasons.get(kind, 0) + 1
-    brokers, racks, dirs = _amounts(snapshot, asked.arrays, plan.moves)
+    brokers, racks = by_broker_and_rack(snapshot, asked.arrays, sides)
     return Explanation(
         goals=tuple(_goal_line(asked, number, before, after) for number in range(len(asked.goals))),
         brokers=brokers,
         racks=racks,
-        dirs=dirs,
         reasons=reasons,
         unmet=tuple(_unmet(asked, after, plan.moves)),
         notes=tuple(_notes(asked, load)),
@@ -107,7 +95,7 @@ def explain(
     )
 
 
-def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
+def _loads(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Floats]:
     """Brokers × goals: what each carries before and after, led by the first replica that is there."""
     arrays, problem = asked.arrays, asked.problem
     before = np.zeros_like(problem.lower)
@@ -117,20 +105,12 @@ def _loads(asked: Asked, moves: Sequence[Move]) -> tuple[Floats, Floats]:
         carried[arrays.leader] = problem.leading[:, goal]
         before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
     after = before.copy()
-    if not moves:
-        return before, after
-    number = {name: at for at, name in enumerate(arrays.names)}
-    alive, index = arrays.alive.tolist(), arrays.index
-    rows = np.array([number[move.partition] for move in moves])
-    for sign, side in ((-1.0, [move.before for move in moves]), (1.0, [move.after for move in moves])):
-        places = [[index[broker] for broker in replicas] for replicas in side]
-        leaders = np.array([next((each for each in some if alive[each]), some[0]) for some in places])
-        flat, spread = np.array([*chain(*places)]), np.repeat(rows, [len(some) for some in places])
+    for sign, side in zip((-1.0, 1.0), sides or (), strict=False):
         for goal in range(after.shape[1]):
             following = problem.following[:, goal]
             column = after[:, goal].copy()
-            np.add.at(column, flat, sign * following[spread])
-            np.add.at(column, leaders, sign * (problem.leading[:, goal] - following)[rows])
+            np.add.at(column, side.places, sign * following[side.part_of])
+            np.add.at(column, side.leaders, sign * (problem.leading[:, goal] - following)[side.rows])
             after[:, goal] = column
     return before, after
 
@@ -234,64 +214,3 @@ def _notes(asked: Asked, load: LoadModel | None) -> list[str]:
             f"{int(counts.max()) - racks} more would keep all of them apart"
         )
     return notes
-
-
-def _amounts(
-    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]
-) -> tuple[tuple[Amount, ...], tuple[Amount, ...], tuple[Amount, ...]]:
-    """Bytes and replicas by broker, by rack and by directory."""
-    by_name = {move.partition: move for move in moves}
-    only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
-    rows: dict[tuple[BrokerId, str], list[int]] = {
-        (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
-    }
-    sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
-    for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
-        lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
-        for broker in partition.replicas:
-            place = broker, lies.get(broker) or only.get(broker, ANY_DIR)
-            row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
-            row[0] += size
-            row[2] += 1
-        move = by_name.get(name)
-        if move is None:
-            continue
-        wishes = zip(move.after, move.log_dirs, strict=False)
-        then = lies | {each: path for each, path in wishes if path != ANY_DIR}
-        for sign, replicas, paths in ((-1, partition.replicas, lies), (1, move.after, then)):
-            for broker in replicas:
-                place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
-                row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
-                row[1] += sign * size
-                row[3] += sign
-    for row in rows.values():
-        row[1] += row[0]
-        row[3] += row[2]
-    racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
-    brokers = {str(broker.id): [0, 0, 0, 0] for broker in snapshot.brokers}
-    by_rack: dict[str, list[int]] = {}
-    for (broker, _), row in rows.items():
-        _add(brokers, str(broker), row)
-        _add(by_rack, racks.get(broker, "down"), row)
-    dirs = {f"{broker}:{path}": row for (broker, path), row in rows.items()}
-    in_order = sorted(_lines(brokers), key=lambda each: int(each.name))
-    return tuple(in_order), _lines(by_rack), _lines(dirs)
-
-
-def _add(table: dict[str, list[int]], key: str, row: Sequence[int]) -> None:
-    table[key] = [have + more for have, more in zip(table.get(key, (0, 0, 0, 0)), row, strict=True)]
-
-
-def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
-    return tuple(
-        Amount(
-            name=key, before_bytes=row[0], after_bytes=row[1], before_replicas=row[2], after_replicas=row[3]
-        )
-        for key, row in table.items()
-    )
-
-
-def _only_path(broker: LiveBroker) -> str:
-    """Where replicas lie of which nothing is known: in the only directory there is."""
-    working = [each.path for each in broker.log_dirs if not each.failed]
-    return working[0] if len(working) == 1 else ANY_DIR

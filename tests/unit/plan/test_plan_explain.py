@@ -10,8 +10,10 @@ import pytest
 from restow.errors import InvalidDocument
 from restow.model.load_text import dumps
 from restow.model.load_text import loads as load_from
+from restow.plan.amounts import by_dir
 from restow.plan.compare import compare
 from restow.plan.explain import explain
+from restow.plan.framing import ask
 from restow.plan.propose import propose
 from restow.plan.request import Request
 
@@ -23,9 +25,15 @@ def test_sums_agree_before_and_after() -> None:
     request = Request(balance=True, disks=True)
     plan = propose(snapshot, loads(snapshot), request)
     told = explain(snapshot, loads(snapshot), plan, request)
-    for table in (told.brokers, told.racks, told.dirs):
+    dirs = by_dir(snapshot, ask(snapshot, None, request).arrays, plan.moves)
+    for table in (told.brokers, told.racks, dirs):
         assert sum(each.before_bytes for each in table) == sum(each.after_bytes for each in table)
         assert sum(each.before_replicas for each in table) == 270
+    for broker in told.brokers:
+        mine = [each for each in dirs if each.name.partition(":")[0] == broker.name]
+        assert sum(each.before_bytes for each in mine) == broker.before_bytes
+        assert sum(each.after_bytes for each in mine) == broker.after_bytes
+        assert sum(each.after_replicas for each in mine) == broker.after_replicas
     assert sum(told.reasons.values()) == len(plan.moves)
     disk = told.goals[0]
     assert disk.name == "disk"
