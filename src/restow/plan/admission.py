@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from restow.model import ANY_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from restow.model import BrokerId, Limits, Snapshot, Step, TopicPartition
 
@@ -80,14 +80,16 @@ class Disks:
             return next(iter(rooms))
         return min(rooms, key=lambda path: rooms[path].partitions, default=None)
 
-    def arrivals(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
+    def arrivals(self, step: Step) -> Iterable[tuple[BrokerId, str]]:
         """The directories that a step copies into, between brokers and within."""
-        if not step.log_dirs:
-            for broker in step.adding if self._rooms_known else ():
-                path = self.directory_for(broker, ANY_DIR)
-                if path is not None:
-                    yield broker, path
-            return
+        if step.log_dirs:
+            return self._wished(step)
+        if not self._rooms_known:
+            return ()
+        found = [(broker, self.directory_for(broker, ANY_DIR)) for broker in step.adding]
+        return [(broker, path) for broker, path in found if path is not None]
+
+    def _wished(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
         wishes = dict(zip(step.after, step.log_dirs, strict=False))
         for broker in step.after:
             wish = wishes.get(broker, ANY_DIR)
@@ -179,7 +181,8 @@ class Admission:
     def route(self, step: Step) -> Route:
         """Replicas are copied from the leader, wherever they go; within a broker it copies from itself."""
         adding = step.adding
-        receivers = frozenset((*adding, *(broker for broker, _ in self.disks.arrivals(step))))
+        within = self.disks.arrivals(step) if step.log_dirs else ()
+        receivers = frozenset((*adding, *(broker for broker, _ in within)))
         partition = self._snapshot.partition(step.partition) if adding else None
         return Route(receivers, None if partition is None else partition.leader)
 

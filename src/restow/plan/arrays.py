@@ -61,19 +61,18 @@ class Arrays:
 
 def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays:
     """Number everything, or say what is wrong with it."""
-    pairs = list(snapshot.all_partitions())
-    if not pairs:
+    names, partitions = snapshot.names, snapshot.partitions
+    if not names:
         raise InvalidInput("the cluster has no partitions: there is nothing to plan")
-    names = tuple([name for name, _ in pairs])
-    partitions = tuple([partition for _, partition in pairs])
-    seen = set(chain.from_iterable(partition.replicas for partition in partitions))
+    replicas = [each.replicas for each in partitions]
+    seen = set(chain.from_iterable(replicas))
     brokers = tuple(sorted(seen | snapshot.broker.keys()))
     index = {broker: number for number, broker in enumerate(brokers)}
-    counts = np.fromiter((len(each.replicas) for each in partitions), np.int64, len(partitions))
+    counts = np.fromiter(map(len, replicas), np.int64, len(replicas))
     if not counts.all():
         raise InvalidInput(f"{names[int(np.argmin(counts))]} has no replicas in the snapshot: take a new one")
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
-    flat = chain.from_iterable(partition.replicas for partition in partitions)
+    flat = chain.from_iterable(replicas)
     holder = np.fromiter(map(index.__getitem__, flat), np.int64, int(offsets[-1]))
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
     per_topic = [len(topic.partitions) for topic in snapshot.topics]
@@ -88,7 +87,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         offsets=offsets,
         holder=holder,
         leader=first_alive(offsets, holder, alive),
-        settled=np.array([each.leader is not None and not each.moving for each in partitions], dtype=bool),
+        settled=_settled(partitions),
         facts=Facts(
             size_bytes=_sizes(names, partitions),
             disk_bytes=_disks(snapshot, brokers),
@@ -112,8 +111,17 @@ def _works(snapshot: Snapshot, broker: BrokerId) -> bool:
     return there is not None and (not there.log_dirs or not all(each.failed for each in there.log_dirs))
 
 
+def _settled(partitions: Sequence[Partition]) -> Bools:
+    return np.array(
+        [
+            leader is not None and not (adding or removing)
+            for _, _, _, leader, adding, removing, _ in partitions
+        ]
+    )
+
+
 def _sizes(names: Sequence[TopicPartition], partitions: Sequence[Partition]) -> Floats:
-    sizes = np.fromiter((each.size_bytes for each in partitions), np.float64, len(partitions))
+    sizes = np.array([each.size_bytes for each in partitions], dtype=np.float64)
     if (sizes < 0).any():
         raise InvalidInput(f"the snapshot says that {names[int(np.argmin(sizes))]} has a negative size")
     return sizes

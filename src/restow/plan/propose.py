@@ -220,7 +220,8 @@ def _worst_first(asked: Asked, moves: Sequence[Move]) -> list[Move]:
 
     def turn(move: Move) -> tuple[bool, float]:
         sources = move.removing or tuple(move.dir_changes)
-        return bool(move.bytes_to_copy), -max((fullness[arrays.index[each]] for each in sources), default=0.0)
+        most = max([fullness[arrays.index[each]] for each in sources], default=0.0)
+        return bool(move.bytes_to_copy), -most
 
     return sorted(moves, key=turn)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.plan.admission import Admission, Gate, Route
 from restow.plan.steps import steps_of
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from restow.model import Limits, Move, Snapshot, Step, TopicPartition
 
 
+@dataclass(slots=True)
+class _Line:
+    """Steps that wait to go the same way, by their turns."""
+
+    route: Route
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+
+
+_Entry: TypeAlias = tuple[int, int, _Line]
+"""The turn of who is first in a line, a number that is never the same again, and the line."""
+
 SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
@@ -33,9 +44,9 @@ class Schedule:
     def __init__(self, chains: Iterable[Sequence[Step]], admission: Admission) -> None:
         """Each chain is one partition's steps, to be done one after the other."""
         self._admission = admission
-        self._lines: dict[Route, list[tuple[int, Step]]] = {}
-        self._gates: dict[Gate, list[tuple[int, int, Route]]] = {}
-        """Ways by the turn of who is first in their lines; some entries are outdated."""
+        self._lines: dict[Route, _Line] = {}
+        self._gates: dict[Gate, list[_Entry]] = {}
+        """Lines by the turn of who is first in them; some entries are outdated."""
         self._serial = count()
         self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
         self.left = 0
@@ -49,34 +60,33 @@ class Schedule:
     @property
     def waiting(self) -> tuple[Step, ...]:
         """The next step of each partition that has not begun it."""
-        return tuple(step for line in self._lines.values() for _, step in line)
+        return tuple(step for line in self._lines.values() for _, step in line.steps)
 
     def admit(self) -> list[Step]:
         """Begin every step that may, and say which."""
         admission = self._admission
-        order = [(*ways[0][:2], gate) for gate, ways in self._gates.items() if ways]
+        order = [(ways[0][0], ways[0][1], gate, ways) for gate, ways in self._gates.items() if ways]
         heapq.heapify(order)
         begun: list[Step] = []
         held: list[tuple[int, Step]] = []
         while order:
-            turn, _, gate = heapq.heappop(order)
+            turn, _, gate, ways = heapq.heappop(order)
             if admission.shut(gate):
                 continue
-            ways = self._gates[gate]
             entry = heapq.heappop(ways)
-            route = entry[2]
-            if (elsewhere := admission.shut_gate(route)) is not None:
+            line = entry[2]
+            if (elsewhere := admission.shut_gate(line.route)) is not None:
                 heapq.heappush(self._gates.setdefault(elsewhere, []), entry)
-            elif (line := self._lines[route]) and line[0][0] == turn:
-                _, step = heapq.heappop(line)
-                if admission.hindrance(step, route) is None:
-                    admission.begin(step, route)
+            elif line.steps and line.steps[0][0] == turn:
+                _, step = heapq.heappop(line.steps)
+                if admission.hindrance(step, line.route) is None:
+                    admission.begin(step, line.route)
                     begun.append(step)
                 else:
                     held.append((turn, step))
-                self._put_up(route, gate)
+                self._put_up(line, ways)
             if ways:
-                heapq.heappush(order, (*ways[0][:2], gate))
+                heapq.heappush(order, (ways[0][0], ways[0][1], gate, ways))
         for turn, step in held:
             self._line_up(turn, step)
         return begun
@@ -119,31 +129,35 @@ class Schedule:
         if self._admission.under_way:
             return None
         for line in self._lines.values():
-            for _, step in line:
+            for _, step in line.steps:
                 return f"{step.partition.topic}-{step.partition.partition}: {self._admission.hindrance(step)}"
         return None
 
     def _leave_line(self, step: Step) -> None:
-        for route, line in self._lines.items():
-            if any(waits == step for _, waits in line):
-                line[:] = [each for each in line if each[1] != step]
-                heapq.heapify(line)
-                self._put_up(route, Gate(False, route.sender))
+        for line in self._lines.values():
+            if any(waits == step for _, waits in line.steps):
+                line.steps = [each for each in line.steps if each[1] != step]
+                heapq.heapify(line.steps)
+                self._put_up(line, self._ways_from(line))
 
     def _line_up(self, turn: int, step: Step) -> None:
         """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
         route = self._admission.route(step)
-        line = self._lines.setdefault(route, [])
-        heapq.heappush(line, (turn, step))
-        if line[0][0] == turn:
-            self._put_up(route, Gate(False, route.sender))
+        line = self._lines.get(route)
+        if line is None:
+            line = self._lines[route] = _Line(route)
+        heapq.heappush(line.steps, (turn, step))
+        if line.steps[0][0] == turn:
+            self._put_up(line, self._ways_from(line))
 
-    def _put_up(self, route: Route, gate: Gate) -> None:
-        """Enter a way at one of its ends, with the turn of who is first in its line now."""
-        line = self._lines[route]
-        if line:
-            ways = self._gates.setdefault(gate, [])
-            heapq.heappush(ways, (line[0][0], next(self._serial), route))
+    def _ways_from(self, line: _Line) -> list[_Entry]:
+        """The lines at the gate of a line's sender, where it stands at first."""
+        return self._gates.setdefault(Gate(False, line.route.sender), [])
+
+    def _put_up(self, line: _Line, ways: list[_Entry]) -> None:
+        """Enter a line at one end of its way, with the turn of who is first in it now."""
+        if line.steps:
+            heapq.heappush(ways, (line.steps[0][0], next(self._serial), line))
 
 
 class Order(NamedTuple):

@@ -21,11 +21,11 @@ def steps_of(move: Move, extra_copies: int = 1) -> tuple[Step, ...]:
     if extra_copies < 1:
         raise ValueError(f"a move needs room for at least one extra copy, not {extra_copies}")
     most = max(len(move.before), len(move.after)) + extra_copies
-    wanted_dir = dict(zip(move.after, move.log_dirs, strict=False))
+    wanted_dir = dict(zip(move.after, move.log_dirs, strict=False)) if move.log_dirs else {}
     steps: list[Step] = []
-    now = move.before
-    while not steps or now != move.after:
-        then = _next(now, move.after, most)
+    now, after = move.before, move.after
+    while not steps or now != after:
+        then = _next(now, after, most)
         dirs = tuple(wanted_dir.get(broker, ANY_DIR) for broker in then) if wanted_dir else ()
         steps.append(
             Step(
