@@ -188,6 +188,8 @@ class Executor:
         arrived = []
         for name, running in tuple(self._running.items()):
             state, why = running.judge(moves.get(name), now.get(name), at_s)
+            if running.seen and name not in moves and not running.dirs:
+                self._admission.let_go(running.step)
             if state is State.ARRIVED:
                 arrived.append(running.step)
             elif state is State.REFUSED:

@@ -153,6 +153,9 @@ class Gate(NamedTuple):
     broker: BrokerId | None
 
 
+NOWHERE = Route(frozenset(), None)
+
+
 class _UnderWay(NamedTuple):
     step: Step
     where: dict[BrokerId, str]
@@ -230,6 +233,12 @@ class Admission:
         route = self.route(step) if route is None else route
         self._count(route, 1)
         self._under_way[step.partition] = _UnderWay(step, self.disks.begin(step), route)
+
+    def let_go(self, step: Step) -> None:
+        """Nothing is copied for a step any more, though how it ended is not known yet: others may copy."""
+        under_way = self._under_way[step.partition]
+        self._count(under_way.route, -1)
+        self._under_way[step.partition] = under_way._replace(route=NOWHERE)
 
     def finish(self, step: Step) -> None:
         """A step has ended well."""

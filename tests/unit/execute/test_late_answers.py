@@ -94,6 +94,30 @@ def test_first_replicas_lead_also_if_the_next_broker_has_not_heard_of_them(
     assert [leader for _, leader in sorted(stage.admin.leaders.items())][:2] == [2, 2]
 
 
+def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers tell of replicas a while later; until then nothing is known to have arrived."""
+    ask = stage.admin.topics
+    told: dict[int, tuple[Topic, ...]] = {}
+
+    async def late(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        told[stage.clock.now_ms()] = await ask(names)
+        heard = [answer for at_ms, answer in told.items() if at_ms <= stage.clock.now_ms() - 3000]
+        return heard[-1] if heard else next(iter(told.values()))
+
+    monkeypatch.setattr(stage.admin, "topics", late)
+    plan = plan_for(stage, [(1, 3), (1, 3)], limits=Limits(moves_in=1, moves_out=1))
+    assert stage.execute(plan).is_good
+    assert [kind for kind in stage.kinds() if kind in ("begun", "arrived")] == [
+        "begun",
+        "begun",
+        "arrived",
+        "arrived",
+    ]
+    assert stage.admin.most_moving == 1
+
+
 def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     ask = stage.admin.topics
     before = asyncio.run(ask())

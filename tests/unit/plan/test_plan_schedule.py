@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,6 +128,23 @@ def test_what_was_given_up_leaves_no_trace() -> None:
         assert admission.hindrance(step) is None
         admission.begin(step)
         admission.give_up(step)
+
+
+@pytest.mark.parametrize("end", ["finish", "give_up"])
+def test_who_copies_no_more_is_in_nobodys_way_but_keeps_its_place(end: str) -> None:
+    snapshot = cluster([(0, 1)] * 3, size=30 * GB, total=100 * GB, used={2: 40 * GB})
+    first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 3))
+    admission = Admission(snapshot, Limits(moves_in=1))
+    admission.begin(first)
+    assert admission.hindrance(second) == "broker 2 is receiving 1 replicas"
+    for _ in range(2):
+        admission.let_go(first)
+    assert admission.hindrance(second) == "/d of broker 2 would be filled past 90%"
+    getattr(admission, end)(first)
+    assert (admission.hindrance(second) is None) == (end == "give_up")
+    if end == "give_up":
+        admission.begin(second)
+        assert admission.hindrance(third) == "broker 2 is receiving 1 replicas"
 
 
 def test_what_is_under_way_already_is_counted() -> None:
