@@ -304,7 +304,7 @@ def read_text(path: str) -> str:
     from pathlib import Path
 
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_bytes().decode()
     except OSError as error:
         raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

@@ -122,7 +122,8 @@ class Plan:
 
 def starting_hash(assignments: Iterable[tuple[TopicPartition, tuple[BrokerId, ...]]]) -> str:
     """A fingerprint of the replicas, in their order, of these partitions, whatever order they come in."""
-    digest = hashlib.sha256()
-    for (topic, partition), replicas in sorted(assignments):
-        digest.update(f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n".encode())
-    return digest.hexdigest()
+    lines = [
+        f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n"
+        for (topic, partition), replicas in sorted(assignments)
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -68,8 +68,8 @@ class Shelves:
 
     def remove(self, partition: TopicPartition, broker: BrokerId) -> None:
         """A replica leaves."""
-        there = self._snapshot.partition(partition)
         directories = self._of.get(broker)
+        there = self._snapshot.partition(partition) if directories else None
         if there is None or not directories:
             return
         lies = {copy.broker: copy.log_dir for copy in there.copies}

@@ -200,7 +200,10 @@ def _notes(asked: Asked, load: LoadModel | None) -> list[str]:
     if left:
         notes.append(f"{left:,} partitions have no leader or are being moved: they are left alone")
     elsewhere = sum(
-        each.leader is not None and each.leader != each.replicas[0] for each in asked.arrays.partitions
+        [
+            leader is not None and leader != replicas[0]
+            for _, replicas, _, leader, _, _, _ in asked.arrays.partitions
+        ]
     )
     if elsewhere:
         notes.append(

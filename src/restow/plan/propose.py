@@ -143,14 +143,14 @@ def _moves(
     for name in sorted(dict.fromkeys((*targets, *(partition for partition, _ in into)))):
         partition = snapshot.topic[name.topic].partitions[name.partition]
         replicas = targets.get(name, partition.replicas)
-        paths = tuple(into.get((name, broker), ANY_DIR) for broker in replicas) if into else ()
+        paths = tuple([into.get((name, broker), ANY_DIR) for broker in replicas]) if into else ()
         move = Move(
             partition=name,
             before=partition.replicas,
             after=replicas,
             size_bytes=partition.size_bytes,
-            log_dirs=paths if any(path != ANY_DIR for path in paths) else (),
-            dirs_before={copy.broker: copy.log_dir for copy in partition.copies if not copy.future},
+            log_dirs=paths if {*paths} - {ANY_DIR} else (),
+            dirs_before={broker: path for broker, path, _, _, future in partition.copies if not future},
             reason=why.get(name, "log dirs: one has more than its share"),
         )
         if move.before != move.after or move.dir_changes:

@@ -27,18 +27,21 @@ class Reasons:
         above, below = (load - problem.upper) / mean, (problem.lower - load) / mean
         self._above, self._most_above = above.max(axis=1).tolist(), above.argmax(axis=1).tolist()
         self._below, self._most_below = below.max(axis=1).tolist(), below.argmax(axis=1).tolist()
-        self._forced_slots = asked.slots.forced.tolist()
+        forced = asked.slots.forced
+        self._must = (np.add.reduceat(forced, problem.offsets[:-1]) > 0).tolist()
+        self._forced_slots = forced.tolist()
         self._offsets, self._home = problem.offsets.tolist(), problem.home.tolist()
         self._led = problem.leader.tolist()
 
     def of(self, number: int) -> str:
         """The reason of one partition's move."""
         home, holder = self._home, self._holder
-        span = range(self._offsets[number], self._offsets[number + 1])
-        for slot in span:
-            if self._forced_slots[slot]:
-                return self._forced(slot)
-        pairs = [(home[slot], holder[slot]) for slot in span if holder[slot] != home[slot]]
+        first, last = self._offsets[number], self._offsets[number + 1]
+        if self._must[number]:
+            return self._forced(self._forced_slots.index(True, first, last))
+        pairs = [
+            (old, new) for old, new in zip(home[first:last], holder[first:last], strict=True) if old != new
+        ]
         if not pairs:
             old, new = home[self._led[number]], holder[self._leader[number]]
             pairs = [(old, new)] if old != new else []
@@ -62,7 +65,9 @@ class Reasons:
     def _goal(self, pairs: list[tuple[int, int]]) -> str:
         """The goal that the source is furthest above, or else the target furthest below."""
         arrays, goals = self._asked.arrays, self._asked.goals
-        source, target = max(pairs, key=lambda pair: self._above[pair[0]])
+        source, target = pairs[0]
+        if len(pairs) > 1:
+            source, target = max(pairs, key=lambda pair: self._above[pair[0]])
         if self._above[source] > 0:
             goal = goals[self._most_above[source]]
             return f"{goal.name}: broker {arrays.brokers[source]} has too much"

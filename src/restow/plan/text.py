@@ -46,8 +46,11 @@ def dumps(plan: Plan) -> str:
         head |= {"bound_bytes": plan.bound_bytes, "bound_by": plan.bound_by}
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     quoted: Callable[[str], str] = cache(json.dumps)
-    moves = _lines(_move_text(move, quoted) for move in plan.moves)
-    waves = ",\n".join(f"[{_lines(_step_text(step, quoted) for step in wave)}]" for wave in plan.waves)
+    changes = [(move, _change(move, quoted)) for move in plan.moves]
+    moves = _lines([_move_text(move, text, quoted) for move, text in changes])
+    whole = {move.partition: (move.before, move.after, text) for move, text in changes}
+    steps = ([_step_text(step, whole, quoted) for step in wave] for wave in plan.waves)
+    waves = ",\n".join(f"[{_lines(wave)}]" for wave in steps)
     return f'{{{lines},\n"moves": [{moves}],\n"waves": [{waves}]}}\n'
 
 
@@ -86,9 +89,9 @@ def _lines(records: Iterable[str]) -> str:
     return f"\n{found}" if found else ""
 
 
-def _move_text(move: Move, quoted: Callable[[str], str]) -> str:
+def _move_text(move: Move, change: str, quoted: Callable[[str], str]) -> str:
     """Put together by hand, for an encoder takes seconds for a million of them; `quoted` makes texts JSON."""
-    parts = [f'{_change(move, quoted)}, "size_bytes": {move.size_bytes}']
+    parts = [f'{change}, "size_bytes": {move.size_bytes}']
     if move.log_dirs:
         parts.append(f'"log_dirs": [{", ".join(map(quoted, move.log_dirs))}]')
     if move.dirs_before:
@@ -99,8 +102,15 @@ def _move_text(move: Move, quoted: Callable[[str], str]) -> str:
     return f"{{{', '.join(parts)}}}"
 
 
-def _step_text(step: Step, quoted: Callable[[str], str]) -> str:
-    return f"{{{_change(step, quoted)}}}"
+def _step_text(
+    step: Step,
+    whole: Mapping[TopicPartition, tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], str]],
+    quoted: Callable[[str], str],
+) -> str:
+    """Mostly a step is all of its move, whose text is there already."""
+    before, after, text = whole.get(step.partition, ((), (), ""))
+    same = step.before == before and step.after == after
+    return f"{{{text if same else _change(step, quoted)}}}"
 
 
 def _change(change: Move | Step, quoted: Callable[[str], str]) -> str:

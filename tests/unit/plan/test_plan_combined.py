@@ -173,7 +173,7 @@ def test_the_judge_of_topics_counts_what_is_too_much_on_one_broker() -> None:
     snapshot = cluster(brokers=4, racks=0, factor=1, partitions=12)
     (topic, *_) = snapshot.topics
     here = tuple(
-        replace(each, replicas=(0,), isr=(0,), leader=0, copies=(Copy(broker=0, log_dir="/d", size_bytes=1),))
+        each._replace(replicas=(0,), isr=(0,), leader=0, copies=(Copy(broker=0, log_dir="/d", size_bytes=1),))
         for each in topic.partitions
     )
     crowd = replace(snapshot, topics=(replace(topic, partitions=here),))
