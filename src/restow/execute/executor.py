@@ -362,18 +362,7 @@ class Executor:
                 return "special topics come last"
             if self._running:
                 return "special topics go one at a time"
-        for broker in step.adding:
-            if broker not in self._alive:
-                return f"broker {broker} is not there"
-        now = None if self._sight is None else self._sight.partitions.get(name)
-        if now is None:
-            return None
-        if now.leader is None:
-            return "it has no leader to copy from"
-        lagging = [b for b in step.before if b in step.after and b not in now.isr]
-        if lagging and step.removing:
-            return f"its replica on broker {lagging[0]} is not in sync, so none may go"
-        return None
+        return None if self._sight is None else self._sight.hindrance(step)
 
     def _report(self) -> None:
         if self._sight is None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.client import Admin, MoveUnderWay
-    from restow.model import BrokerId, LogDir, Partition
+    from restow.model import BrokerId, LogDir, Partition, Step
     from restow.runtime.clock import Clock
 
 
@@ -39,6 +39,21 @@ class Sight:
         if leader is not None and leader in copies:
             return copies[leader].size_bytes
         return max((copy.size_bytes for copy in copies.values()), default=0)
+
+    def hindrance(self, step: Step) -> str | None:
+        """Why a step cannot begin as things are; None if it can."""
+        for broker in step.adding:
+            if broker not in self.alive:
+                return f"broker {broker} is not there"
+        now = self.partitions.get(step.partition)
+        if now is None:
+            return None
+        if now.leader is None:
+            return "it has no leader to copy from"
+        lagging = [b for b in step.before if b in step.after and b not in now.isr]
+        if lagging and step.removing:
+            return f"its replica on broker {lagging[0]} is not in sync, so none may go"
+        return None
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
