@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.plan.search.groups import by_group
+
 if TYPE_CHECKING:
     from restow.plan.arrays import Bools, Floats, Ints
     from restow.plan.framing import Asked
@@ -43,9 +45,8 @@ def least_to_shed(problem: Problem, mandatory: Bools) -> float:
     gone = there & mandatory
     leaving = np.bincount(problem.home[gone], carried[part_of[gone], 0], minlength=len(problem.rack))
     resting = np.flatnonzero(there & ~mandatory)
-    order = np.argsort(problem.home[resting], kind="stable")
-    ends = np.cumsum(np.bincount(problem.home[resting], minlength=len(problem.rack)))
-    for broker, mine in enumerate(np.split(resting[order], ends[:-1])):
+    first_of, order = by_group(problem.home[resting], len(problem.rack))
+    for broker, mine in enumerate(np.split(resting[order], first_of[1:-1])):
         weights = carried[part_of[mine]]
         excess = weights.sum(axis=0) - problem.upper[broker]
         leaving[broker] += max(

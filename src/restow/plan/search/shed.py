@@ -22,8 +22,10 @@ _DRAWN = 16
 _DRAWN_NEAR_THE_END = 256
 # The end begins when so little of the first goal, in shares of an average broker, is left to be shed.
 _NEAR_THE_END = 0.004
-# And when so little is left, all are looked at.
+# And when so little is left, all are looked at; or no more than so many average replicas of the broker, for
+# where one has very many, looking at all of them again and again would take the most time.
 _AT_THE_END = 0.0005
+_LAST = 10.0
 _NOTHING = 1e-9
 # What a byte too many counts against a byte too few that leaves.
 _OVERSHOOT = 3.0
@@ -71,7 +73,7 @@ def _take(weight: Floats, mine: Ints, excess: Floats, spare: Floats, seed: int) 
     while kept > 0 and excess.max() > _NOTHING:
         near_the_end = excess[0] < _NEAR_THE_END
         drawn = _DRAWN_NEAR_THE_END if near_the_end else _DRAWN
-        everything = kept <= drawn or 0.0 < excess[0] < _AT_THE_END
+        everything = kept <= drawn or 0.0 < excess[0] < min(_AT_THE_END, _LAST / kept)
         best, best_score = -1, 0.0
         for turn in range(kept if everything else drawn):
             draw = step(draw)

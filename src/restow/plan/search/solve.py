@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.ground import Ground, State
+from restow.plan.search.groups import by_group
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
@@ -86,10 +87,10 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
     receivers = np.flatnonzero(problem.receives)
     forced = np.flatnonzero(problem.forced)
     holder = np.where(resting, problem.home, -1)
-    load = sums(holder[resting], ground.weight, ground.part_of[resting], brokers)
+    there = resting if forced.size else slice(None)
+    load = sums(holder[there], ground.weight, ground.part_of[there], brokers)
     limited = len(ground.topic_most) > 0
     rng = np.random.default_rng(problem.seed)
-    size_of = ground.weight[ground.part_of, 0]
     homeless = forced[:0]
     for attempt in range(3 if forced.size else 1):
         state = State(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
@@ -100,7 +101,7 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
         if attempt == 0:
             order = in_order(rest, ground.weight[ground.part_of[rest]], rng)
         else:
-            order = rest[np.argsort(-size_of[rest], kind="stable")]
+            order = rest[np.argsort(-ground.weight[ground.part_of[rest], 0], kind="stable")]
         rules = ground if attempt < 2 else ground._replace(topic_most=ground.topic_most[:0])
         left = place(rules, state, order, receivers, wanted, problem.seed)
         anyhow = ground._replace(topic_most=ground.topic_most[:0])
@@ -160,9 +161,8 @@ def _save(
 def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
     """The replicas that may move, broker by broker, and where each broker's begin."""
     may = np.flatnonzero(problem.movable & ~problem.forced)
-    held = may[np.argsort(problem.home[may], kind="stable")]
-    counts = np.bincount(problem.home[may], minlength=len(problem.rack))
-    return np.concatenate(([0], np.cumsum(counts))).astype(np.int64), held
+    first_of, order = by_group(problem.home[may], len(problem.rack))
+    return first_of, may[order]
 
 
 def _mend(
