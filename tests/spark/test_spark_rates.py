@@ -92,19 +92,35 @@ CASES: dict[str, Samples] = {
 
 
 @pytest.fixture(scope="module")
-def windows(rows_of: Callable[..., DataFrame]) -> dict[str, list[Row]]:
-    """The windows of every case, an hour each, in order."""
-    from restow.pipeline.jobs.rates import Windows, rates
-
+def samples(rows_of: Callable[..., DataFrame]) -> list[DataFrame]:
+    """Of every case, together."""
     tables: Samples = {"replicas": [], "assignment": [], "offsets": [], "groups": []}
     for case, samples in CASES.items():
         for table, rows in ({"assignment": [{"at": 0}]} | samples).items():
             tables[table] += [{"topic": case} | row for row in rows]
-    made = rates(*(rows_of(name, rows) for name, rows in tables.items()), windows=Windows(seconds=3600))
+    return [rows_of(name, rows) for name, rows in tables.items()]
+
+
+@pytest.fixture(scope="module")
+def windows(samples: list[DataFrame]) -> dict[str, list[Row]]:
+    """The windows of every case, an hour each, in order."""
+    from restow.pipeline.jobs.rates import Windows, rates
+
+    made = rates(*samples, windows=Windows(seconds=3600))
     found: dict[str, list[Row]] = {case: [] for case in CASES}
     for row in made.orderBy("at").collect():
         found[row.topic].append(row)
     return found
+
+
+def test_many_leaders_are_not_sent_to_every_worker(
+    samples: list[DataFrame], windows: dict[str, list[Row]]
+) -> None:
+    from restow.pipeline.jobs.rates import Windows, rates
+
+    made = rates(*samples, windows=Windows(seconds=3600, few_leaders=False))
+    rows = made.orderBy("at").collect()
+    assert {case: [row for row in rows if row.topic == case] for case in windows} == windows
 
 
 @pytest.fixture(scope="module")
