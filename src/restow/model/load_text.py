@@ -105,11 +105,12 @@ def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
 
 def _pairs(name: str, rows: list[dict[str, Any]], source: str) -> NDArray[np.float64]:
     """All pairs below each other; one by one, for numpy takes far longer to find out how lists are nested."""
-    lacking = next((row for row in rows if name not in row), None)
-    if lacking is not None:
+    try:
+        given = [row[name] for row in rows]
+    except KeyError:
+        lacking = next(row for row in rows if name not in row)
         where = TopicPartition(lacking["topic"], lacking["partition"])
-        raise InvalidDocument(f"{source} has no {name} of {where}")
-    given = [row[name] for row in rows]
+        raise InvalidDocument(f"{source} has no {name} of {where}") from None
     if {*map(len, given)} - {2}:
         odd = next(pair for pair in given if len(pair) != 2)
         raise ValueError(f"{odd!r} is no pair of numbers")

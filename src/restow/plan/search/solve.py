@@ -94,9 +94,9 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
     homeless = forced[:0]
     for attempt in range(3 if forced.size else 1):
         state = State(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
-        rest = forced if problem.pinned is None else pin(ground, state, forced, problem.pinned)
         if not forced.size:
             break
+        rest = forced if problem.pinned is None else pin(ground, state, forced, problem.pinned)
         wanted = _wanted(problem, ground, state, rest)
         if attempt == 0:
             order = in_order(rest, ground.weight[ground.part_of[rest]], rng)
