@@ -34,10 +34,10 @@ def command(
     ] = 1,
     moves_in: Annotated[
         int, typer.Option(help="How many replicas a broker may be receiving.", rich_help_panel=_LIMITS)
-    ] = 5,
+    ] = 20,
     moves_out: Annotated[
         int, typer.Option(help="How many replicas a broker may be sending.", rich_help_panel=_LIMITS)
-    ] = 5,
+    ] = 10,
     fill: Annotated[
         float, typer.Option(metavar="SHARE", help="How full a directory may get.", rich_help_panel=_LIMITS)
     ] = 0.9,

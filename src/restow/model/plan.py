@@ -83,13 +83,18 @@ class Step(_Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What must hold at any moment while a plan is carried out."""
+    """What must hold at any moment while a plan is carried out.
+
+    A fetch brings at most 1 MiB of each replica and 10 MiB in all, as brokers are set unless told otherwise:
+    ten replicas from the same broker fill it, and more would only wait for each other. Who receives from
+    several brokers fetches from each by itself.
+    """
 
     extra_copies: int = 1
     """How many replicas more than before or after a partition may have."""
-    moves_in: int = 5
+    moves_in: int = 20
     """How many replicas a broker may be receiving."""
-    moves_out: int = 5
+    moves_out: int = 10
     """How many moving replicas a broker may be sending."""
     fill: float = 0.9
     """The share of a directory's file system that may be used, old and new copies counted."""
