@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from restow.cli.frame import Answer
-from restow.cli.plan_options import AsJson, Bootstrap, Output, SnapshotFile, read_text
+from restow.cli.plan_options import (
+    AsJson,
+    Bootstrap,
+    ExtraCopies,
+    Fill,
+    MovesIn,
+    MovesOut,
+    Output,
+    SnapshotFile,
+    read_text,
+)
 
 ABOUT = "A pinned plan from Kafka's reassignment JSON."
 HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
@@ -22,25 +32,16 @@ Examples:
   $ restow plan from-json moves.json -b localhost:9092 -o plan.json
   $ restow plan from-json moves.json --snapshot now.json --extra-copies 3 -o plan.json
 """
-_LIMITS = "Limits"
 
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What kafka-reassign-partitions would read.")],
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
-    extra_copies: Annotated[
-        int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=_LIMITS)
-    ] = 1,
-    moves_in: Annotated[
-        int, typer.Option(help="How many replicas a broker may be receiving.", rich_help_panel=_LIMITS)
-    ] = 20,
-    moves_out: Annotated[
-        int, typer.Option(help="How many replicas a broker may be sending.", rich_help_panel=_LIMITS)
-    ] = 10,
-    fill: Annotated[
-        float, typer.Option(metavar="SHARE", help="How full a directory may get.", rich_help_panel=_LIMITS)
-    ] = 0.9,
+    extra_copies: ExtraCopies = 1,
+    moves_in: MovesIn = 20,
+    moves_out: MovesOut = 10,
+    fill: Fill = 0.9,
     title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
     output: Output = None,
     as_json: AsJson = False,

@@ -26,6 +26,7 @@ Given: TypeAlias = dict[str, Any]
 """What the shared options say, as a request has it."""
 
 INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
+WHILE = "What holds while it is carried out"
 
 Bootstrap: TypeAlias = Annotated[
     str | None,
@@ -90,6 +91,15 @@ MaxMoves: TypeAlias = Annotated[
 Fill: TypeAlias = Annotated[
     float, typer.Option(metavar="SHARE", help="How full a log dir may get.", rich_help_panel=LIMITS)
 ]
+ExtraCopies: TypeAlias = Annotated[
+    int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=WHILE)
+]
+MovesIn: TypeAlias = Annotated[
+    int, typer.Option(help="How many replicas a broker may be receiving.", rich_help_panel=WHILE)
+]
+MovesOut: TypeAlias = Annotated[
+    int, typer.Option(help="How many replicas a broker may be sending.", rich_help_panel=WHILE)
+]
 Seconds: TypeAlias = Annotated[
     float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
 ]
@@ -121,6 +131,9 @@ class Options:
     max_bytes: int | None
     max_moves: int | None
     fill: float
+    extra_copies: int
+    moves_in: int
+    moves_out: int
     seconds: float
     seed: int
     output: str | None
@@ -154,6 +167,9 @@ def _shared(
     max_bytes: MaxBytes = None,
     max_moves: MaxMoves = None,
     fill: Fill = 0.9,
+    extra_copies: ExtraCopies = 1,
+    moves_in: MovesIn = 20,
+    moves_out: MovesOut = 10,
     seconds: Seconds = 60.0,
     seed: Seed = 0,
     output: Output = None,
@@ -207,13 +223,22 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan_view import document, draw
     from restow.cli.snapshots import snapshot_from
+    from restow.model import Limits
     from restow.plan.explain import explain
     from restow.plan.framing import ask
+    from restow.plan.pin import check_limits
     from restow.plan.propose import propose
     from restow.plan.text import dumps
     from restow.runtime.clock import SystemClock
 
     clock = SystemClock()
+    limits = Limits(
+        extra_copies=options.extra_copies,
+        moves_in=options.moves_in,
+        moves_out=options.moves_out,
+        fill=options.fill,
+    )
+    check_limits(limits)
     load = _load(options.load)
     request = wish(_common(options, load))
     snapshot = snapshot_from(options.bootstrap, options.snapshot)
@@ -225,6 +250,7 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
         request,
         lambda: clock.monotonic_s() > until,
         created_ms=snapshot.taken_ms,
+        limits=limits,
         asked=asked,
     )
     told = explain(snapshot, load, plan, request, asked)

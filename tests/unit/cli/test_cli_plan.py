@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli.app import run
-from restow.model import Copy, LiveBroker, Partition, Snapshot, Topic
+from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
 from restow.plan.text import loads
 from restow.snapshot.text import dumps
 
@@ -87,6 +87,15 @@ def test_several_wishes_make_one_plan(
     assert {move.after[0] for move in moves} == {1, 2, 3}
 
 
+def test_limits_are_in_the_plan_and_its_waves_keep_them(snapshot: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    limits = ["--moves-in", "3", "--moves-out", "2", "--extra-copies", "2", "--fill", "0.7"]
+    assert run(["plan", "replace", "0:3", *limits, "--snapshot", snapshot, "-o", str(path)]) == 0
+    plan = loads(path.read_text(encoding="utf-8"))
+    assert plan.limits == Limits(moves_in=3, moves_out=2, extra_copies=2, fill=0.7)
+    assert [len(wave) for wave in plan.waves] == [3, 3, 3, 3, 3, 1]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -101,6 +110,8 @@ def test_several_wishes_make_one_plan(
         (["balance", "--band", "speed=0.1"], "there is no goal 'speed'"),
         (["relieve", "disk=0.5"], "above 1"),
         (["change-rf", "9"], "only 4 brokers"),
+        (["drain", "0", "--moves-in", "0"], "with less than 1 nothing can move"),
+        (["drain", "0", "--fill", "1.5"], "a share above 0, up to 1"),
     ],
 )
 def test_bad_wishes_are_refused(
