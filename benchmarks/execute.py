@@ -56,6 +56,7 @@ MANY = 20_000
 FEW, MANY_PARTITIONS = 12, 48
 ROUNDS = 4
 _SAMPLE_S = 0.05
+_ALL_KNOW_S = 1.0
 
 
 def main() -> None:
@@ -189,7 +190,9 @@ class Data:
         return work.move_by_api(self._admin, self.topic, self._there)
 
     def _back(self) -> None:
+        """And a moment for the last broker to hear of it: a plan starts from what any of them tells."""
         work.move_by_api(self._admin, self.topic, self._here)
+        time.sleep(_ALL_KNOW_S)
 
     def _run(self, options: Options) -> Run:
         run = asyncio.run(_carried_out(self._bootstrap, self.topic, self._there, options))
