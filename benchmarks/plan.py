@@ -127,7 +127,7 @@ def growing(sizes: Sequence[int]) -> Iterator[Row]:
         def once(problem: Problem = problem, bound: float = bound) -> Solution:
             return solve(problem, enough_bytes=bound)
 
-        taken.append(best_of(2, once))
+        taken.append(best_of(4, once))
     for (fewer, before), (more, after) in pairwise(zip(sizes, taken, strict=True)):
         yield Row(
             name=f"100 brokers: {more:,} replicas against {fewer:,}",
