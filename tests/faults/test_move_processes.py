@@ -24,8 +24,6 @@ pytestmark = pytest.mark.jvm
 
 TOPIC = "moved"
 COUNT = 40
-BEFORE = dict.fromkeys(range(COUNT), (1, 2))
-AFTER = {TopicPartition(TOPIC, number): (3, 1) for number in range(COUNT)}
 
 
 def with_store(brokers: BrokerProcesses, work: Callable[[Store], Awaitable[Any]]) -> Any:
@@ -41,29 +39,38 @@ def with_store(brokers: BrokerProcesses, work: Callable[[Store], Awaitable[Any]]
     return asyncio.run(run())
 
 
-async def ask(store: Store) -> int:
-    """Write the request; who is controller."""
-    await store.create(ReassignPartitions.PATH, ReassignPartitions(AFTER).encode())
+async def controller_of(store: Store) -> int:
     return Controller.decode((await store.get(Controller.PATH)).data).broker_id
 
 
-async def is_done(store: Store) -> bool:
+async def ask(store: Store, replicas: tuple[int, ...]) -> None:
+    """Write the request to move all partitions there."""
+    wish = {TopicPartition(TOPIC, number): replicas for number in range(COUNT)}
+    await store.create(ReassignPartitions.PATH, ReassignPartitions(wish).encode())
+
+
+async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:
     topic = Topic.decode((await store.get(Topic.path(TOPIC))).data, TOPIC)
-    found = {TopicPartition(TOPIC, number): each for number, each in topic.partitions.items()}
     return (
-        all(not each.is_moving and each.replicas == AFTER[key] for key, each in found.items())
+        all(not each.is_moving and each.replicas == replicas for each in topic.partitions.values())
         and await store.exists(ReassignPartitions.PATH) is None
     )
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["undisturbed", "controller killed"])
 def test_moves_by_the_node(start_brokers: Callable[..., BrokerProcesses], *, is_killed: bool) -> None:
+    """The controller is not who gets the replicas: while that one is down the next would refuse to move."""
     brokers = start_brokers(configs={"zookeeper.session.timeout.ms": "2000"})
+    controller = with_store(brokers, controller_of)
+    leader, new = (broker for broker in brokers if broker != controller)
     admin = AdminClient(quiet(brokers.bootstrap))
-    new = NewTopic(TOPIC, COUNT, replica_assignment=[list(BEFORE[number]) for number in range(COUNT)])
-    admin.create_topics([new])[TOPIC].result(30)
-    controller = with_store(brokers, ask)
+    topic = NewTopic(TOPIC, COUNT, replica_assignment=[[leader, controller]] * COUNT)
+    admin.create_topics([topic])[TOPIC].result(30)
+    with_store(brokers, lambda store: ask(store, (new, leader)))
     if is_killed:
         brokers[controller].kill()
         brokers[controller].start()
-    wait_for("all partitions are where they should be", lambda: with_store(brokers, is_done))
+    wait_for(
+        "all partitions are where they should be",
+        lambda: with_store(brokers, lambda store: is_done(store, (new, leader))),
+    )
