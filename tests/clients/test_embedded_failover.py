@@ -131,6 +131,7 @@ def test_below_the_least_in_sync_replicas_nothing_is_acknowledged(three: Running
     wait_until(lambda: others[0] in three.in_sync("t"), "the one that came back is in sync")
     assert three.in_sync("t") == {leader, others[0]}
     acknowledged: list[object] = []
+    producer = Producer({"bootstrap.servers": three.bootstrap, "acks": "all"})
     producer.produce("t", b"enough", on_delivery=lambda error, _: acknowledged.append(error))
     producer.flush(WAIT_S)
     assert acknowledged == [None]
