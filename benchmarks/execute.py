@@ -116,7 +116,7 @@ def data_rows(size: int) -> list[Row]:
     say(f"{KRAFT.name}: {size >> 20} MiB at once, by a run, and throttled …")
     with cluster_of(KRAFT) as (up, admin):
         few = Data(up.bootstrap, admin, FEW, size)
-        rows = few.unthrottled_rows(target=0.9)
+        rows = few.unthrottled_rows()
         admin.delete_topics([few.topic])
         many = Data(up.bootstrap, admin, MANY_PARTITIONS, size)
         return [*rows, *many.unthrottled_rows(), *many.throttled_rows()]
@@ -139,7 +139,7 @@ class Data:
         self._bytes = work.bytes_on(admin, new, self.topic)
         self._back()
 
-    def unthrottled_rows(self, target: float | None = None) -> list[Row]:
+    def unthrottled_rows(self) -> list[Row]:
         at_once_s, runs = [], []
         for _ in range(ROUNDS):
             at_once_s.append(self._at_once())
@@ -153,7 +153,7 @@ class Data:
                 peer=self._bytes / MB / min(at_once_s),
                 peer_name="all at once",
                 unit="MB/s",
-                target=target,
+                target=0.9,
                 more_is_better=True,
             ),
             Row(

@@ -8,6 +8,7 @@ import typer
 
 from restow.cli.frame import Answer
 from restow.cli.plan_options import (
+    USUAL,
     AsJson,
     Bootstrap,
     ExtraCopies,
@@ -18,6 +19,7 @@ from restow.cli.plan_options import (
     SnapshotFile,
     read_text,
 )
+from restow.model import Limits
 
 ABOUT = "A pinned plan from Kafka's reassignment JSON."
 HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
@@ -38,10 +40,10 @@ def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="What kafka-reassign-partitions would read.")],
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
-    extra_copies: ExtraCopies = 1,
-    moves_in: MovesIn = 20,
-    moves_out: MovesOut = 10,
-    fill: Fill = 0.9,
+    extra_copies: ExtraCopies = USUAL.extra_copies,
+    moves_in: MovesIn = USUAL.moves_in,
+    moves_out: MovesOut = USUAL.moves_out,
+    fill: Fill = USUAL.fill,
     title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
     output: Output = None,
     as_json: AsJson = False,
@@ -49,7 +51,6 @@ def command(
     from restow.cli.show_view import document, draw
     from restow.cli.snapshots import snapshot_from
     from restow.cli.text_files import write_text
-    from restow.model import Limits
     from restow.plan.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import check_limits, plan_from_targets
     from restow.plan.text import dumps

@@ -14,6 +14,7 @@ from restow.cli import plan_also
 from restow.cli.frame import Answer
 from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
+from restow.model import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ Given: TypeAlias = dict[str, Any]
 
 INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
 WHILE = "What holds while it is carried out"
+USUAL = Limits()
 
 Bootstrap: TypeAlias = Annotated[
     str | None,
@@ -166,10 +168,10 @@ def _shared(
     band: Band = None,
     max_bytes: MaxBytes = None,
     max_moves: MaxMoves = None,
-    fill: Fill = 0.9,
-    extra_copies: ExtraCopies = 1,
-    moves_in: MovesIn = 20,
-    moves_out: MovesOut = 10,
+    fill: Fill = USUAL.fill,
+    extra_copies: ExtraCopies = USUAL.extra_copies,
+    moves_in: MovesIn = USUAL.moves_in,
+    moves_out: MovesOut = USUAL.moves_out,
     seconds: Seconds = 60.0,
     seed: Seed = 0,
     output: Output = None,
@@ -223,7 +225,6 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan_view import document, draw
     from restow.cli.snapshots import snapshot_from
-    from restow.model import Limits
     from restow.plan.explain import explain
     from restow.plan.framing import ask
     from restow.plan.pin import check_limits
