@@ -386,21 +386,14 @@ def test_a_listener_that_closes_takes_its_connections_along(run: Any) -> None:
 
 @pytest.mark.parametrize("turn", range(10))
 def test_who_comes_while_a_listener_closes_is_hung_up_on(run: Any, turn: int) -> None:
-    """At whatever turn of the loop: a connection that nobody has would be reported as never closed."""
-
     async def scenario() -> None:
         door = await Door().__aenter__()
-        with socket.socket() as raw:
-            raw.settimeout(30)
-            closing = asyncio.create_task(door.listener.close())
-            for _ in range(turn):
-                await asyncio.sleep(0)
-            with contextlib.suppress(OSError):
-                raw.connect((HOST, door.listener.port))
-            await closing
-            gc.collect()
-            with contextlib.suppress(OSError):
-                assert await asyncio.to_thread(raw.recv, 1) == b""
-        assert all(handler.times_closed == 1 for handler in door.came if handler.is_open.is_set())
+        closing = asyncio.create_task(door.listener.close())
+        for _ in range(turn):
+            await asyncio.sleep(0)
+        with contextlib.suppress(OSError), socket.create_connection((HOST, door.listener.port), 30) as raw:
+            assert await asyncio.to_thread(raw.recv, 1) == b""
+        await closing
 
     run(scenario)
+    gc.collect()  # a connection that nobody has is a warning
