@@ -19,7 +19,6 @@ from restow.cli.plan_options import (
     SnapshotFile,
     read_text,
 )
-from restow.model import Limits
 
 ABOUT = "A pinned plan from Kafka's reassignment JSON."
 HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
@@ -41,8 +40,8 @@ def command(
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
     extra_copies: ExtraCopies = USUAL.extra_copies,
-    moves_in: MovesIn = USUAL.moves_in,
-    moves_out: MovesOut = USUAL.moves_out,
+    moves_in: MovesIn = None,
+    moves_out: MovesOut = None,
     fill: Fill = USUAL.fill,
     title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
     output: Output = None,
@@ -55,9 +54,10 @@ def command(
     from restow.plan.pin import check_limits, plan_from_targets
     from restow.plan.text import dumps
     from restow.plan.view import view_of
+    from restow.plan.wished_limits import WishedLimits, settled
 
-    limits = Limits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
-    check_limits(limits)
+    limits = WishedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
+    check_limits(settled(limits, ()))
     targets = parse_reassignment(read_text(file), file)
     check_reassignment(targets, file)
     taken = snapshot_from(bootstrap, snapshot)

@@ -97,10 +97,20 @@ ExtraCopies: TypeAlias = Annotated[
     int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=WHILE)
 ]
 MovesIn: TypeAlias = Annotated[
-    int, typer.Option(help="How many replicas a broker may be receiving.", rich_help_panel=WHILE)
+    int | None,
+    typer.Option(
+        help="How many replicas a broker may be receiving.",
+        show_default="20, more if they are small",
+        rich_help_panel=WHILE,
+    ),
 ]
 MovesOut: TypeAlias = Annotated[
-    int, typer.Option(help="How many replicas a broker may be sending.", rich_help_panel=WHILE)
+    int | None,
+    typer.Option(
+        help="How many replicas a broker may be sending.",
+        show_default="10, more if they are small",
+        rich_help_panel=WHILE,
+    ),
 ]
 Seconds: TypeAlias = Annotated[
     float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
@@ -134,8 +144,8 @@ class Options:
     max_moves: int | None
     fill: float
     extra_copies: int
-    moves_in: int
-    moves_out: int
+    moves_in: int | None
+    moves_out: int | None
     seconds: float
     seed: int
     output: str | None
@@ -170,8 +180,8 @@ def _shared(
     max_moves: MaxMoves = None,
     fill: Fill = USUAL.fill,
     extra_copies: ExtraCopies = USUAL.extra_copies,
-    moves_in: MovesIn = USUAL.moves_in,
-    moves_out: MovesOut = USUAL.moves_out,
+    moves_in: MovesIn = None,
+    moves_out: MovesOut = None,
     seconds: Seconds = 60.0,
     seed: Seed = 0,
     output: Output = None,
@@ -230,16 +240,17 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     from restow.plan.pin import check_limits
     from restow.plan.propose import propose
     from restow.plan.text import dumps
+    from restow.plan.wished_limits import WishedLimits, settled
     from restow.runtime.clock import SystemClock
 
     clock = SystemClock()
-    limits = Limits(
+    limits = WishedLimits(
         extra_copies=options.extra_copies,
         moves_in=options.moves_in,
         moves_out=options.moves_out,
         fill=options.fill,
     )
-    check_limits(limits)
+    check_limits(settled(limits, ()))
     load = _load(options.load)
     request = wish(_common(options, load))
     snapshot = snapshot_from(options.bootstrap, options.snapshot)

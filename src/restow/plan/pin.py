@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
-from restow.model import ANY_DIR, Limits, Move, Plan
+from restow.model import ANY_DIR, Move, Plan
 from restow.plan.schedule import order_of
+from restow.plan.wished_limits import settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.model import BrokerId, Partition, Snapshot, Topic, TopicPartition
+    from restow.model import BrokerId, Limits, Partition, Snapshot, Topic, TopicPartition
+    from restow.plan.wished_limits import WishedLimits
 
 _NAMED = 5
 
@@ -40,19 +42,19 @@ def plan_from_targets(
     targets: Iterable[Target],
     *,
     created_ms: int,
-    limits: Limits | None = None,
+    limits: Limits | WishedLimits | None = None,
     title: str = "",
 ) -> Plan:
     """A plan that starts from this snapshot. What is as wished already is left out of it."""
-    limits = limits or Limits()
-    check_limits(limits)
+    check_limits(settled(limits, ()))
     wished = tuple(targets)
     problems = [problem for target in wished if (problem := _problem(snapshot, target))]
     problems += _twice(wished)
     if problems:
         raise ImpossiblePlan(_listed(problems))
     moves = tuple(move for target in wished if (move := _move(snapshot, target)))
-    order = order_of(moves, snapshot, limits)
+    keep = settled(limits, moves)
+    order = order_of(moves, snapshot, keep)
     if order.stuck:
         raise ImpossiblePlan(
             _listed([f"{step.partition}: {reason}" for step, reason in order.stuck])
@@ -63,7 +65,7 @@ def plan_from_targets(
         created_ms=created_ms,
         moves=moves,
         waves=order.waves,
-        limits=limits,
+        limits=keep,
         title=title,
     )
 

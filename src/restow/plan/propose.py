@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.model import ANY_DIR, Limits, Move, Plan
+from restow.model import ANY_DIR, Move, Plan
 from restow.plan.bound import HOW, least_bytes
 from restow.plan.dirs import Shelves
 from restow.plan.framing import ask
@@ -23,16 +23,18 @@ from restow.plan.reasons import Reasons
 from restow.plan.schedule import order_of
 from restow.plan.search import never, solve
 from restow.plan.trim import changed_by, load_of, out_of_band, trim
+from restow.plan.wished_limits import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from restow.model import BrokerId, Snapshot, TopicPartition
+    from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.arrays import Bools, Ints
     from restow.plan.framing import Asked
     from restow.plan.request import Request
     from restow.plan.search import Solution
+    from restow.plan.wished_limits import WishedLimits
 
 _ATTEMPTS = 6
 
@@ -53,7 +55,7 @@ def propose(
     out_of_time: Callable[[], bool] = never,
     *,
     created_ms: int = 0,
-    limits: Limits | None = None,
+    limits: Limits | WishedLimits | None = None,
     asked: Asked | None = None,
 ) -> Plan:
     """The plan for a request; the best so far when time is up. The same request gives the same plan.
@@ -65,7 +67,6 @@ def propose(
     solution = solve(asked.problem, out_of_time, enough_bytes=bound)
     if solution.homeless.size:
         raise InvalidInput(_homeless(asked, solution))
-    limits = replace(limits or Limits(), fill=request.fill)
     changed = changed_by(asked, solution)
     banned = np.zeros(len(asked.arrays.names), dtype=bool)
     choose_part = request.most_bytes is not None or request.most_moves is not None or _worse(asked, solution)
@@ -77,7 +78,8 @@ def propose(
             chosen = _Chosen(holder=solution.holder, leader=solution.leader, changed=changed)
         moves, misfits = _moves(asked, snapshot, chosen)
         moves = _within_budget(request, moves)
-        order = order_of(_worst_first(asked, moves), snapshot, limits)
+        keep = replace(settled(limits, moves), fill=request.fill)
+        order = order_of(_worst_first(asked, moves), snapshot, keep)
         stuck = {step.partition: why for step, why in order.stuck} | misfits
         if not stuck:
             break
@@ -86,13 +88,13 @@ def propose(
         banned[[number[name] for name in stuck]] = True
     else:
         moves = tuple(move for move in moves if move.partition not in stuck)
-        order = order_of(_worst_first(asked, moves), snapshot, limits)
+        order = order_of(_worst_first(asked, moves), snapshot, keep)
     return Plan(
         cluster_id=snapshot.cluster_id,
         created_ms=created_ms,
         moves=moves,
         waves=order.waves,
-        limits=limits,
+        limits=keep,
         title=title_of(request),
         bound_bytes=int(bound),
         bound_by=HOW,

@@ -6,16 +6,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.plan.search.compiled import compiled
+
 if TYPE_CHECKING:
     from restow.plan.search.ground import Ints
 
 
 def by_group(group: Ints, many: int) -> tuple[Ints, Ints]:
-    """Where each of so many groups begins, and the numbers of all, group by group and in their order.
+    """Where each of so many groups begins, and the numbers of all, group by group and in their order."""
+    begins, order = np.zeros(many + 1, np.int64), np.empty(len(group), np.int64)
+    _sort(group, many, begins, order)
+    return begins, order
 
-    Keys are made as short as they can be: numpy sorts those of one or two bytes by counting, in a time that
-    grows as they do and no faster.
-    """
-    order = np.argsort(group.astype(np.min_scalar_type(many)), kind="stable")
-    ends = np.cumsum(np.bincount(group, minlength=many))
-    return np.concatenate(([0], ends)).astype(np.int64), order
+
+@compiled
+def _sort(group: Ints, many: int, begins: Ints, order: Ints) -> None:
+    for each in group:
+        begins[each + 1] += 1
+    for each in range(many):
+        begins[each + 1] += begins[each]
+    free = begins.copy()
+    for number in range(len(group)):
+        each = group[number]
+        order[free[each]] = number
+        free[each] += 1

@@ -24,9 +24,8 @@ _PASSES = 200
 def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside: float = 0.0) -> Lead:
     """All that leadership depends on, with the loads as they are with these leaders."""
     brokers = len(problem.rack)
-    extra = np.ascontiguousarray(scaled.leading - scaled.following)
     load = sums(holder, scaled.following, scaled.replicas.part_of, brokers)
-    load += sums(holder[leader], extra, np.arange(len(leader)), brokers)
+    load += sums(holder[leader], scaled.extra, np.arange(len(leader)), brokers)
     margin = np.full(load.shape[1], inside)
     margin[scaled.goals] = 0.0
     width = scaled.upper - scaled.lower
@@ -36,7 +35,7 @@ def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside
         load=load,
         lower=scaled.lower + width * margin,
         upper=scaled.upper - width * margin,
-        leading=extra,
+        leading=scaled.extra,
         following=scaled.following,
         offsets=problem.offsets,
         part_of=scaled.replicas.part_of,

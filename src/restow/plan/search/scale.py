@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from restow.plan.search.compiled import compiled
 from restow.plan.search.ground import Ground
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ints
+    from restow.plan.search.ground import Bools, Floats, Ints
     from restow.plan.search.problem import Problem
 
 # A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
@@ -31,8 +32,10 @@ class Scaled(NamedTuple):
     """both for what replicas carry wherever they are."""
     goals: Ints
     """Which goals belong to replicas."""
-    leading: Floats
     following: Floats
+    """Partitions × goals: what each replica is whoever leads,"""
+    extra: Floats
+    """and what leading adds to that."""
     lower: Floats
     upper: Floats
     size: Floats
@@ -43,19 +46,18 @@ def scale(problem: Problem) -> Scaled:
     """All that stays as it is during the search."""
     counts = np.diff(problem.offsets)
     part_of = np.repeat(np.arange(len(counts)), counts)
-    alone = (counts == 1)[:, None]
-    fixed = np.where(alone, problem.leading, problem.following)
+    alone = counts == 1
     total = problem.leading.sum(axis=0) + (counts - 1) @ problem.following
-    stays = counts @ fixed
+    stays = counts @ problem.following + (problem.leading[alone] - problem.following[alone]).sum(axis=0)
     goals = np.flatnonzero(stays >= _BELONGS_TO_REPLICAS * total)
     average = np.where(total > 0, total, 1.0) / max(int(problem.may_lead.sum()), 1)
     unit = average if problem.importance is None else average / problem.importance
     lower, upper = problem.lower / unit, problem.upper / unit
-    weight = np.ascontiguousarray((fixed / unit)[:, goals])
-    there = problem.home >= 0
-    now = sums(problem.home[there], weight, part_of[there], len(problem.rack))
+    following, extra, weight = _shares(problem, unit, goals, alone)
+    now = sums(problem.home, weight, part_of, len(problem.rack))
     led = np.where(total > 0, 1.0 - stays / np.where(total > 0, total, 1.0), 0.0)[goals]
-    whole = _whole(problem, now, ((problem.leading - fixed) / unit)[:, goals])
+    first = np.where(alone, -1, problem.home[problem.leader])
+    whole = now + sums(first, extra, np.arange(len(first)), len(problem.rack))[:, goals]
     low, high = _without_leading(lower[:, goals], upper[:, goals], led, now, whole)
     aim_low, aim_high = _inside(low, high, now, _INSIDE)
     lowest, highest = _inside(low, high, now, _BARELY_INSIDE)
@@ -72,32 +74,58 @@ def scale(problem: Problem) -> Scaled:
         topic=none if problem.topic is None else problem.topic,
         topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
     )
-    leading, following = problem.leading / unit, problem.following / unit
     return Scaled(
         replicas=ground,
         lowest=lowest,
         highest=highest,
         goals=goals,
-        leading=leading,
         following=following,
+        extra=extra,
         lower=lower,
         upper=upper,
         size=problem.following[:, 0] / average[0],
     )
 
 
+@compiled
 def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
-    """Brokers × goals: what replicas of these partitions at these brokers weigh together."""
-    columns = [np.bincount(holder, column[part_of], minlength=brokers) for column in weight.T]
-    return np.ascontiguousarray(np.stack(columns, axis=1))
+    """Brokers × goals: what replicas of these partitions weigh together at these brokers, -1 being none."""
+    goals = weight.shape[1]
+    found = np.zeros((brokers, goals))
+    for replica in range(len(holder)):
+        broker, partition = holder[replica], part_of[replica]
+        if broker >= 0:
+            for goal in range(goals):
+                found[broker, goal] += weight[partition, goal]
+    return found
 
 
-def _whole(problem: Problem, now: Floats, extra: Floats) -> Floats:
-    """What brokers carry at first, leadership included."""
-    first = problem.home[problem.leader]
-    there = np.flatnonzero(first >= 0)
-    whole: Floats = now + sums(first[there], extra, there, len(problem.rack))
-    return whole
+def _shares(problem: Problem, unit: Floats, goals: Ints, alone: Bools) -> tuple[Floats, Floats, Floats]:
+    """What replicas are, what leading adds, and what they weigh in these goals: a lone one always leads."""
+    follows, extra = np.empty(problem.following.shape), np.empty(problem.following.shape)
+    weight = np.empty((len(alone), len(goals)))
+    _divide(problem.leading, problem.following, unit, goals, alone, follows, extra, weight)
+    return follows, extra, weight
+
+
+@compiled
+def _divide(
+    leading: Floats,
+    following: Floats,
+    unit: Floats,
+    goals: Ints,
+    alone: Bools,
+    follows: Floats,
+    extra: Floats,
+    weight: Floats,
+) -> None:
+    for partition in range(len(following)):
+        for goal in range(len(unit)):
+            follows[partition, goal] = following[partition, goal] / unit[goal]
+            extra[partition, goal] = leading[partition, goal] / unit[goal] - follows[partition, goal]
+        for at, goal in enumerate(goals):
+            lone = leading[partition, goal] / unit[goal]
+            weight[partition, at] = lone if alone[partition] else follows[partition, goal]
 
 
 def _without_leading(

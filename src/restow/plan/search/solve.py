@@ -87,8 +87,7 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
     receivers = np.flatnonzero(problem.receives)
     forced = np.flatnonzero(problem.forced)
     holder = np.where(resting, problem.home, -1)
-    there = resting if forced.size else slice(None)
-    load = sums(holder[there], ground.weight, ground.part_of[there], brokers)
+    load = sums(holder, ground.weight, ground.part_of, brokers)
     limited = len(ground.topic_most) > 0
     rng = np.random.default_rng(problem.seed)
     homeless = forced[:0]
@@ -160,7 +159,10 @@ def _save(
 
 def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
     """The replicas that may move, broker by broker, and where each broker's begin."""
-    may = np.flatnonzero(problem.movable & ~problem.forced)
+    movable = problem.movable & ~problem.forced
+    if movable.all():
+        return by_group(problem.home, len(problem.rack))
+    may = np.flatnonzero(movable)
     first_of, order = by_group(problem.home[may], len(problem.rack))
     return first_of, may[order]
 
@@ -170,18 +172,31 @@ def _mend(
 ) -> None:
     movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
     home = np.where(problem.forced, -1, problem.home)
-    tasks = [Task(home, movers, problem.receives, 0.0, _DRAWN_OF_MOVERS)]
-    if problem.sheds:
-        everything = np.flatnonzero(problem.movable | problem.forced)
-        tasks.append(Task(home, everything, problem.receives, _COST, _DRAWN_OF_ALL))
-    for task, progress in zip(tasks, (_PROGRESS_OF_MOVERS, _PROGRESS), strict=False):
-        before = np.inf
-        for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
-            if out_of_time():
-                return
-            off = mend(ground, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
-            if off <= _RIGHT:
-                return
-            if off >= before * (1 - progress):
-                break
-            before = off
+    task = Task(home, movers, problem.receives, 0.0, _DRAWN_OF_MOVERS)
+    if _mended(problem, ground, state, task, _PROGRESS_OF_MOVERS, out_of_time) or not problem.sheds:
+        return
+    everything = np.flatnonzero(problem.movable | problem.forced)
+    task = Task(home, everything, problem.receives, _COST, _DRAWN_OF_ALL)
+    _mended(problem, ground, state, task, _PROGRESS, out_of_time)
+
+
+def _mended(
+    problem: Problem,
+    ground: Ground,
+    state: State,
+    task: Task,
+    progress: float,
+    out_of_time: Callable[[], bool],
+) -> bool:
+    """Whether there is nothing more to do: all is right, or time is up."""
+    before = np.inf
+    for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
+        if out_of_time():
+            return True
+        off = mend(ground, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
+        if off <= _RIGHT:
+            return True
+        if off >= before * (1 - progress):
+            return False
+        before = off
+    return False

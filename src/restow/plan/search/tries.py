@@ -92,7 +92,7 @@ def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Coolin
     penalty, seed = _PENALTIES[turn % len(_PENALTIES)], problem.seed + turn
     hot, cold = _HOT, _COLD
     if not small:
-        hot = penalty * float((scaled.leading - scaled.following).mean(axis=0).max())
+        hot = penalty * float(scaled.extra.mean(axis=0).max())
         cold = hot * _COLD_WHEN_LARGE
     return Cooling(_STEPS_AT_A_TIME, penalty, hot, max(cold, 1e-12), seed)
 

@@ -1,0 +1,66 @@
+"""How many replicas may be under way: as told, or by their size."""
+
+from __future__ import annotations
+
+import pytest
+
+from restow.model import Limits, Move, TopicPartition
+from restow.plan.wished_limits import WishedLimits, settled
+
+MIB, GIB = 1 << 20, 1 << 30
+
+
+def moves(*sizes: int) -> list[Move]:
+    return [
+        Move(partition=TopicPartition("t", number), before=(1, 2), after=(1, 3), size_bytes=size)
+        for number, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("size", "moves_in"),
+    [(50 * GIB, 20), (GIB, 20), (2 * GIB // 20, 20), (64 * MIB, 32), (32 * MIB, 64), (MIB, 200), (1, 200)],
+)
+def test_small_replicas_may_be_many(size: int, moves_in: int) -> None:
+    found = settled(None, moves(*[size] * 30))
+    assert found == Limits(moves_in=moves_in, moves_out=moves_in // 2)
+
+
+def test_it_is_the_mean_that_counts() -> None:
+    assert settled(None, moves(*[MIB] * 10, 2000 * MIB)).moves_in == 20
+    assert settled(None, moves(*[MIB] * 62, 66 * MIB)).moves_in == 200
+
+
+@pytest.mark.parametrize("sizes", [[], [0, 0, 0]])
+def test_where_no_size_is_known_it_is_the_usual(sizes: list[int]) -> None:
+    assert settled(None, moves(*sizes)) == Limits()
+
+
+def test_leaders_and_what_is_only_removed_are_no_copies() -> None:
+    nothing = [
+        Move(partition=TopicPartition("t", 100), before=(1, 2), after=(2, 1), size_bytes=MIB),
+        Move(partition=TopicPartition("t", 101), before=(1, 2), after=(1,), size_bytes=MIB),
+    ]
+    assert settled(None, nothing) == Limits()
+    assert settled(None, [*nothing * 50, *moves(GIB)]) == Limits()
+
+
+def test_directories_are_counted() -> None:
+    within = Move(
+        partition=TopicPartition("t", 0),
+        before=(1, 2),
+        after=(1, 2),
+        size_bytes=64 * MIB,
+        log_dirs=("/b", "any"),
+        dirs_before={1: "/a"},
+    )
+    assert settled(None, [within]).moves_in == 32
+
+
+def test_what_is_said_is_kept() -> None:
+    tiny = moves(*[MIB] * 5)
+    assert settled(Limits(moves_in=3), tiny) == Limits(moves_in=3)
+    assert settled(WishedLimits(moves_in=3, fill=0.5), tiny) == Limits(moves_in=3, moves_out=100, fill=0.5)
+    assert settled(WishedLimits(moves_out=1, extra_copies=2), tiny) == Limits(
+        moves_in=200, moves_out=1, extra_copies=2
+    )
