@@ -11,6 +11,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+import orjson
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -24,8 +26,8 @@ def read(text: str, key: str, first: str, made: Callable[[Any, Pieces], T]) -> T
     """What is made of a document, the items of whose long list come apart from it, in pieces.
 
     `key` names the list, the last one there is, and `first` the field that its items begin with. Text that is
-    laid out differently is one piece. So is text that something is wrong with: what is said about it is then
-    about the whole, and `made` is called again for that.
+    laid out differently is one piece. So is text that something is wrong with, or that orjson will not have
+    (NaN, say): what is said about it is then about the whole, and `made` is called again for that.
     """
     regular = _cut(text, key, first)
     if regular is not None:
@@ -53,7 +55,7 @@ def _pieces(text: str, at: int, end: int, between: str) -> Pieces:
     while at < end:
         cut = text.find(between, at + _CHARACTERS, end)
         stop = end if cut < 0 else cut
-        items = json.loads(f"[{text[at:stop]}]")
+        items = orjson.loads(f"[{text[at:stop]}]")
         if not items:
             raise ValueError("there is nothing between two commas")
         yield items
