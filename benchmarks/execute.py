@@ -124,7 +124,7 @@ def data_rows(size: int) -> list[Row]:
         rows += [*many.unthrottled_rows(), *many.unthrottled_rows(TWENTY), *many.throttled_rows()]
         admin.delete_topics([many.topic])
         more = Data(up.bootstrap, admin, MANY_PARTITIONS * TIMES_MORE, size * TIMES_MORE)
-        return [*rows, *more.unthrottled_rows()]
+        return [*rows, *more.unthrottled_rows(rounds=ROUNDS // 2)]
 
 
 class Data:
@@ -144,10 +144,10 @@ class Data:
         self._bytes = work.bytes_on(admin, new, self.topic)
         self._back()
 
-    def unthrottled_rows(self, limits: Limits | None = None) -> list[Row]:
+    def unthrottled_rows(self, limits: Limits | None = None, rounds: int = ROUNDS) -> list[Row]:
         """With limits that somebody has set there is no target: what they cost is told."""
         at_once_s, runs = [], []
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             at_once_s.append(self._at_once())
             self._back()
             runs.append(self._run(Options(), limits))

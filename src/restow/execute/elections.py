@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from restow.execute.under_way import partitions_now
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 _GRACE_S = 5.0
 """For so long brokers may not have heard of new replicas, or of a new leader."""
+
+
+_NOTHING: Mapping[TopicPartition, Partition] = MappingProxyType({})
 
 
 class Elections:
@@ -49,12 +53,12 @@ class Elections:
         """These have arrived."""
         self._waiting.update(dict.fromkeys(names, self._clock.monotonic_s()))
 
-    async def hold(self) -> None:
-        """Those whose turn it is, as far as they need it and can."""
+    async def hold(self, seen: Mapping[TopicPartition, Partition] = _NOTHING) -> None:
+        """Those whose turn it is, as far as they need it and can; what was just `seen` is not asked again."""
         some = list(self._waiting)[: self._at_once]
         if not some:
             return
-        now = await partitions_now(self._admin, (name.topic for name in some))
+        now = {**seen, **await partitions_now(self._admin, {n.topic for n in some if n not in seen})}
         due = [name for name in some if name not in self._held and self._needs_it(name, now.get(name))]
         for name in some:
             since_s = self._waiting.pop(name)

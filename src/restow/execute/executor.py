@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from restow.execute.control import Control
     from restow.execute.options import Options
     from restow.execute.sight import Sight
-    from restow.model import BrokerId, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
     from restow.runtime.clock import Clock
 
 _TRIES = 5
@@ -120,6 +120,7 @@ class Executor:
 
     async def _until_over(self) -> Outcome:
         while True:
+            began_s = self._clock.monotonic_s()
             try:
                 outcome = await self._turn()
                 self._lost_since_s = None
@@ -129,12 +130,14 @@ class Executor:
                 outcome = self._out_of_reach(error)
             if outcome is not None:
                 return outcome
-            await self._clock.sleep(self.pace.until_next_look_s())
+            took_s = self._clock.monotonic_s() - began_s
+            some_wait = self._schedule.left > len(self._running)
+            await self._clock.sleep(self.pace.until_next_look_s(took_s, some_wait=some_wait))
 
     async def _turn(self) -> Outcome | None:
         self.pace.obey()
         surveyed = await self._survey()
-        await self._see_what_arrived()
+        seen = await self._see_what_arrived()
         if self.pace.stop == "leave":
             return Outcome(ending=Ending.LEFT, reason="told to let it go on by itself")
         if self.pace.stop == "cancel":
@@ -147,7 +150,7 @@ class Executor:
                 self._schedule.put_back(step)
             raise
         await self._submit(begun)
-        await self._elections.hold()
+        await self._elections.hold(seen)
         if surveyed or begun:
             self._report()
         if not self._running and not self._schedule.left and self._elections.over:
@@ -174,9 +177,10 @@ class Executor:
     def _steps(self) -> list[Step]:
         return [each.step for each in self._running.values()]
 
-    async def _see_what_arrived(self) -> None:
+    async def _see_what_arrived(self) -> dict[TopicPartition, Partition]:
+        """Returns what was asked for about partitions that are not being moved any more."""
         if not self._running:
-            return
+            return {}
         for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
             self.tell(
                 "directory refused", partition=str(which.partition), broker=which.broker, why=str(error)
@@ -200,6 +204,7 @@ class Executor:
             self._book.write("finished", steps=[step_document(step) for step in arrived])
         for step in arrived:
             self._finish(step)
+        return now
 
     def _finish(self, step: Step) -> None:
         name = step.partition

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 # A step's end is seen late by at most this share of what it took, and asked for no more often than that.
 _LATE = 0.05
-_SOONEST_S = 0.01
+# While some wait for others to end that is soon; else nobody waits for the news but whoever watches.
+_SOONEST_S, _SOON_S = 0.01, 0.05
 
 
 class Pace:
@@ -62,10 +63,14 @@ class Pace:
         """A step has begun or ended."""
         self._changed_s = self._clock.monotonic_s()
 
-    def until_next_look_s(self) -> float:
-        """Soon after a change, as what ends quickly should be seen quickly; later when nothing happens."""
+    def until_next_look_s(self, took_s: float, *, some_wait: bool) -> float:
+        """Soon after a change, as what ends quickly should be seen quickly; later when nothing happens.
+
+        Brokers that are slow to answer have enough to do: no more than half of the time is spent asking them.
+        """
         quiet_s = self._clock.monotonic_s() - self._changed_s
-        return min(max(quiet_s * _LATE, _SOONEST_S), self._options.look_every_s)
+        soonest_s = max(_SOONEST_S if some_wait else _SOON_S, took_s)
+        return min(max(quiet_s * _LATE, soonest_s), self._options.look_every_s)
 
     @property
     def paused(self) -> str | None:

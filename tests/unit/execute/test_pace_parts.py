@@ -127,10 +127,13 @@ def test_what_ends_quickly_is_seen_quickly() -> None:
     pace = Pace(clock, nobody, Options(look_every_s=0.1), nobody, nobody, nobody)
     asked = []
     for _ in range(200):
-        asked.append(pace.until_next_look_s())
+        asked.append(pace.until_next_look_s(0.0, some_wait=True))
         clock.now_s += asked[-1]
     assert asked == sorted(asked)
     assert asked[0] < 0.02
     assert asked[-1] == 0.1
     pace.something_changed()
-    assert pace.until_next_look_s() == asked[0]
+    assert pace.until_next_look_s(0.0, some_wait=True) == asked[0]
+    assert asked[0] < pace.until_next_look_s(0.0, some_wait=False) < 0.1
+    assert pace.until_next_look_s(0.07, some_wait=True) == 0.07
+    assert pace.until_next_look_s(7.0, some_wait=True) == 0.1
