@@ -71,6 +71,7 @@ def draw(
             style="bold",
         )
         _draw_times(console, view, rate)
+        _draw_limits(console, plan)
         _draw_brokers(console, view)
         _draw_dirs(console, view)
     if moves:
@@ -92,6 +93,18 @@ def _draw_times(console: Console, view: PlanView, rate: int | None) -> None:
 
     times = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
     put(console, f"takes at least {', '.join(times)} per broker", style="dim")
+
+
+def _draw_limits(console: Console, plan: Plan) -> None:
+    from restow.cli.drawing import count, put
+
+    limits = plan.limits
+    put(
+        console,
+        f"up to {limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
+        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full",
+        style="dim",
+    )
 
 
 def _draw_brokers(console: Console, view: PlanView) -> None:

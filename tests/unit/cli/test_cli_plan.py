@@ -10,6 +10,7 @@ import pytest
 from restow.cli.app import run
 from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
 from restow.plan.text import loads
+from restow.plan.wished_limits import WishedLimits, settled
 from restow.snapshot.text import dumps
 
 if TYPE_CHECKING:
@@ -87,13 +88,26 @@ def test_several_wishes_make_one_plan(
     assert {move.after[0] for move in moves} == {1, 2, 3}
 
 
-def test_limits_are_in_the_plan_and_its_waves_keep_them(snapshot: str, tmp_path: Path) -> None:
+def test_limits_are_in_the_plan_and_its_waves_keep_them(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "plan.json"
     limits = ["--moves-in", "3", "--moves-out", "2", "--extra-copies", "2", "--fill", "0.7"]
     assert run(["plan", "replace", "0:3", *limits, "--snapshot", snapshot, "-o", str(path)]) == 0
     plan = loads(path.read_text(encoding="utf-8"))
     assert plan.limits == Limits(moves_in=3, moves_out=2, extra_copies=2, fill=0.7)
     assert [len(wave) for wave in plan.waves] == [3, 3, 3, 3, 3, 1]
+    assert run(["show", str(path)]) == 0
+    told = "up to 3 in and 2 out per broker at a time, 2 extra copies, log dirs 70% full"
+    assert told in capsys.readouterr().out
+
+
+def test_small_replicas_go_together_unless_told_otherwise(snapshot: str, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    assert run(["plan", "replace", "0:3", "--moves-out", "7", "--snapshot", snapshot, "-o", str(path)]) == 0
+    plan = loads(path.read_text(encoding="utf-8"))
+    assert plan.limits == settled(WishedLimits(moves_out=7), plan.moves)
+    assert plan.limits.moves_in > Limits().moves_in
 
 
 @pytest.mark.parametrize(
