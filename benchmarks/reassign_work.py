@@ -116,6 +116,17 @@ def throttled(admin: KafkaAdminClient, topic: str, bytes_per_s: int) -> Iterator
             _configure(admin, kind, name, dict.fromkeys(configs, ("DELETE", None)))
 
 
+def forget_soon(admin: KafkaAdminClient) -> None:
+    """Let brokers delete within a second what a move has left behind.
+
+    After the minute that it would lie there otherwise, much of it is being written to the disk, and that is
+    then what takes the time of the next move.
+    """
+    for number in broker_ids(admin):
+        changes: dict[str, tuple[str, str | None]] = {"log.segment.delete.delay.ms": ("SET", "1000")}
+        _configure(admin, ConfigResourceType.BROKER, str(number), changes)
+
+
 def _configure(
     admin: KafkaAdminClient, kind: ConfigResourceType, name: str, changes: dict[str, tuple[str, str | None]]
 ) -> None:
