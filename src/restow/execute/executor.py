@@ -131,7 +131,8 @@ class Executor:
             if outcome is not None:
                 return outcome
             took_s = self._clock.monotonic_s() - began_s
-            some_wait = self._schedule.left > len(self._running)
+            all_ended = all(each.odd_since_s is not None for each in self._running.values())
+            some_wait = all_ended or self._schedule.left > len(self._running)
             await self._clock.sleep(self.pace.until_next_look_s(took_s, some_wait=some_wait))
 
     async def _turn(self) -> Outcome | None:

@@ -39,7 +39,9 @@ class Running:
 
     step: Step
     seen: bool = False
+    """The controller had it at some time;"""
     odd_since_s: float | None = None
+    """it does not, and brokers do not tell that it has arrived, since then."""
     dirs: dict[ReplicaOf, str] = field(default_factory=dict)
     accepted: set[ReplicaOf] = field(default_factory=set)
 
