@@ -6,7 +6,7 @@
                           arrival, in turns, the median of each; what a run does before and after is told
                           too. Again with 20 in and 10 out of a broker, which is few for such small ones.
                           Brokers delete at once what a move has left: the disk has less to do with it
-    4 GiB, no throttle    192 partitions, of which only half may be under way together
+    4 GiB, no throttle    192 partitions, of which only about half may be under way together
     1 GiB at 20 MB/s      how long the whole run takes, twenty at a time, beside bytes over rate, and beside
                           all at once with the same throttle, of which Kafka lets through about seven eighths
     idle                  the longest time in which fewer replicas were under way than may be, while some wait

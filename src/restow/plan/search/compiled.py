@@ -3,7 +3,7 @@
 numba's own cache keeps the compiled code beside the module or, where that cannot be written, in the user's
 cache folder; only the first plan on a machine waits for the compiler.
 
-Large arrays are made outside and filled inside: numpy asks for huge pages, which are there five times sooner.
+Large arrays are made outside and filled inside: numpy asks for huge pages, which are there much sooner.
 """
 
 from __future__ import annotations
