@@ -129,21 +129,21 @@ def apache_kafka(
     node has as many log dirs as it is told to.
     """
     others = dict(listeners or {})
-    ports = free_ports((2 + len(others)) * nodes)
-    members = [
-        _Node(
-            id=i,
-            folder=folder / f"node-{i}",
-            broker_port=ports.pop(),
-            controller_port=ports.pop(),
-            other_ports={name: ports.pop() for name in others},
-        )
-        for i in range(1, nodes + 1)
-    ]
     run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
     # It begins with "AA": the tool that formats would take an id that begins with a dash for an option.
     cluster_id = urlsafe_b64encode(b"\0" + uuid4().bytes[1:]).decode().rstrip("=")
     with ExitStack() as stack:
+        ports = stack.enter_context(free_ports((2 + len(others)) * nodes))
+        members = [
+            _Node(
+                id=i,
+                folder=folder / f"node-{i}",
+                broker_port=ports.pop(),
+                controller_port=ports.pop(),
+                other_ports={name: ports.pop() for name in others},
+            )
+            for i in range(1, nodes + 1)
+        ]
         for node in members:
             roles = _kraft_properties(node, members) if zookeeper is None else _on(zookeeper, node)
             protocols = {"CONTROLLER": "PLAINTEXT", "PLAINTEXT": "PLAINTEXT", **others}

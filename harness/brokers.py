@@ -207,21 +207,21 @@ def broker_processes(
     options = ["--log-dirs", str(log_dirs)]
     for name, value in settings.items():
         options += ["--config", f"{name}={value}"]
-    (zookeeper_port, *ports) = free_ports(count + 1)
-    store = f"zookeeper://{HOST}:{zookeeper_port}/restow"
-    brokers = BrokerProcesses(
-        folder / "zookeeper",
-        zookeeper_port,
-        {
-            number: BrokerProcess(number, store, folder, port, tuple(options))
-            for number, port in enumerate(ports, start=1)
-        },
-    )
-    try:
-        brokers.start_all()
-        yield brokers
-    finally:
-        brokers.end()
+    with free_ports(count + 1) as (zookeeper_port, *ports):
+        store = f"zookeeper://{HOST}:{zookeeper_port}/restow"
+        brokers = BrokerProcesses(
+            folder / "zookeeper",
+            zookeeper_port,
+            {
+                number: BrokerProcess(number, store, folder, port, tuple(options))
+                for number, port in enumerate(ports, start=1)
+            },
+        )
+        try:
+            brokers.start_all()
+            yield brokers
+        finally:
+            brokers.end()
 
 
 def wait_for(what: str, is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
+
+from restow.runtime.ports import HeldPort
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,10 +59,13 @@ def last_words(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:] or "it said nothing"
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on now. All are held until all are known, so they differ."""
+@contextmanager
+def free_ports(count: int) -> Iterator[list[int]]:
+    """Ports for servers that are told where to listen. While the block lasts nobody else is dealt them."""
     with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
+        numbers = []
+        for _ in range(count):
+            port = HeldPort(HOST)
+            stack.callback(port.let_go)
+            numbers.append(port.number)
+        yield numbers

@@ -31,9 +31,9 @@ _MEMORY = "700m"
 def spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
     """The master's address, once every worker is with it. Logs and scratch files are in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
-    port, page = free_ports(2)
-    address = f"spark://{HOST}:{port}"
     with ExitStack() as stack:
+        port, page, *pages = stack.enter_context(free_ports(2 + workers))
+        address = f"spark://{HOST}:{port}"
         master = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]
         log = folder / "master.log"
         process = stack.enter_context(running(_command(*master, "--webui-port", str(page)), log))
@@ -42,7 +42,7 @@ def spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
             home = folder / f"worker-{number}"
             home.mkdir()
             worker = ["org.apache.spark.deploy.worker.Worker", "--host", HOST, "--cores", "1"]
-            worker += ["--memory", _MEMORY, "--work-dir", str(home), "--webui-port", str(free_ports(1)[0])]
+            worker += ["--memory", _MEMORY, "--work-dir", str(home), "--webui-port", str(pages[number])]
             stack.enter_context(running(_command(*worker, address), folder / f"worker-{number}.log"))
         _wait_for("Registering worker", workers, process, log)
         yield address

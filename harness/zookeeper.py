@@ -12,7 +12,7 @@ import os
 import signal
 import socket
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -50,25 +50,27 @@ class ZooKeeper:
 @contextmanager
 def zookeeper(folder: Path, *, heap: str = "256m", port: int | None = None) -> Iterator[ZooKeeper]:
     """A single server that keeps its data and log in `folder`; the same again goes on where it was."""
-    port = port or free_ports(1)[0]
-    folder.mkdir(parents=True, exist_ok=True)
-    config = folder / "zoo.cfg"
-    settings = {
-        "dataDir": folder / "data",
-        "clientPort": port,
-        "clientPortAddress": HOST,
-        "tickTime": _TICK_MS,
-        "maxSessionTimeout": 60_000,
-        "maxClientCnxns": 0,
-        "admin.enableServer": "false",
-        "4lw.commands.whitelist": "srvr",
-    }
-    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
-    jars = pyspark_jar("zookeeper-3*.jar").parent
-    command = [java(), "-cp", f"{jars}/*", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-    command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
-    log = folder / "zookeeper.log"
-    with running(command, log) as process:
+    with ExitStack() as stack:
+        if port is None:
+            (port,) = stack.enter_context(free_ports(1))
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / "zoo.cfg"
+        settings = {
+            "dataDir": folder / "data",
+            "clientPort": port,
+            "clientPortAddress": HOST,
+            "tickTime": _TICK_MS,
+            "maxSessionTimeout": 60_000,
+            "maxClientCnxns": 0,
+            "admin.enableServer": "false",
+            "4lw.commands.whitelist": "srvr",
+        }
+        config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
+        jars = pyspark_jar("zookeeper-3*.jar").parent
+        command = [java(), "-cp", f"{jars}/*", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
+        log = folder / "zookeeper.log"
+        process = stack.enter_context(running(command, log))
         _wait_until_ready(port, process, log)
         yield ZooKeeper(f"{HOST}:{port}", process)
 

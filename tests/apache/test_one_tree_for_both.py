@@ -82,7 +82,7 @@ def test_each_serves_what_the_other_made(jars: Path, tmp_path: Path) -> None:
         create(theirs.bootstrap, "theirs")
         check(theirs.bootstrap, {"theirs"})
         theirs.brokers[1].stop()
-        (port,) = free_ports(1)
+        (port,) = stack.enter_context(free_ports(1))
         options = [word for pair in settings.items() for word in ("--config", "=".join(pair))]
         ours = BrokerProcess(1, f"zookeeper://{server.address}", tmp_path, port, tuple(options))
         stack.callback(ours.end)

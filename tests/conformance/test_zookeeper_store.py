@@ -33,8 +33,10 @@ def cut(store: ZooKeeperStore) -> None:
 
 @played
 async def test_nobody_there() -> None:
-    (port,) = free_ports(1)
-    with pytest.raises(StoreUnavailable, match="no ZooKeeper answered at"):
+    with (
+        free_ports(1) as (port,),
+        pytest.raises(StoreUnavailable, match="no ZooKeeper answered at"),
+    ):
         await ZooKeeperStore.connect(f"127.0.0.1:{port}", connect_timeout_s=0.3)
 
 

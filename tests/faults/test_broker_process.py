@@ -85,8 +85,8 @@ def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Pat
     assert "says the log dir belongs to broker 1" in attempt(id=7, store=store, data=brokers[1].data, port=0)
     elsewhere = f"zookeeper://{brokers.zookeeper.address}/other"
     assert "of cluster" in attempt(id=1, store=elsewhere, data=brokers[1].data, port=0)
-    (nobody,) = free_ports(1)
-    said = attempt(id=2, store=f"zookeeper://127.0.0.1:{nobody}", data=new, port=0)
+    with free_ports(1) as (nobody,):
+        said = attempt(id=2, store=f"zookeeper://127.0.0.1:{nobody}", data=new, port=0)
     assert said.startswith(f"Error: no ZooKeeper answered at 127.0.0.1:{nobody} within 1 s")
     brokers[1].start()
 

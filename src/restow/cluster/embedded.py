@@ -26,6 +26,7 @@ from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
+from restow.runtime.ports import HeldPort
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
@@ -52,7 +53,8 @@ class EmbeddedCluster:
         properties: Mapping[str, str] | None = None,
         fsync: bool = True,
     ) -> None:
-        """Broker i listens on `port` + i, or with 0 on a free one. `properties` are Kafka's broker configs.
+        """Broker i listens on `port` + i, or with 0 on a free one that is kept until `stop`. `properties` are
+        Kafka's broker configs.
 
         Nothing is touched before `start`. With `fsync` off, what the store acknowledged outlives a kill of
         the process but not necessarily a loss of power.
@@ -67,6 +69,7 @@ class EmbeddedCluster:
         self._data = None if data is None else Path(data)
         self._host = host
         self._port = port
+        self._held: list[HeldPort] = []
         self._properties = {
             "offsets.topic.replication.factor": str(min(_OFFSETS_FACTOR, brokers)),
             "group.initial.rebalance.delay.ms": "0",
@@ -95,8 +98,10 @@ class EmbeddedCluster:
             disk=SystemDisk(),
             open_session=partial(_session_of, store),
         )
-        self.brokers = {number: Broker(self._options(number, folder), world) for number in range(self._count)}
+        self.brokers = {}
         try:
+            for number in range(self._count):
+                self.brokers[number] = Broker(self._options(number, folder), world)
             await _all(broker.start() for broker in self.brokers.values())
             await self.settled()
         except BaseException:
@@ -109,6 +114,8 @@ class EmbeddedCluster:
         if self._store is not None:
             await self._store.close()
             self._store = None
+        while self._held:
+            self._held.pop().let_go()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
@@ -174,10 +181,16 @@ class EmbeddedCluster:
             broker_id=number,
             log_dirs=tuple(str(home / f"log-{each}") for each in range(self._log_dirs)),
             host=self._host,
-            port=self._port + number if self._port else 0,
+            port=self._port + number if self._port else self._free_port(),
             rack=self._racks[number % len(self._racks)] if self._racks else None,
             properties=self._properties,
         )
+
+    def _free_port(self) -> int:
+        """One that nobody else is dealt while its broker is away."""
+        port = HeldPort(self._host)
+        self._held.append(port)
+        return port.number
 
 
 async def _session_of(store: EmbeddedStore) -> EmbeddedSession:
