@@ -20,6 +20,7 @@ from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
+from restow.runtime.ports import HeldPort
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
@@ -250,6 +251,30 @@ def test_a_temporary_folder_goes_with_the_cluster() -> None:
         assert not folder.exists()
 
     run(scenario())
+
+
+def test_ports_are_held_until_the_cluster_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = set()
+
+    class Watched(HeldPort):
+        def __init__(self, host: str) -> None:
+            super().__init__(host)
+            held.add(self.number)
+
+        def let_go(self) -> None:
+            super().let_go()
+            held.remove(self.number)
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(2, data=tmp_path, fsync=False) as cluster:
+            await cluster.add_broker()
+            await cluster.kill_broker(1)
+            assert {f"127.0.0.1:{port}" for port in held} == set(cluster.bootstrap.split(","))
+            await cluster.start_broker(1)
+
+    monkeypatch.setattr("restow.cluster.embedded.HeldPort", Watched)
+    run(scenario())
+    assert held == set()
 
 
 def test_a_session_lost_as_the_broker_begins_is_noticed(tmp_path: Path) -> None:
