@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from restow.cluster import life
 from restow.cluster.controller.reassignment_rules import Wish
 from restow.cluster.creation import NewTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.log import LogManager, MetaProperties
 from restow.cluster.log.config import DEFAULT_CONFIG
+from restow.cluster.registration import register
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import Topic
 from restow.cluster.strays import remove_strays
@@ -21,6 +23,8 @@ from tests.unit.broker.conversations import run
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 ID, OTHER_ID = "A" * 22, "B" * 22
 PARTITION = TopicPartition("t", 0)
@@ -85,22 +89,11 @@ def test_a_partition_moved_away_while_its_broker_was_down(tmp_path: Path) -> Non
 
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
-            await create(cluster)
-            replicas = cluster.brokers[await controller_of(cluster)].services.metadata.partition(PARTITION)
-            assert replicas is not None
-            leader, follower = replicas.replicas
-            (spare,) = {0, 1, 2} - {leader, follower}
-            written = await cluster.brokers[leader].services.replicas.append({PARTITION: BATCH}, -1, 5000)
-            assert written[PARTITION].error_code == 0
+            leader, follower, spare = await written_to(cluster)
             folder = tmp_path / f"broker-{follower}" / "log-0" / str(PARTITION)
             assert folder.is_dir()
             await cluster.kill_broker(follower)
-            controller = cluster.brokers[await controller_of(cluster)].services.controller
-            assert await controller.alter_reassignments({PARTITION: Wish((leader, spare))}) == {
-                PARTITION: None
-            }
-            while await controller.list_reassignments(None):
-                await asyncio.sleep(0.02)
+            await move(cluster, (leader, spare))
             assert folder.is_dir()
             await cluster.start_broker(follower)
             assert not folder.exists()
@@ -108,6 +101,49 @@ def test_a_partition_moved_away_while_its_broker_was_down(tmp_path: Path) -> Non
             assert cluster.brokers[spare].services.logs.get(PARTITION) is not None
 
     run(scenario())
+
+
+def test_a_partition_moved_away_just_before_its_broker_is_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has looked for strays by then, and nobody can give it orders yet."""
+
+    async def scenario() -> None:
+        async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
+            leader, follower, spare = await written_to(cluster)
+            await cluster.kill_broker(follower)
+
+            async def moved_first(*arguments: Any, **options: Any) -> int:
+                await move(cluster, (leader, spare))
+                return await register(*arguments, **options)
+
+            monkeypatch.setattr(life, "register", moved_first)
+            await cluster.start_broker(follower)
+            while cluster.brokers[follower].services.logs.get(PARTITION) is not None:
+                await asyncio.sleep(0.02)
+            assert cluster.brokers[spare].services.logs.get(PARTITION) is not None
+
+    run(scenario())
+
+
+async def written_to(cluster: EmbeddedCluster) -> tuple[int, int, int]:
+    """A topic of one partition with a record: who leads, who follows, and who has nothing."""
+    await create(cluster)
+    known = cluster.brokers[await controller_of(cluster)].services.metadata.partition(PARTITION)
+    assert known is not None
+    leader, follower = known.replicas
+    (spare,) = {0, 1, 2} - {leader, follower}
+    written = await cluster.brokers[leader].services.replicas.append({PARTITION: BATCH}, -1, 5000)
+    assert written[PARTITION].error_code == 0
+    return leader, follower, spare
+
+
+async def move(cluster: EmbeddedCluster, replicas: tuple[int, ...]) -> None:
+    """Returns when it is over."""
+    controller = cluster.brokers[await controller_of(cluster)].services.controller
+    assert await controller.alter_reassignments({PARTITION: Wish(replicas)}) == {PARTITION: None}
+    while await controller.list_reassignments(None):
+        await asyncio.sleep(0.02)
 
 
 async def create(cluster: EmbeddedCluster) -> None:

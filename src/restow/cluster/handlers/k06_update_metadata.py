@@ -1,7 +1,7 @@
 """UpdateMetadata: the controller tells every broker who is alive and who leads what.
 
-Groups lose their offsets of partitions that are going away. A new controller is heard of here first, so what
-the one before it left unsaid is made up for.
+Groups lose their offsets of partitions that are going away. A controller is heard of here first, so what the
+one before it left unsaid, or this one while the broker was away, is made up for.
 
 Versions: from 5 on partitions come by topic, from 7 on with the topic's id. Earlier ones are not served: our
 own controller speaks the latest.
@@ -26,8 +26,8 @@ async def handle(request: Request, context: Context) -> Message:
     async with broker.orders.turn:
         known_epoch = broker.orders.controller_epoch
         refusal = broker.orders.refusal_of(request.body)
-        if 0 < known_epoch < broker.orders.controller_epoch:
-            broker.tasks.start(stop_strays(broker), "what the last controller left behind")
+        if known_epoch < broker.orders.controller_epoch:
+            broker.tasks.start(stop_strays(broker), "what nobody could be told to delete")
         if not refusal:
             gone = broker.metadata.apply(request.body)
             for topic in {partition.topic for partition in gone}:
