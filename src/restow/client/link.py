@@ -46,6 +46,10 @@ class Settings:
     connect_timeout_s: float = 5.0
 
 
+class _Silent(Unreachable):
+    """It was there, or nobody knows, and said nothing until time was up."""
+
+
 class Link:
     """An open connection to a cluster. Made by `open_link`."""
 
@@ -142,14 +146,15 @@ async def open_link(settings: Settings) -> Link:
     """Connect, or say in one sentence why that cannot be done.
 
     Of several servers the library may wait for one that hangs until time is up: then each is tried by itself.
+    A single one is, too, if it said nothing: it may only have been busy.
     """
     try:
         return Link(await asyncio.to_thread(_connect, settings), settings)
     except LoginRefused:
         raise
-    except Unreachable:
+    except Unreachable as error:
         servers = _servers(settings.bootstrap)
-        if len(servers) == 1:
+        if len(servers) == 1 and not isinstance(error, _Silent):
             raise
         alone = (replace(settings, bootstrap=each) for each in servers)
         tried = await asyncio.gather(
@@ -255,6 +260,12 @@ def _refusals() -> tuple[type[Exception], ...]:
     return SaslAuthenticationFailedError, UnsupportedSaslMechanismError
 
 
+def _silences() -> tuple[type[Exception], ...]:
+    from kafka.errors import KafkaTimeoutError, RequestTimedOutError
+
+    return KafkaTimeoutError, RequestTimedOutError
+
+
 def _servers(bootstrap: str) -> list[str]:
     """One by one, each checked: what cannot be an address is no matter of waiting for an answer."""
     found = [each.strip() for each in bootstrap.split(",")]
@@ -288,4 +299,5 @@ def _translated(error: Exception, broker: int | None, settings: Settings) -> Unr
         return Unreachable(
             f"{where} hangs up ({said}): if it wants TLS or a login, say so with --command-config"
         )
-    return Unreachable(f"{where} does not answer ({said}): is the address right, and is it up?")
+    kind = _Silent if isinstance(error, _silences()) or "timed out" in said else Unreachable
+    return kind(f"{where} does not answer ({said}): is the address right, and is it up?")

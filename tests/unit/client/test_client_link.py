@@ -7,11 +7,12 @@ import gc
 import socket
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.client import Settings, Unreachable, connected
+from harness.process import free_ports
+from restow.client import Settings, Unreachable, connected, link
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,11 +44,26 @@ def test_what_is_no_address_is_told_at_once(bootstrap: str) -> None:
 
 @pytest.mark.parametrize("second", ["", ", localhost:1"])
 def test_nobody_answers_and_nothing_is_left(second: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    with pytest.raises(Unreachable, match="does not answer"):
+    with free_ports(1) as [port], pytest.raises(Unreachable, match="does not answer"):
         asyncio.run(connect(f"127.0.0.1:{port}{second}"))
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+
+
+def test_a_single_server_that_said_nothing_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may stand still for longer than a connection takes."""
+    asked: list[str] = []
+    really_connect = link._connect
+
+    def watched(settings: Settings) -> Any:
+        asked.append(settings.bootstrap)
+        return really_connect(settings)
+
+    monkeypatch.setattr(link, "_connect", watched)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(Unreachable, match="does not answer"):
+            asyncio.run(connect(address))
+    assert asked == [address, address]
 
 
 def test_whoever_answers_with_tls_is_recognised() -> None:
