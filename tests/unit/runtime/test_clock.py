@@ -24,7 +24,7 @@ def test_sleepers_wake_in_order() -> None:
             await clock.sleep(seconds)
             woken.append(name)
 
-        await asyncio.gather(sleeper("late", 0.03), sleeper("soon", 0.01), sleeper("now", 0))
+        await asyncio.gather(sleeper("late", 0.5), sleeper("soon", 0.01), sleeper("now", 0))
         return woken
 
     assert asyncio.run(scenario()) == ["now", "soon", "late"]
