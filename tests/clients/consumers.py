@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 
     from tests.clients.topics import Held, Topics
 
-WAIT_S = 60
+WAIT_S = 180
 POLL_MS = 50
 # If the time given to kafka-python's poll is up between its JoinGroup and its SyncGroup, it never
 # takes up its assignment. So it gets more than a test needs, and a record ends the poll instead.
 LONG_POLL_MS = 20_000
-SESSION = {"session_timeout_ms": 10_000, "heartbeat_interval_ms": 200}
+# Longer than a busy machine stands still, so that nobody is taken for dead and loses what it holds; and so
+# much shorter than the wait that a member whom nobody remembers is gone by then.
+SESSION = {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 200}
 
 
 class Watched(AbstractContextManager["Watched"], ABC):
@@ -190,14 +192,16 @@ def wait_until_shared(topics: Topics, members: Sequence[Watched]) -> list[Held]:
 def _wait_until_shared(
     topics: Topics, members: Sequence[Watched], is_fair: Callable[[Sequence[int]], bool]
 ) -> list[Held]:
+    held: list[Held] = []
+
     def settled() -> bool:
-        held = [member.held for member in members]
+        held[:] = [member.held for member in members]
         times = Counter(partition for each in held for partition in each)
         once = times.keys() == topics.everything and set(times.values()) == {1}
         return once and is_fair([len(each) for each in held])
 
     _wait_until(settled, members)
-    return [member.held for member in members]
+    return held
 
 
 def _wait_until(condition: Callable[[], bool], members: Sequence[Watched]) -> None:
