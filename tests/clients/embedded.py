@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from restow.wire.metadata import PartitionMetadata
 
 T = TypeVar("T")
-WAIT_S = 60
+WAIT_S = 120
+_LOOKS = 20
 
 
 class Running:
@@ -52,6 +53,16 @@ class Running:
         }
         return set(isrs.pop()) if len(isrs) == 1 else set()
 
+    def wait_until_known(self, topic: str, partitions: int = 1) -> None:
+        """Wait until every running broker knows who leads so many partitions of a topic that was just made.
+
+        The controller answers as soon as its own broker does.
+        """
+        wait_until(
+            lambda: all(self.leader_of(topic, number) >= 0 for number in range(partitions)),
+            f"all brokers know the partitions of {topic}",
+        )
+
     def _known(self, topic: str, partition: int) -> list[PartitionMetadata | None]:
         running = [each for each in self.cluster.brokers.values() if each.is_running]
         return [each.services.metadata.partition(TopicPartition(topic, partition)) for each in running]
@@ -81,9 +92,17 @@ def embedded(brokers: int = 1, **options: Any) -> Iterator[Running]:
 
 
 async def _tasks() -> list[str]:
-    """What still runs, a moment after everything should have ended."""
-    await asyncio.sleep(0.05)
-    return [str(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    """What still runs, a moment after everything should have ended.
+
+    What was cancelled takes a few turns of the loop to end, and a moment may be a single one.
+    """
+    left: list[str] = []
+    for _ in range(_LOOKS):
+        await asyncio.sleep(0.05)
+        left = [str(task) for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if not left:
+            break
+    return left
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:

@@ -38,9 +38,11 @@ def admin(cluster: Running) -> AdminClient:
 
 
 @pytest.fixture
-def topic(admin: AdminClient) -> str:
+def topic(cluster: Running, admin: AdminClient) -> str:
+    """All brokers know it: any of them may be asked."""
     name = f"topic-{uuid4().hex}"
     admin.create_topics([NewTopic(name, 3, 3)])[name].result(WAIT_S)
+    cluster.wait_until_known(name, 3)
     return name
 
 
@@ -55,8 +57,9 @@ def test_the_cluster_describes_itself(cluster: Running, admin: AdminClient) -> N
     assert described.controller.id in (0, 1, 2)
 
 
-def test_topics_are_spread_and_grow(admin: AdminClient, topic: str) -> None:
+def test_topics_are_spread_and_grow(cluster: Running, admin: AdminClient, topic: str) -> None:
     admin.create_partitions([NewPartitions(topic, 6)])[topic].result(WAIT_S)
+    cluster.wait_until_known(topic, 6)
     partitions = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
     assert sorted(partitions) == list(range(6))
     leaders = [each.leader for each in partitions.values()]
@@ -105,13 +108,14 @@ def test_topics_that_cannot_be(admin: AdminClient, new: NewTopic, code: str) -> 
     assert new.topic not in admin.list_topics(timeout=WAIT_S).topics
 
 
-def test_replicas_by_hand_and_validation_only(admin: AdminClient) -> None:
+def test_replicas_by_hand_and_validation_only(cluster: Running, admin: AdminClient) -> None:
     name = f"by-hand-{uuid4().hex}"
     wanted = [[2, 0], [1, 2], [0, 1]]
     new = NewTopic(name, 3, replica_assignment=wanted)
     admin.create_topics([new], validate_only=True)[name].result(WAIT_S)
     assert name not in admin.list_topics(timeout=WAIT_S).topics
     admin.create_topics([new])[name].result(WAIT_S)
+    cluster.wait_until_known(name, 3)
     partitions = admin.list_topics(name, timeout=WAIT_S).topics[name].partitions
     assert [partitions[number].replicas for number in range(3)] == wanted
     assert [partitions[number].leader for number in range(3)] == [2, 1, 0]
@@ -200,6 +204,7 @@ def test_log_dirs_are_filled_evenly(cluster: Running) -> None:
     name = f"spread-{uuid4().hex}"
     with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap)) as other:
         other.create_topics([Wanted(name, num_partitions=10, replication_factor=3)])
+        cluster.wait_until_known(name, 10)
         for broker in cluster.cluster.brokers.values():
             counts = [len(each.logs) for each in broker.services.logs.directories]
             assert max(counts) - min(counts) <= 1
@@ -214,6 +219,7 @@ def test_first_replicas_lead_again_when_asked(admin: AdminClient) -> None:
     with embedded(3) as running:
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         admin.create_topics([NewTopic(name, 1, replica_assignment=[[1, 0, 2]])])[name].result(WAIT_S)
+        running.wait_until_known(name)
         assert running.leader_of(name) == 1
         running.stop(1)
         wait_until(lambda: running.leader_of(name) in (0, 2), "another leader")

@@ -42,6 +42,7 @@ def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
         async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
             outcome = await admin.create([NewTopic(name="allowed", by_hand={0: (0, 1)})])
             assert outcome == {"allowed": None}
+            await asyncio.to_thread(cluster.wait_until_known, "allowed")
             told = await admin.permissions(["allowed", "none"])
             assert told.cluster == ON_CLUSTERS
             assert told.topics["allowed"] == ON_TOPICS
@@ -59,6 +60,7 @@ def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.Cap
     async def main() -> int:
         async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
             await admin.create([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
+            await asyncio.to_thread(cluster.wait_until_known, "checked", 2)
             controller = (await admin.cluster()).controller
             assert controller is not None
             return controller
