@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS = 300
-WAIT_S = 60
+WAIT_S = 300
+# Cluster and consumer are on the same loop: if that stands still, the member must not be taken for dead.
+SESSION_MS = 60_000
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
@@ -53,6 +55,7 @@ async def read(bootstrap: str, count: int | None) -> list[bytes]:
         group_id="g",
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        session_timeout_ms=SESSION_MS,
     ) as consumer:
         wanted = RECORDS - RECORDS // 2 if count is None else count
         while len(found) < wanted:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-WAIT_S = 60
+WAIT_S = 180
+SLOWLY = "5kB/s"
+"""So that what is copied while a test looks at it, even from a machine that stands still, is a small part."""
 
 
 class Terminal:
@@ -117,7 +119,7 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
         plan = tmp_path / "plan.json"
         asyncio.run(prepared(cluster.bootstrap, plan))
         common = ("-b", cluster.bootstrap, "--journal", str(tmp_path / "state"))
-        with terminal("execute", str(plan), "--throttle", "50kB/s", *common) as screen:
+        with terminal("execute", str(plan), "--throttle", SLOWLY, *common) as screen:
             screen.wait_for("1 under way")
             screen.interrupt()
             screen.wait_for("ancel this wave")
@@ -130,7 +132,7 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
             assert "left running" in screen.seen
         assert asyncio.run(state(cluster.bootstrap))[1], "what was left goes on"
 
-        with terminal("resume", "--yes", "--throttle", "50kB/s", *common) as screen:
+        with terminal("resume", "--yes", "--throttle", SLOWLY, *common) as screen:
             screen.wait_for("1 under way")
             screen.interrupt()
             screen.wait_for("ancel this wave")
