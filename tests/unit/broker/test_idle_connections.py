@@ -187,8 +187,8 @@ def test_a_fetch_waits_until_those_before_it_are_read(monkeypatch: pytest.Monkey
         listener = await listening(max_idle_ms=-1)
         reader, writer = await asyncio.open_connection(HOST, listener.port, limit=1024)
         writer.write((struct.pack(">i", len(fetch)) + fetch) * 30)
-        settled = -1
-        while begun != settled:
+        settled = 0
+        while not begun or begun != settled:
             settled = begun
             await asyncio.sleep(0.1)
         assert 1 <= begun <= 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,9 @@ async def send(port: int, frames: list[bytes]) -> None:
     reader, writer = await asyncio.open_connection(HOST, port)
     for frame in frames:
         writer.write(len(frame).to_bytes(4, "big") + frame)
-    await asyncio.wait((asyncio.ensure_future(reader.read(1)),), timeout=_CLOSE_AFTER_S)
+    with suppress(OSError):  # TimeoutError is one
+        async with asyncio.timeout(_CLOSE_AFTER_S):
+            await reader.read(1)
     writer.close()
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.process import free_ports
 from restow.cluster.handlers import HANDLERS, Handler
 from restow.cluster.metadata import MetadataCache
 from restow.cluster.peers import Address, Peers
@@ -20,11 +21,11 @@ from tests.unit.broker.conversations import HOST, run
 HEARTBEAT = 12
 
 
-async def served() -> Any:
+async def served(port: int = 0) -> Any:
     services: Any = SimpleNamespace(
         broker_id=1, clock=SystemClock(), metadata=MetadataCache("cluster", SystemClock())
     )
-    return await serve(SystemNetwork(), HOST, 0, services)
+    return await serve(SystemNetwork(), HOST, port, services)
 
 
 def peers_at(*ports: int) -> Peers:
@@ -88,26 +89,23 @@ def test_a_peer_that_does_not_answer_in_time_is_hung_up_on(monkeypatch: pytest.M
 
 
 def test_a_lost_connection_is_made_again() -> None:
-    async def scenario() -> None:
-        listener = await served()
-        port = listener.port
+    async def scenario(port: int) -> None:
+        listener = await served(port)
         peers = peers_at(port)
         await peers.call(0, 3, 1, MetadataRequest(topics=[]))
         await listener.close()
         calls = [peers.call(0, 3, 1, MetadataRequest(topics=[])) for _ in range(3)]
         refused = await asyncio.gather(*calls, return_exceptions=True)
         assert {isinstance(each, ConnectionError) for each in refused} == {True}
-        services: Any = SimpleNamespace(
-            broker_id=1, clock=SystemClock(), metadata=MetadataCache("cluster", SystemClock())
-        )
-        listener = await serve(SystemNetwork(), HOST, port, services)
+        listener = await served(port)
         assert (await peers.call(0, 3, 1, MetadataRequest(topics=[]))).topics == []
         peers.close()
         with pytest.raises(ConnectionError):
             await peers.call(0, 3, 1, MetadataRequest(topics=[]))
         await listener.close()
 
-    run(scenario())
+    with free_ports(1) as [port]:
+        run(scenario(port))
 
 
 def test_nobody_knows_that_broker() -> None:

@@ -159,9 +159,10 @@ def test_a_handler_that_fails_closes_its_own_connection_only(monkeypatch: pytest
 
 
 def test_what_still_waits_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = []
+    begun, ended = [], []
 
     async def handle(request: Any, _: Any) -> Any:
+        begun.append(request.correlation_id)
         try:
             await asyncio.Event().wait()
         finally:
@@ -174,7 +175,9 @@ def test_what_still_waits_ends_with_its_connection(monkeypatch: pytest.MonkeyPat
         client = await Client.connect(listener.port)
         for number in range(3):
             client.ask(HEARTBEAT, 4, number, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"))
-        await asyncio.sleep(0.05)
+        while len(begun) < 3:
+            await asyncio.sleep(0.01)
+        assert ended == []
         client.connection.close()
         await client.is_closed.wait()
         while len(ended) < 3:
@@ -249,8 +252,8 @@ def test_a_client_that_does_not_read_is_not_read_from(monkeypatch: pytest.Monkey
         for number in range(count):
             frame = b"".join(encode_request(HEARTBEAT, 3, number, "slow", body))
             writer.write(struct.pack(">i", len(frame)) + frame)
-        settled = -1
-        while begun != settled:
+        settled = 0
+        while not begun or begun != settled:
             settled = begun
             await asyncio.sleep(0.1)
         assert 0 < begun < count // 2
