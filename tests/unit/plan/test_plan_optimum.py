@@ -64,7 +64,7 @@ def optimum(asked: Asked) -> float | None:
         constraints=limits,
         integrality=np.ones(size),
         bounds=Bounds(0, 1),
-        options={"time_limit": 20, "mip_rel_gap": 1e-6},
+        options={"time_limit": 60, "mip_rel_gap": 1e-6},
     )
     return float(answer.fun * scale) if answer.status == 0 else None
 
