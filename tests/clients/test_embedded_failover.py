@@ -42,6 +42,7 @@ def create(running: Running, topic: str, partitions: int = 1, factor: int = 3) -
         admin.create_topics(
             [NewTopic(topic, num_partitions=partitions, replication_factor=factor, topic_configs=SAFE)]
         )
+    running.wait_until_known(topic, partitions)
 
 
 def write(running: Running, topic: str, values: list[bytes], meanwhile: Callable[[], None]) -> list[bytes]:
@@ -91,7 +92,7 @@ def test_a_broker_goes_and_comes_back(three: Running, who: str, end: Callable[[R
     assert sorted(acknowledged) == sorted(values)
     assert read_with_confluent(three.bootstrap, "t", count=len(values)) == values
     wait_until(lambda: three.leader_of("t") not in (victim, -1), "another leader")
-    assert victim not in three.in_sync("t")
+    wait_until(lambda: three.in_sync("t") == {0, 1, 2} - {victim}, "the others are in sync")
     three.start(victim)
     wait_until(lambda: three.in_sync("t") == {0, 1, 2}, "all replicas in sync again")
     assert read_with_kafka_python(three.bootstrap, "t", count=len(values)) == values
