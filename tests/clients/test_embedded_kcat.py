@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RECORDS = 300
+PATIENCE_S = 60
+"""For a first answer. kcat's own is five seconds, and a busy machine may stand still for longer."""
 
 
 class Cat:
@@ -28,7 +30,8 @@ class Cat:
         self.topic = f"cats-{uuid4().hex}"
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
-        return self._program.run("-b", self.cluster.bootstrap, *arguments, given=given)
+        where = ("-b", self.cluster.bootstrap, "-m", str(PATIENCE_S))
+        return self._program.run(*where, *arguments, given=given)
 
     def write(self, lines: list[bytes], *options: str) -> None:
         self.run("-P", "-t", self.topic, *options, given=b"\n".join(lines) + b"\n")
