@@ -25,6 +25,7 @@ from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -54,7 +55,7 @@ class KillStage:
     rounds: int = 0
 
     async def prepare(self) -> None:
-        assert await self.admin.create([NewTopic(name=_TOPIC, by_hand=self.here)]) == {_TOPIC: None}
+        await self._make()
         await self.write(_RECORDS)
         receiver = max(set(self.there[0]) - set(self.here[0]))
         set_ = await self.admin.set_configs(
@@ -66,6 +67,14 @@ class KillStage:
         assert set(set_.values()) == {None}
         self.throttles = await self.throttles_now()
         assert len(self.throttles) == 2
+
+    async def _make(self) -> None:
+        """While the last of the topic of an earlier stage is cleared away, its name is still taken."""
+        new = NewTopic(name=_TOPIC, by_hand=self.here)
+        async with asyncio.timeout(60):
+            while (refused := (await self.admin.create([new]))[_TOPIC]) is not None:
+                assert refused.code is ErrorCode.TOPIC_ALREADY_EXISTS, refused
+                await asyncio.sleep(0.05)
 
     async def clear(self) -> None:
         """For the next stage on the same cluster."""

@@ -79,7 +79,7 @@ async def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
         for number in range(size // 10_000):
             producer.produce(topic, bytes(10_000), partition=number % partitions)
             producer.poll(0)
-        assert producer.flush(60) == 0
+        assert producer.flush(3 * WAIT_S) == 0
 
     await asyncio.to_thread(write)
 
