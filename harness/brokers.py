@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,9 +30,14 @@ if TYPE_CHECKING:
 
     from harness.zookeeper import ZooKeeper
 
-_READY_TIMEOUT_S = 60
-_STOP_TIMEOUT_S = 60
+_READY_TIMEOUT_S = 120
+_STOP_TIMEOUT_S = 180
 SESSION_TIMEOUT_MS = 3_000
+_NO_TOUCH = re.compile(
+    r"Error: (no ZooKeeper answered|the connection to ZooKeeper was lost|a broker of id \d+ is registered"
+    r"|.*session .*(expired|was lost|is over))"
+)
+"""Why a broker may end as it starts where a machine stands still for longer than its session lasts."""
 
 # A broker reads nothing; when the pipe to its shell ends, this process is gone, and so must it be.
 _UNTIL_WE_ARE_GONE = """\
@@ -85,17 +91,27 @@ class BrokerProcess:
         self.is_paused = False
 
     def until_ready(self) -> None:
-        """Wait for the line that says so; HarnessError, with what it said, if it ends instead."""
-        process = self._running()
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        try:
-            ready = json.loads(said)
-        except ValueError:
-            process.wait(_READY_TIMEOUT_S)
-            raise HarnessError(f"broker {self.id} ended as it started:\n{last_words(self.log)}") from None
-        if ready["id"] != self.id:
+        """Wait for the line that says so; HarnessError, with what it said, if it ends instead.
+
+        One that was out of touch with ZooKeeper for too long is started again, as by whoever runs brokers.
+        """
+        deadline = time.monotonic() + _READY_TIMEOUT_S
+        while not (said := self._first_line()):
+            words = last_words(self.log)
+            if not _NO_TOUCH.match(words.rstrip().rpartition("\n")[2]) or time.monotonic() > deadline:
+                raise HarnessError(f"broker {self.id} ended as it started:\n{words}")
+            self.begin()
+        if json.loads(said)["id"] != self.id:
             raise HarnessError(f"broker {self.id} says that it is another: {said!r}")
+
+    def _first_line(self) -> bytes:
+        """What it says when it is ready; nothing if it has ended instead."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        if not said:
+            self._process.wait(_READY_TIMEOUT_S)
+        return said
 
     def start(self) -> None:
         """Start, and wait until it is ready."""

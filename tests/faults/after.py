@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,23 +18,30 @@ if TYPE_CHECKING:
     from harness.brokers import BrokerProcesses
     from tests.faults.history import FinalLog
 
-_CLIENT_S = 10.0
+_CLIENT_S = 60.0
+_SAME_S = 120.0
 _POLL_S = 0.3
 """A client waits for as many messages as it may have for as long as this."""
 
 
-def until_in_sync(brokers: BrokerProcesses, timeout_s: float = 90.0) -> None:
-    """Every partition has a leader and every replica in its ISR."""
-    admin = AdminClient(quiet(brokers.bootstrap))
+def until_in_sync(brokers: BrokerProcesses, timeout_s: float = 180.0) -> None:
+    """Every broker tells of all brokers, of the same controller and topics, and of nobody out of sync."""
+    admins = [AdminClient(quiet(broker.address)) for broker in brokers.values()]
 
     def in_sync() -> bool:
         try:
-            topics = admin.list_topics(timeout=_CLIENT_S).topics.values()
+            told = [admin.list_topics(timeout=_CLIENT_S) for admin in admins]
         except KafkaException:  # asked of a broker that has not heard of anybody yet
             return False
-        found = [each for topic in topics for each in topic.partitions.values()]
-        return bool(found) and all(
-            each.leader >= 0 and len(each.isrs) == len(each.replicas) for each in found
+        agreed = {(each.controller_id, frozenset(each.brokers), frozenset(each.topics)) for each in told}
+        found = [
+            each for view in told for topic in view.topics.values() for each in topic.partitions.values()
+        ]
+        return (
+            len(agreed) == 1
+            and told[0].brokers.keys() == brokers.keys()
+            and bool(found)
+            and all(each.leader >= 0 and len(each.isrs) == len(each.replicas) for each in found)
         )
 
     wait_for("all replicas in sync", in_sync, timeout_s)
@@ -61,8 +69,18 @@ def read_everything(bootstrap: str) -> FinalLog:
     return final
 
 
+def until_the_same(brokers: BrokerProcesses) -> None:
+    """Followers have what was written last: that a member has left its group is answered before.
+
+    If they never get it, what is different is told afterwards.
+    """
+    deadline = time.monotonic() + _SAME_S
+    while different_replicas(brokers) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
 def different_replicas(brokers: BrokerProcesses) -> list[str]:
-    """Partitions whose files are not the same bytes on all brokers. The brokers must have stopped."""
+    """Partitions whose files are not the same bytes on all brokers."""
     problems = []
     names = {
         path.name for broker in brokers.values() for path in broker.data.glob("log-*/*-*") if path.is_dir()

@@ -115,7 +115,12 @@ def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) 
     def send(number: int, partition: int) -> None:
         value = value_of(name, number)
         more = {"number": number, "partition": partition, "value": value}
-        sent = producer.send(TOPIC, value.encode(), partition=partition)
+        while True:
+            try:
+                sent = producer.send(TOPIC, value.encode(), partition=partition)
+                break
+            except ValueError:  # it looks twice, and heard meanwhile of a broker that knows no topics yet
+                time.sleep(_POLL_S)
         sent.add_callback(lambda it: recorder.note(name, Op.WRITE, Kind.OK, offset=it.offset, **more))
         sent.add_errback(lambda _: recorder.note(name, Op.WRITE, Kind.UNKNOWN, **more))
 
@@ -206,19 +211,25 @@ class Member:
         self._waiting.clear()
 
     def _commit(self) -> None:
-        """One at a time, unless nothing was heard of the last for too long."""
-        if not self._position or (self._waiting and time.monotonic() < self._waits_until_s):
+        """One at a time; the same again, and what came meanwhile, if nothing was heard of it for too long."""
+        if self._waiting and time.monotonic() < self._waits_until_s:
+            return
+        for partition, offset in self._waiting:
+            self._position.setdefault(partition, offset)
+        if not self._position:
             return
         number = next(self._numbers)
         wanted = [TopicPartition(TOPIC, partition, offset) for partition, offset in self._position.items()]
-        self._waiting = dict.fromkeys(self._position.items(), number)
+        self._waiting = {place: self._waiting.get(place, number) for place in self._position.items()}
         self._waits_until_s = time.monotonic() + _COMMIT_PATIENCE_S
-        for partition, offset in self._position.items():
-            self._note(Op.COMMIT, Kind.INVOKE, number, partition, offset)
+        for (partition, offset), its_number in self._waiting.items():
+            if its_number == number:
+                self._note(Op.COMMIT, Kind.INVOKE, number, partition, offset)
         self._position.clear()
         try:
             self._consumer.commit(offsets=wanted, asynchronous=True)
         except KafkaException:
+            self._position = dict(self._waiting.keys())
             self._waiting.clear()
 
     def _committed(self, error: object, partitions: list[TopicPartition]) -> None:

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.brokers import wait_for
-from tests.faults.after import different_replicas, read_everything, until_in_sync
+from tests.faults.after import different_replicas, read_everything, until_in_sync, until_the_same
 from tests.faults.history import Kind, Op, check
 from tests.faults.nemesis import Nemesis
 from tests.faults.recording import (
@@ -44,7 +44,7 @@ CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 
 
 @pytest.mark.jvm
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "seed",
     [*FEW, *(pytest.param(seed, marks=pytest.mark.full) for seed in MANY)],
@@ -55,11 +55,12 @@ def test_nothing_acknowledged_is_lost(
 ) -> None:
     brokers = start_brokers(configs=CONFIGS)
     admin = AdminClient(quiet(brokers.bootstrap))
-    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(120)
     recorder = Recorder()
     try:
         final, gave_up = suffer(brokers, recorder, seed)
         problems = [*gave_up, *check(recorder.events, final, GROUP)]
+        until_the_same(brokers)
         codes = [broker.stop() for broker in brokers.values()]
         problems += different_replicas(brokers)
     finally:
@@ -93,7 +94,7 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[Fin
             recorder.over.set()
             gave_up = [reason for writer in writers if (reason := writer.result())]
             final = read_everything(bootstrap)
-            wait_for("everybody has read everything", lambda: _all_read(recorder, final))
+            wait_for("everybody has read everything", lambda: _all_read(recorder, final), 120)
         finally:
             recorder.over.set()
             recorder.enough.set()
@@ -103,12 +104,15 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[Fin
 
 
 def _all_read(recorder: Recorder, final: FinalLog) -> bool:
-    """The group has committed the end of every partition, and the lone reader has come there."""
+    """The group has committed the end of every partition, and the lone reader has come there.
+
+    That of a commit whose answer nobody waited for is told by who looks where the group is.
+    """
     ends = {partition: entries[-1][0] + 1 for partition, entries in final.items() if entries}
     committed = dict.fromkeys(ends, 0)
     read = dict.fromkeys(ends, 0)
     for event in tuple(recorder.events):
-        if event.kind is Kind.OK and event.op is Op.COMMIT and event.partition in ends:
+        if event.kind is Kind.OK and event.op in (Op.COMMIT, Op.RESUME) and event.partition in ends:
             committed[event.partition] = event.offset
         elif event.kind is Kind.OK and event.op is Op.READ and event.client == "alone":
             read[event.partition] = event.offset + 1

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.brokers import wait_for
 from restow.cluster.store.znodes import Controller, ReassignPartitions, Topic
-from restow.cluster.store.zookeeper import ZooKeeperStore
 from restow.model import TopicPartition
 from tests.faults.recording import quiet
+from tests.faults.tree import with_store
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from harness.brokers import BrokerProcesses
     from restow.cluster.store import Store
@@ -24,19 +23,8 @@ pytestmark = pytest.mark.jvm
 
 TOPIC = "moved"
 COUNT = 40
-
-
-def with_store(brokers: BrokerProcesses, work: Callable[[Store], Awaitable[Any]]) -> Any:
-    """Do it in a session of its own with the brokers' ZooKeeper."""
-
-    async def run() -> Any:
-        store = await ZooKeeperStore.connect(f"{brokers.zookeeper.address}/restow")
-        try:
-            return await work(store)
-        finally:
-            await store.close()
-
-    return asyncio.run(run())
+SESSION = {"zookeeper.session.timeout.ms": "20000"}
+"""Long enough that nobody loses it whom nobody kills."""
 
 
 async def controller_of(store: Store) -> int:
@@ -60,12 +48,12 @@ async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:
 @pytest.mark.parametrize("is_killed", [False, True], ids=["undisturbed", "controller killed"])
 def test_moves_by_the_node(start_brokers: Callable[..., BrokerProcesses], *, is_killed: bool) -> None:
     """The controller is not who gets the replicas: while that one is down the next would refuse to move."""
-    brokers = start_brokers(configs={"zookeeper.session.timeout.ms": "2000"})
+    brokers = start_brokers(configs=SESSION)
     controller = with_store(brokers, controller_of)
     leader, new = (broker for broker in brokers if broker != controller)
     admin = AdminClient(quiet(brokers.bootstrap))
     topic = NewTopic(TOPIC, COUNT, replica_assignment=[[leader, controller]] * COUNT)
-    admin.create_topics([topic])[TOPIC].result(30)
+    admin.create_topics([topic])[TOPIC].result(120)
     with_store(brokers, lambda store: ask(store, (new, leader)))
     if is_killed:
         brokers[controller].kill()
@@ -73,4 +61,5 @@ def test_moves_by_the_node(start_brokers: Callable[..., BrokerProcesses], *, is_
     wait_for(
         "all partitions are where they should be",
         lambda: with_store(brokers, lambda store: is_done(store, (new, leader))),
+        120,
     )
