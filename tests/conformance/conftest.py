@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from harness.zookeeper import ZooKeeper, zookeeper
-from tests.conformance.stores import Embedded, Remote
+from tests.conformance.stores import TIMEOUT_S, Embedded, Remote
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.conformance.stores import Server
+
+_CONNECT_S = 120
 
 
 @pytest.fixture(scope="session")
@@ -34,9 +36,9 @@ def remote(real_zookeeper: ZooKeeper) -> Remote:
     from kazoo.client import KazooClient
 
     root = f"/{uuid4().hex}"
-    client = KazooClient(real_zookeeper.address)
+    client = KazooClient(real_zookeeper.address, timeout=TIMEOUT_S)
     with closing(client):
-        client.start()
+        client.start(_CONNECT_S)
         client.create(root)
         client.stop()
     return Remote(f"{real_zookeeper.address}{root}")

@@ -161,7 +161,11 @@ def test_the_embedded_store_does_what_the_model_does(history: list[tuple[str, li
 
 @pytest.mark.jvm
 @given(st.lists(HISTORIES, min_size=1, max_size=1))
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None,
+    max_examples=25,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_both_stores_answer_alike(remote: Remote, history: list[list[tuple[str, list[Operation]]]]) -> None:
     """Together, so that ZooKeeper's requests are joined and, when refused, taken apart again."""
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
+CUT_OFF_S = 4.0
+"""A session that is to end; not before it has begun."""
+
 
 def cut(store: ZooKeeperStore) -> None:
     """Break the connection, which kazoo will make anew."""
@@ -86,7 +89,7 @@ async def test_requests_wait_for_a_server_that_stands_still(
 
 @played
 async def test_cut_off_for_too_long_is_expired(remote: Remote, real_zookeeper: ZooKeeper) -> None:
-    store = await ZooKeeperStore.connect(remote.address, timeout_s=0.8)
+    store = await ZooKeeperStore.connect(remote.address, timeout_s=CUT_OFF_S)
     other = await remote.session()
     await store.create("/mine", ephemeral=True)
     expired = asyncio.Event()
