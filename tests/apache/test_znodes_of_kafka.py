@@ -71,7 +71,7 @@ def test_every_node_of_kafkas_is_understood_and_written_back_alike(addresses: tu
         admin.create_topics([NewTopic("small", 3, 1), NewTopic("large", 12, 1, topic_configs=config)])
         admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, "small", {"flush.ms": "7"})])
     with closing(KafkaProducer(bootstrap_servers=bootstrap)) as producer:
-        producer.send("small", b"makes the broker take producer ids").get(30)
+        producer.send("small", b"makes the broker take producer ids").get(120)
 
     async def read() -> dict[str, bytes]:
         store = await ZooKeeperStore.connect(address)
@@ -105,7 +105,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
     async def write() -> None:
         store = await ZooKeeperStore.connect(address)
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 await ensure_paths(store, znodes.PERSISTENT_PATHS)
                 config = znodes.EntityConfig({"retention.ms": "5000"})
                 await store.create(znodes.EntityConfig.topic_path("ours"), config.encode())
@@ -123,7 +123,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
     asyncio.run(write())
     leaders: list[int] = []
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        for _ in range(300):  # the nodes are there before the broker has heard of them
+        for _ in range(1200):  # the nodes are there before the broker has heard of them
             (described,) = admin.describe_topics(["ours"])
             leaders = [partition["leader_id"] for partition in described["partitions"]]
             if leaders == [1, 1]:

@@ -31,7 +31,7 @@ from tests.clients.consumers import LONG_POLL_MS
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject
 
-WAIT_S = 60
+WAIT_S = 180
 RECORDS = 40
 
 
@@ -81,7 +81,12 @@ def with_confluent(bootstrap: str) -> None:
             producer.produce(topic, b"%d" % number, partition=number % 2)
         assert producer.flush(WAIT_S) == 0
     consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "confluent", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "confluent",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,  # else there may be nothing left to commit
+        }
     )
     consumer.subscribe([topic])
     read = 0
@@ -117,7 +122,11 @@ def with_aiokafka(bootstrap: str) -> None:
             for number in range(RECORDS):
                 await producer.send_and_wait(topic, b"%d" % number, partition=number % 2)
         async with AIOKafkaConsumer(
-            topic, bootstrap_servers=bootstrap, group_id="aio", auto_offset_reset="earliest"
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id="aio",
+            auto_offset_reset="earliest",
+            session_timeout_ms=60_000,
         ) as consumer:
             found = 0
             while found < RECORDS:

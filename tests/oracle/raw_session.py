@@ -75,8 +75,8 @@ async def live_in_a_group(caller: Caller, version: int) -> None:
     join = messages.JoinGroupRequest
     fields: dict[str, Any] = {
         "group_id": name,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 10_000,
+        "session_timeout_ms": 60_000,
+        "rebalance_timeout_ms": 60_000,
         "protocol_type": "consumer",
         "protocols": [join.JoinGroupRequestProtocol(name="range", metadata=b"\x00\x01")],
         "group_instance_id": f"static-{version}" if version in (6, 9) else None,

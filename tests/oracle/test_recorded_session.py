@@ -42,7 +42,7 @@ _MOST_TOLD = 5
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Every version of everything."""
     with recorded() as recording:
-        asyncio.run(asyncio.wait_for(ask_everything(tmp_path_factory.mktemp("raw")), 120))
+        asyncio.run(asyncio.wait_for(ask_everything(tmp_path_factory.mktemp("raw")), 300))
     return recording
 
 

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.jvm
 
-FEW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 IDS = st.integers(0, 2**31 - 1)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 
