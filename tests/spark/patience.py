@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE_S = 400
+PATIENT = {"request.timeout.ms": "60000"}
+"""For sources: an answer that comes late because the machine stood still for some seconds is no gap."""
+TOO_SLOW = "failed to connect back"
+"""Spark gives the process that reads a stream ten seconds to start, and leaves it to others to try again."""
 
 
 def wait_for(condition: Callable[[], bool], what: str) -> None:
