@@ -27,11 +27,13 @@ pytestmark = pytest.mark.jvm
 SLOW, FAST = "10000", "50000000"
 WAIT_S = 120
 RECORDS, RECORD_BYTES = 20, 100_000
+PATIENT = {"zookeeper.session.timeout.ms": "45000"}
+"""Nobody dies here, so nobody is to be taken for dead when the machine stands still."""
 
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Places]:
-    with broker_processes(folder) as brokers:
+    with broker_processes(folder, configs=PATIENT) as brokers:
         yield brokers.bootstrap, f"{brokers.zookeeper.address}/restow"
 
 
