@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from tests.clients.embedded import Running
 
 SLOW = Options(throttle=Wanted(rate=20_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
+SLOWER = Options(throttle=Wanted(rate=2_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
+"""For what must not arrive before a test has met it, however long it takes to look."""
 FAST = Options(throttle=Wanted(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 AUDIT = TopicPartition("audit", 0)
@@ -88,7 +90,7 @@ def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
             admin = stage.admin
             await make(admin, "payments", [(1, 0)])
             aims = {**AWAY, TopicPartition("payments", 0): (1, 2)}
-            run = stage.start(await plan_to(admin, aims, Limits(moves_in=1)), SLOW)
+            run = stage.start(await plan_to(admin, aims, Limits(moves_in=1)), SLOWER)
             await begun(stage, 1)
             await admin.expand("payments", 3)
             assert await admin.delete(["orders"]) == {"orders": None}
@@ -121,7 +123,7 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
             admin = stage.admin
-            run = stage.start(await plan_to(admin, AWAY), SLOW)
+            run = stage.start(await plan_to(admin, AWAY), SLOWER)
             await begun(stage, 3)
             done = await admin.reassign({ORDERS[0]: None, ORDERS[1]: (1, 3)})
             assert set(done.values()) == {None}
@@ -218,7 +220,7 @@ def test_a_second_run_is_told_who_is_at_it_and_disturbs_nothing(tmp_path: Path) 
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
             plan = await plan_to(stage.admin, AWAY, Limits(moves_in=1))
-            run = stage.start(plan, Options(throttle=SLOW.throttle, survey_every_s=0.3, guards=Guards()))
+            run = stage.start(plan, Options(throttle=SLOWER.throttle, survey_every_s=0.3, guards=Guards()))
             await begun(stage, 1)
             second = WatchedRun(stage.admin, tmp_path)
             for attempt in (

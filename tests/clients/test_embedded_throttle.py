@@ -23,8 +23,8 @@ pytestmark = pytest.mark.apache
 PARTITIONS = 4
 RECORDS = 8000
 VALUE = bytes(1000)
-SLOW, FAST = 100_000, 50_000_000
-"""Bytes a second. At the first rate a minute's worth is left when anybody looks."""
+SLOW, FAST = 50_000, 50_000_000
+"""Bytes a second. At the first rate two minutes' worth is left when anybody looks."""
 
 
 @pytest.fixture(scope="module", params=[KAFKA_VERSION, pytest.param(KAFKA_4, marks=pytest.mark.full)])
