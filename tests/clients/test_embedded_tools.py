@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apache
 
 _PROPERTIES = ("--reader-property", "--formatter-property")
+_PATIENCE_MS = "60000"
+"""Where a tool's own is shorter than a busy machine may stand still."""
 
 
 class Shell:
@@ -43,6 +45,10 @@ class Shell:
 
     def configs(self, *arguments: str) -> str:
         return self.run("kafka-configs", *arguments)
+
+    def produce(self, topic: str, given: str, *arguments: str) -> None:
+        patience = ("--request-timeout-ms", _PATIENCE_MS)
+        self.run("kafka-console-producer", "--topic", topic, *patience, *arguments, given=given)
 
     def ends(self, topic: str) -> list[int]:
         """The offset behind the last record of every partition."""
@@ -87,7 +93,7 @@ def test_topics(shell: Shell) -> None:
 def test_console_producer_consumer_and_groups(shell: Shell) -> None:
     lines = [f"line {number}" for number in range(100)]
     shell.topics("--create", "--topic", "lines", "--partitions", "1", "--replication-factor", "3")
-    shell.run("kafka-console-producer", "--topic", "lines", given="\n".join(lines) + "\n")
+    shell.produce("lines", "\n".join(lines) + "\n")
     read = ("kafka-console-consumer", "--topic", "lines", "--group", "readers")
     assert shell.run(*read, "--from-beginning", "--max-messages", "100").splitlines() == lines
     described = shell.groups("--describe", "--group", "readers")
@@ -110,7 +116,7 @@ def test_keys_and_headers(shell: Shell) -> None:
     given = "".join(f"h:{number}\tkey {number}\tvalue {number}\n" for number in range(20))
     reader, formatter = ("--property",) * 2 if shell.tools.major < 4 else _PROPERTIES
     parse = (reader, "parse.key=true", reader, "parse.headers=true")
-    shell.run("kafka-console-producer", "--topic", "keyed", *parse, given=given)
+    shell.produce("keyed", given, *parse)
     show = [f"print.{what}=true" for what in ("key", "headers", "partition", "offset")]
     properties = [word for each in show for word in (formatter, each)]
     printed = shell.run(
@@ -150,7 +156,8 @@ def test_performance_of_producer_and_consumer(shell: Shell, cluster: Running, co
     assert "20000 records sent" in printed
     assert sum(shell.ends(topic)) == 20000
     count = "--messages" if shell.tools.major < 4 else "--num-records"
-    read = shell.run("kafka-consumer-perf-test", "--topic", topic, count, "20000")
+    patience = ("--timeout", _PATIENCE_MS)
+    read = shell.run("kafka-consumer-perf-test", "--topic", topic, count, "20000", *patience)
     names, numbers = (line.split(", ") for line in read.strip().splitlines()[-2:])
     assert dict(zip(names, numbers, strict=True))["data.consumed.in.nMsg"] == "20000"
 
@@ -169,7 +176,7 @@ def test_elections_and_log_dirs(shell: Shell, cluster: Running) -> None:
 def test_versions_and_records_deleted(shell: Shell, tmp_path: Path) -> None:
     assert "Produce(0): 0 to 11" in shell.run("kafka-broker-api-versions")
     shell.topics("--create", "--topic", "cut", "--partitions", "1", "--replication-factor", "3")
-    shell.run("kafka-console-producer", "--topic", "cut", given="".join(f"{n}\n" for n in range(10)))
+    shell.produce("cut", "".join(f"{n}\n" for n in range(10)))
     request = tmp_path / "records.json"
     request.write_text(json.dumps({"partitions": [{"topic": "cut", "partition": 0, "offset": 4}]}))
     assert "low_watermark: 4" in shell.run("kafka-delete-records", "--offset-json-file", str(request))
