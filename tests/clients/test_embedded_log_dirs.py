@@ -117,7 +117,9 @@ def bench(tools: Tools, tmp_path: Path) -> Iterator[Bench]:
         replicas = {number: [0] for number in range(PARTITIONS)}
         admin.create_topics([NewTopic("t", -1, -1, replica_assignments=replicas)])
         admin.close()
-        yield Bench(tools, running, tmp_path)
+        made = Bench(tools, running, tmp_path)
+        wait_until(lambda: all(made.where(0, number) for number in replicas), "the replicas on broker 0")
+        yield made
 
 
 @contextmanager

@@ -135,9 +135,14 @@ def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> 
         assert one.held == tuple(Partition(topic, number) for number in range(PARTITIONS))
         offsets = ask(cluster, lambda admin: admin.committed(broker, [group]))[group]
         assert offsets == {Partition(topic, number): 5 + number for number in range(3)}
-    gone = ask(cluster, lambda admin: admin.groups(broker))[group]
-    assert isinstance(gone, ConsumerGroup)
-    assert (gone.state, gone.members) == ("Empty", ())
+
+    def is_empty() -> bool:
+        """Whoever leaves does not wait long for the answer."""
+        gone = ask(cluster, lambda admin: admin.groups(broker))[group]
+        assert isinstance(gone, ConsumerGroup)
+        return (gone.state, gone.members) == ("Empty", ())
+
+    wait_until(is_empty, "that its member has left")
     assert ask(cluster, lambda admin: admin.committed(broker, [group]))[group] == offsets
 
 

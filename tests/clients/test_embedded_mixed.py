@@ -97,6 +97,7 @@ def test_the_coordinator_moves(
     with ExitStack() as stack:
         members = [stack.enter_context(make(topics, name)) for make in CLIENTS.values()]
         wait_until_shared(topics, members)
+        cluster.wait_until_known(GROUP_OFFSETS_TOPIC, 50)
         coordinator = cluster.leader_of(GROUP_OFFSETS_TOPIC, home)
         end(cluster, coordinator)
         try:

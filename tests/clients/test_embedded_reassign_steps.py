@@ -245,7 +245,7 @@ def wait_for(running: Running, replicas: tuple[int, ...]) -> None:
     wait_until(lambda: {frozenset(each) for each in known(running)} == {frozenset(replicas)}, "the replicas")
     wait_until(lambda: running.in_sync(TOPIC) == set(replicas), "all replicas are in sync")
     wait_until(lambda: holders(running) == set(replicas), "nobody else has a log")
-    assert running.leader_of(TOPIC) in replicas
+    wait_until(lambda: running.leader_of(TOPIC) in replicas, "one of them leads")
 
 
 def cast_of(running: Running) -> Cast:
