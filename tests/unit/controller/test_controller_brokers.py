@@ -100,6 +100,24 @@ def test_a_broker_that_was_back_before_it_was_missed_hears_everything_again() ->
     asyncio.run(run())
 
 
+def test_the_first_that_a_new_broker_hears_is_of_every_topic() -> None:
+    async def run() -> None:
+        async with fake_cluster(2) as cluster:
+            await cluster.start_controller(0)
+            await cluster.create("t", {0: (0, 1)})
+            await cluster.settled()
+            await cluster.stop_broker(1)
+            await cluster.settled()
+            for broker_id in (1, 2):
+                broker = await cluster.start_broker(broker_id)
+                await cluster.settled()
+                first = broker.heard[0]
+                assert {each.id for each in first.live_brokers} >= {0, broker_id}
+                assert [each.topic_name for each in first.topic_states] == ["t"]
+
+    asyncio.run(run())
+
+
 def test_partitions_wait_for_a_first_live_replica() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:

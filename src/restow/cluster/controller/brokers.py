@@ -104,13 +104,16 @@ class Brokers:
         await self._lost(self._context.replicas_on(brokers))
 
     async def _came(self, brokers: Mapping[int, LiveBroker]) -> None:
-        """They hear of everything, then what they are to serve; others hear that they are there."""
+        """They hear of everything, then what they are to serve; others hear that they are there.
+
+        Of everything first, and at once: a broker that knew only who is there would deny that topics are.
+        """
         _log.info("new brokers: %s", list(brokers))
         self.start(brokers)
         batch = Batch(self._context, self._tools.outbox)
+        batch.send_everything(brokers)
         batch.update_metadata()
         batch.send()
-        Batch(self._context, self._tools.outbox).send_everything(brokers)
         returned = self._context.replicas_on(brokers)
         await self._replicas.move([each for each in returned if self._may_serve(each)], ReplicaState.ONLINE)
         await self._partitions.elect_missing()
