@@ -173,8 +173,10 @@ def test_offsets_and_empty_groups_are_deleted(cluster: Running) -> None:
     again.close()
 
 
-def test_members_of_three_clients_share_a_topic(topics: Topics) -> None:
+def test_members_of_three_clients_share_a_topic(cluster: Running, topics: Topics) -> None:
     """librdkafka, kafka-python and the drop-in of ours agree on range; together they read everything once."""
+    for name in topics.names:
+        cluster.wait_until_known(name, topics.partitions_each)
     with ExitStack() as stack:
         members = [
             stack.enter_context(member)

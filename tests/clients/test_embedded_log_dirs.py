@@ -26,6 +26,8 @@ BEFORE = 4000
 VALUE = bytes(1000)
 SLOW, FAST = 10_000, 5_000_000
 """Of two megabytes in a partition, at the first rate a few minutes' worth is left when anybody looks."""
+BATCH_BYTES = 100_000
+"""One batch is copied whole, whatever the rate is, so none may be a large part of a partition."""
 
 
 class Bench:
@@ -136,7 +138,14 @@ def written_meanwhile(bootstrap: str) -> Iterator[dict[int, list[bytes]]]:
         else:
             acknowledged[message.partition()].append(message.key())
 
-    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "enable.idempotence": True})
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "enable.idempotence": True,
+            "batch.size": BATCH_BYTES,
+        }
+    )
     for number in range(BEFORE):
         producer.produce("t", VALUE, b"%d" % number, number % PARTITIONS, on_delivery=done)
         producer.poll(0)

@@ -295,6 +295,7 @@ def test_a_topic_in_mid_move_is_deleted_afterwards(
 
 def test_what_cannot_be_is_refused(cluster: Running, admin: KafkaAdminClient) -> None:
     topic = create(admin, [0, 1])
+    cluster.wait_until_known(topic)
     for target in ([1, 1], [-1], [0, 99]):
         assert move(admin, topic, target) is InvalidReplicationAssignmentError
     assert move(admin, topic, [0], partition=7) is UnknownTopicOrPartitionError
