@@ -29,9 +29,10 @@ SETTINGS = {
     "auto.create.topics.enable": "false",
     "auto.leader.rebalance.enable": "false",
     "controlled.shutdown.enable": "true",
-    "replica.lag.time.max.ms": "5000",
-    "zookeeper.session.timeout.ms": "4000",
+    "replica.lag.time.max.ms": "30000",
+    "zookeeper.session.timeout.ms": "40000",
 }
+"""Who stands still for some seconds neither loses its session nor falls out of sync: epochs are compared."""
 
 
 class Pair(NamedTuple):

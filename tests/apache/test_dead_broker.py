@@ -73,7 +73,8 @@ class Operator:
         return document
 
     def ills(self) -> set[str]:
-        return {each["ill"] for each in self.asks("doctor", *self._journal)[1]}
+        _, found = self.asks("doctor", *self._journal)
+        return {each["ill"] for each in found} if isinstance(found, list) else {found}
 
     def replicas(self, topic: str) -> list[list[int]]:
         described = self.types("topics", "describe", topic)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.apache
-WAIT_S = 60
+WAIT_S = 120
 
 
 def create(bootstrap: str, topic: str) -> None:

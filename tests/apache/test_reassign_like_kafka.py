@@ -7,11 +7,13 @@ and cancelled meanwhile. Where both may differ is said in `docs/reassignment.md`
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from restow.cluster.store import NoNode
 from restow.cluster.store.znodes import Controller, Topic
 from restow.wire.messages import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from tests.apache.test_controller_like_kafka import Pair, pair
@@ -108,18 +110,23 @@ class Mover(Conversation):
         return [node[number] for number in partitions]
 
     async def of_controller(self, api_key: int, body: Any) -> Any:
+        """As `_ask`: again when the controller has just changed, or there is none."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                node = await self.side.store.get(Controller.PATH)
-                client = await Client.connect(self.side.port(Controller.decode(node.data).broker_id))
-                client.ask(api_key, 0, 1, body)
-                try:
-                    answer = await client.answer(api_key, 0)
-                finally:
-                    client.connection.close()
-                if answer.error_code != NOT_CONTROLLER:
-                    return answer
+                with suppress(OSError, NoNode):
+                    answer = await self._of_controller(api_key, body)
+                    if answer.error_code != NOT_CONTROLLER:
+                        return answer
                 await asyncio.sleep(0.1)
+
+    async def _of_controller(self, api_key: int, body: Any) -> Any:
+        node = await self.side.store.get(Controller.PATH)
+        client = await Client.connect(self.side.port(Controller.decode(node.data).broker_id))
+        client.ask(api_key, 0, 1, body)
+        try:
+            return await client.answer(api_key, 0)
+        finally:
+            client.connection.close()
 
 
 async def tell(mover: Mover, it: Script, dead: int | None) -> list[Any]:

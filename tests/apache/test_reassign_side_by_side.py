@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.apache, pytest.mark.jvm]
 
-_RECORDS, _RECORD_BYTES = 60, 100_000
+_RECORDS, _RECORD_BYTES = 200, 100_000
+"""Kafka sends a megabyte at once and then pauses for as long as its window is: these take minutes."""
 _NAMES = sorted(START)
 _SOME = ("move", "cancel")
 """What is asked of a real cluster every time."""

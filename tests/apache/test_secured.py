@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import logging
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -227,7 +228,6 @@ def grant(bootstrap: str, *, topic: tuple[str, ...], cluster: tuple[str, ...]) -
 
 
 def eventually(is_so: Callable[[], bool]) -> None:
-    for _ in range(20):
-        if is_so():
-            return
-    raise AssertionError("it did not come to be so")
+    deadline = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to be so"

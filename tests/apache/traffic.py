@@ -12,13 +12,13 @@ import time
 from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
 WAIT_S = 120
 PAUSE_S = 0.01
@@ -152,8 +152,8 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> Records:
             message = consumer.poll(POLL_S)
             if message is None:
                 continue
-            if message.error() is None:
+            if (error := message.error()) is None:
                 found[message.partition(), message.offset()] = message.value()
-            else:
+            elif error.code() == KafkaError._PARTITION_EOF:
                 open_.discard(message.partition())
     return found

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store
 
 BROKERS = 3
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 NOT_CONTROLLER = 41
 CREATE, DELETE, GROW, ELECT = 19, 20, 37, 43
 
