@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-_READY_TIMEOUT_S = 120
+_READY_TIMEOUT_S = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,9 @@ def apache_kafka(
 
 
 def _kraft_properties(node: _Node, members: list[_Node]) -> dict[str, str]:
+    """Nobody is taken for dead who stands still on a busy machine."""
     return {
+        "broker.session.timeout.ms": "30000",
         "process.roles": "broker,controller",
         "node.id": str(node.id),
         "controller.quorum.voters": ",".join(f"{m.id}@{HOST}:{m.controller_port}" for m in members),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_READY_TIMEOUT_S = 60
+_READY_TIMEOUT_S = 180
 _TICK_MS = 200
 """Sessions may time out after two ticks, so tests of expiry need not wait long."""
 
