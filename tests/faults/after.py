@@ -54,7 +54,7 @@ def read_everything(bootstrap: str) -> FinalLog:
     try:
         for number in range(PARTITIONS):
             partition = TopicPartition(TOPIC, number, 0)
-            _, high = consumer.get_watermark_offsets(partition, timeout=_CLIENT_S)
+            high = _end_of(partition, consumer)
             consumer.assign([partition])
             entries = final[number] = []
             while not entries or entries[-1][0] < high - 1:
@@ -67,6 +67,20 @@ def read_everything(bootstrap: str) -> FinalLog:
     finally:
         consumer.close()
     return final
+
+
+def _end_of(partition: TopicPartition, consumer: Consumer) -> int:
+    """The high watermark. Asked again if nobody leads: on a busy machine a session may be over unasked."""
+    deadline = time.monotonic() + _CLIENT_S
+    while True:
+        try:
+            _, high = consumer.get_watermark_offsets(partition, timeout=_CLIENT_S)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_POLL_S)
+        else:
+            return int(high)
 
 
 def until_the_same(brokers: BrokerProcesses) -> None:

@@ -106,6 +106,7 @@ def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) 
         bootstrap_servers=bootstrap.split(","),
         acks="all",
         enable_idempotence=True,
+        bootstrap_timeout_ms=int(_PATIENCE_S * 1000),
         delivery_timeout_ms=int(_PATIENCE_S * 1000),
         request_timeout_ms=10_000,
         max_block_ms=int(_PATIENCE_S * 1000),
@@ -126,7 +127,7 @@ def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) 
 
     try:
         _write(recorder, name, seed, send)
-        producer.flush(_PATIENCE_S)
+        producer.flush(2 * _PATIENCE_S)
     finally:
         producer.close(timeout=5)
     return ""
