@@ -26,6 +26,8 @@ BEFORE = 4000
 VALUE = bytes(1000)
 SLOW, FAST = 10_000, 5_000_000
 """Of two megabytes in a partition, at the first rate a few minutes' worth is left when anybody looks."""
+PATIENT = ("--timeout", "60000")
+"""By itself the tool tries for ten seconds to begin, and a busy machine may stand still for as long."""
 BATCH_BYTES = 100_000
 """One batch is copied whole, whatever the rate is, so none may be a large part of a partition."""
 
@@ -73,9 +75,8 @@ class Bench:
         return self._tools.refused("kafka-reassign-partitions", *where, *arguments)
 
     def move(self, plan: str, rate: int) -> str:
-        return self.reassign(
-            plan, "--execute", "--additional", "--replica-alter-log-dirs-throttle", str(rate)
-        )
+        throttle = ("--replica-alter-log-dirs-throttle", str(rate))
+        return self.reassign(plan, "--execute", "--additional", *throttle, *PATIENT)
 
     def reassigned(self, plan: str) -> str:
         """What the tool says when it is all over."""
@@ -227,9 +228,8 @@ def test_a_move_to_a_log_dir_of_another_broker(bench: Bench) -> None:
     """The tool says where before the replica exists, and until it does."""
     plan = bench.plan([1], [bench.log_dir(1, 1)])
     with written_meanwhile(bench.running.bootstrap) as acknowledged:
-        said = bench.reassign(
-            plan, "--execute", "--throttle", "5000000", "--replica-alter-log-dirs-throttle", "5000000"
-        )
+        throttles = ("--throttle", "5000000", "--replica-alter-log-dirs-throttle", "5000000")
+        said = bench.reassign(plan, "--execute", *throttles, *PATIENT)
         assert "Successfully started partition reassignment" in said
         said = bench.reassigned(plan)
         assert "Reassignment of partition t-0 is completed" in said

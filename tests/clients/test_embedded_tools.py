@@ -41,7 +41,7 @@ class Shell:
         return self.run("kafka-topics", *arguments)
 
     def groups(self, *arguments: str) -> str:
-        return self.run("kafka-consumer-groups", *arguments)
+        return self.run("kafka-consumer-groups", "--timeout", _PATIENCE_MS, *arguments)
 
     def configs(self, *arguments: str) -> str:
         return self.run("kafka-configs", *arguments)
@@ -174,7 +174,10 @@ def test_elections_and_log_dirs(shell: Shell, cluster: Running) -> None:
 
 
 def test_versions_and_records_deleted(shell: Shell, tmp_path: Path) -> None:
-    assert "Produce(0): 0 to 11" in shell.run("kafka-broker-api-versions")
+    patient = tmp_path / "patient.properties"
+    patient.write_text(f"request.timeout.ms={_PATIENCE_MS}\n")
+    versions = shell.run("kafka-broker-api-versions", "--command-config", str(patient))
+    assert "Produce(0): 0 to 11" in versions
     shell.topics("--create", "--topic", "cut", "--partitions", "1", "--replication-factor", "3")
     shell.produce("cut", "".join(f"{n}\n" for n in range(10)))
     request = tmp_path / "records.json"
