@@ -201,6 +201,10 @@ def _between_dirs(a: int, b: int, c: int, dirs: dict[int, tuple[str, str]]) -> l
             calls=(_file("execute", there, "--replica-alter-log-dirs-throttle", "700"),),
             dirs=True,
         ),
-        Case(name="into a directory of a new replica", calls=(_file("execute", new),), dirs=True),
+        Case(
+            name="into a directory of a new replica",
+            calls=(_file("execute", new, "--timeout", "120000"),),
+            dirs=True,
+        ),
         Case(name="into no directory", calls=(_file("execute", wrong, "--timeout", "300"),), dirs=True),
     ]

@@ -59,6 +59,5 @@ pytestmark = pytest.mark.jvm
 
 @pytest.fixture(autouse=True)
 def on_zookeeper(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cluster of these tests stands on a fresh root in ZooKeeper, and takes more time."""
+    """Every cluster of these tests stands on a fresh root in ZooKeeper."""
     monkeypatch.setattr(fake_cluster, "make_server", lambda: remote)
-    monkeypatch.setattr(fake_cluster, "PATIENCE_S", 120.0)

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store
     from tests.conformance.stores import Server
 
-PATIENCE_S = 10.0
+PATIENCE_S = 120.0
 
 make_server: Callable[[], Server] = partial(Embedded, None)
 """The store that clusters are made on; elsewhere the same tests are run on another."""

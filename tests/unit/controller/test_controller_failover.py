@@ -11,7 +11,13 @@ from restow.cluster.controller import Step, delete_topic, expand_topic
 from restow.cluster.store.znodes import Controller as ControllerNode
 from restow.cluster.store.znodes import PreferredReplicaElection
 from restow.model import TopicPartition
-from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, lose_directory, write_isr
+from tests.unit.controller.fake_cluster import (
+    PATIENCE_S,
+    FakeCluster,
+    fake_cluster,
+    lose_directory,
+    write_isr,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -110,7 +116,7 @@ def test_the_successor_finishes_and_the_deposed_changes_nothing(
             await cluster.settled()
             pause.armed = True
             await work(cluster)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await pause.reached.wait()
             await depose(cluster)
             second = await cluster.start_controller(0)
@@ -137,7 +143,7 @@ def test_a_successor_may_be_deposed_before_it_has_read_everything(step: Step) ->
             pause = Pause(step)
             pause.armed = True
             begun = asyncio.create_task(cluster.start_controller(2, at=pause))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await pause.reached.wait()
             await depose(cluster)
             third = await cluster.start_controller(0)
@@ -161,7 +167,7 @@ def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(s
             await cluster.create("old", {0: (1, 0), 1: (2, 1)})
             await cluster.settled()
             asked = asyncio.create_task(first.handle_controlled_shutdown(1, -1))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await pause.reached.wait()
             await depose(cluster)
             second = await cluster.start_controller(0)

@@ -14,7 +14,7 @@ import pytest
 from restow.cluster.controller import Step, delete_topic
 from restow.cluster.store.znodes import PartitionState
 from restow.model import ReplicaAssignment
-from tests.unit.controller.fake_cluster import fake_cluster
+from tests.unit.controller.fake_cluster import PATIENCE_S, fake_cluster
 from tests.unit.controller.moves import (
     LABELS,
     alter,
@@ -79,7 +79,7 @@ def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], 
             await cluster.settled()
             pause.armed = True
             asked = asyncio.create_task(begin(cluster, first))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while not pause.reached.is_set():
                     await catch_up(cluster)
                     await asyncio.sleep(0.001)
@@ -117,7 +117,7 @@ def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Step
             await alter(first, (2, 1))
             pause.armed = True
             asked = asyncio.create_task(alter(first, None))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 await pause.reached.wait()
             await depose(cluster)
             second = await cluster.start_controller(3)
