@@ -23,7 +23,7 @@ from restow.execute.outcome import Ending
 from restow.execute.start import execute, resume, undo
 from restow.execute.throttles import Wanted
 from restow.model import Limits, TopicPartition
-from tests.clients.embedded import embedded
+from tests.clients.embedded import WAIT_S, embedded
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
 from tests.unit.log.making import FaultyDisk, full_under
 
@@ -77,6 +77,13 @@ async def begun(stage: WatchedRun, moves: int) -> None:
     await stage.until(lambda: len(stage.told("begun")) >= moves, f"{moves} moves have begun")
     seen = len(stage.standings)
     await stage.until(lambda: len(stage.standings) > seen + 1, "the run has looked twice since")
+
+
+async def at_rest(admin: KafkaAdmin) -> None:
+    """What others have begun is over, too."""
+    async with asyncio.timeout(2 * WAIT_S):
+        while await admin.moves():
+            await asyncio.sleep(0.05)
 
 
 AWAY = {AUDIT: (0, 2), ORDERS[0]: (0, 2), ORDERS[1]: (1, 2)}
@@ -136,6 +143,7 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
             assert "`restow undo`" in outcome.next
             outcome = await undo(stage.world, FAST, stage.watcher, as_far_as_possible=True)
             assert outcome.is_good, outcome
+            await at_rest(admin)
             assert await replicas_of(admin, "orders") == [(0, 1), (1, 3)], "theirs stays as they wanted it"
             assert await replicas_of(admin, "audit") == [(0, 1)]
 
