@@ -16,7 +16,7 @@ from restow.pipeline.sources.questions import Gap, Part, ask
 from restow.pipeline.sources.shares import nobody
 from restow.pipeline.sources.source import Where
 from restow.runtime.clock import SystemClock
-from tests.clients.embedded import Running, embedded
+from tests.clients.embedded import Running, embedded, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +40,7 @@ def topic(cluster: Running) -> str:
     assert ask_cluster(Settings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new])) == {
         name: None
     }
+    cluster.wait_until_known(name, PARTITIONS)
     return name
 
 
@@ -130,9 +131,12 @@ def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -
     name = f"t-{uuid4().hex}"
     settings = Settings(bootstrap=cluster.bootstrap)
     ask_cluster(settings, lambda admin: admin.create([NewTopic(name=name, partitions=1, factor=1)]))
+    cluster.wait_until_known(name)
     source = where(cluster, "offsets", "assignment")
     shares = source.shares()
     ask_cluster(settings, lambda admin: admin.delete([name]))
+    known = [broker.services.metadata.topics for broker in cluster.cluster.brokers.values()]
+    wait_until(lambda: not any(name in topics for topics in known), "every broker has heard of it")
     parts = [part for share in shares for part in asked(source, share)]
     gaps = [part for part in parts if isinstance(part, Gap)]
     assert any(name in gap.reason for gap in gaps if gap.tables == ("assignment",))
