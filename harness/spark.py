@@ -50,6 +50,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.local.dir": str(folder / "local"),
         "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+        "spark.python.authenticate.socketTimeout": "300s",
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName("restow")
     for name, value in settings.items():

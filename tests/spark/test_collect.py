@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from kafka import KafkaProducer
 
+from harness.process import HOST, free_ports
 from restow.client import NewTopic, Settings, ask_cluster
 from restow.pipeline.collect import Sample, collecting, into_lake
 from restow.pipeline.kept import Kept
@@ -17,7 +19,7 @@ from restow.pipeline.schemas import SAMPLED, table
 from restow.pipeline.stream import CheckpointTaken
 from restow.pipeline.topic import Arrived, connector_options, from_topic, into_topic
 from tests.clients.embedded import Running, embedded
-from tests.spark.patience import wait_for
+from tests.spark.patience import PATIENT, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -77,7 +79,7 @@ def collect(spark: SparkSession, cluster: Running, checkpoint: Path, put: Put) -
 def _collecting(
     spark: SparkSession, cluster: Running, checkpoint: Path, put: Put, samples: SimpleQueue[Sample]
 ) -> Stream:
-    options = {"bootstrap.servers": cluster.bootstrap}
+    options = PATIENT | {"bootstrap.servers": cluster.bootstrap}
     return collecting(spark, options, put, samples.put, every_ms=None, checkpoint=str(checkpoint))
 
 
@@ -156,9 +158,9 @@ def test_two_collectors_at_once(spark: SparkSession, cluster: Running, tmp_path:
 
 def test_a_cluster_that_is_away_is_a_gap_and_no_failure(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path / "lake"))
-    with embedded(1) as gone:
-        pass
-    sample = collect(spark, gone, tmp_path / "checkpoint", into_lake(lake))
+    with free_ports(1) as [port]:
+        gone = cast("Running", SimpleNamespace(bootstrap=f"{HOST}:{port}"))
+        sample = collect(spark, gone, tmp_path / "checkpoint", into_lake(lake))
     assert not any(sample.rows.values())
     assert (sample.brokers, sample.gap_count) == (0, 1)
     assert sample.gaps[0].broker == -1

@@ -18,7 +18,7 @@ from restow.client import NewTopic, Settings, ask_cluster
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded
-from tests.spark.patience import PATIENCE_S, wait_for
+from tests.spark.patience import PATIENCE_S, PATIENT, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,10 +85,18 @@ class Process:
         assert not alive, alive
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With brokers, so that no sample has a gap because the machine stood still for some seconds."""
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
+
+
 @contextmanager
 def collecting(cluster: Running, lake: Path, *arguments: str) -> Iterator[Process]:
     """With its temporary files beside the lake, so that they are gone even if it could not see to that."""
     own = ("--conf", f"spark.local.dir={lake.parent / 'local'}")
+    own += ("--conf", "spark.python.authenticate.socketTimeout=300s")
     complaints = lake.parent / f"stderr-{uuid4().hex}"
     process = Process(complaints, "collect", "--lake", str(lake), "-b", cluster.bootstrap, *own, *arguments)
     try:

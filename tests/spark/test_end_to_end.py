@@ -19,6 +19,7 @@ from restow.cli import run
 from restow.client import NewTopic, Settings, connected
 from restow.cluster.threaded import ThreadedCluster
 from tests.conftest import needs_kafka
+from tests.spark.patience import PATIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,13 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in ("spark_flags", "collect"):
         monkeypatch.setattr(f"restow.cli.{module}.spark_for", given)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With brokers, so that nothing is missing because the machine stood still for some seconds."""
+    for name, value in PATIENT.items():
+        monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 def write(bootstrap: str, records: int) -> None:
