@@ -212,11 +212,15 @@ class Member:
         self._waiting.clear()
 
     def _commit(self) -> None:
-        """One at a time; the same again, and what came meanwhile, if nothing was heard of it for too long."""
+        """One at a time, unless nothing was heard of the last for too long: then what came meanwhile.
+
+        When nothing more may come, the same again.
+        """
         if self._waiting and time.monotonic() < self._waits_until_s:
             return
-        for partition, offset in self._waiting:
-            self._position.setdefault(partition, offset)
+        if self._recorder.over.is_set():
+            for partition, offset in self._waiting:
+                self._position.setdefault(partition, offset)
         if not self._position:
             return
         number = next(self._numbers)
