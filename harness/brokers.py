@@ -180,7 +180,7 @@ class BrokerProcesses(dict[int, BrokerProcess]):
         self.zookeeper = self._start_zookeeper()
 
     def _start_zookeeper(self) -> ZooKeeper:
-        return self._running.enter_context(zookeeper(self._folder, port=self._port))
+        return self._running.enter_context(zookeeper(self._folder, port=self._port, fsync=False))
 
     def end(self) -> None:
         """All of it, whatever state it is in."""

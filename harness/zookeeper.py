@@ -48,8 +48,13 @@ class ZooKeeper:
 
 
 @contextmanager
-def zookeeper(folder: Path, *, heap: str = "256m", port: int | None = None) -> Iterator[ZooKeeper]:
-    """A single server that keeps its data and log in `folder`; the same again goes on where it was."""
+def zookeeper(
+    folder: Path, *, heap: str = "256m", port: int | None = None, fsync: bool = True
+) -> Iterator[ZooKeeper]:
+    """A single server that keeps its data and log in `folder`; the same again goes on where it was.
+
+    Without `fsync` it does not stand still with a busy disk, and loses nothing unless the power fails.
+    """
     with ExitStack() as stack:
         if port is None:
             (port,) = stack.enter_context(free_ports(1))
@@ -68,6 +73,7 @@ def zookeeper(folder: Path, *, heap: str = "256m", port: int | None = None) -> I
         config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
         jars = pyspark_jar("zookeeper-3*.jar").parent
         command = [java(), "-cp", f"{jars}/*", f"-Xmx{heap}", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += [] if fsync else ["-Dzookeeper.forceSync=no"]
         command += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", str(config)]
         log = folder / "zookeeper.log"
         process = stack.enter_context(running(command, log))

@@ -53,7 +53,7 @@ def apache(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int
     folder = tmp_path_factory.mktemp("config-answers")
     with ExitStack() as stack:
         with needs_kafka():
-            server = stack.enter_context(zookeeper(folder / "zookeeper"))
+            server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
             cluster = stack.enter_context(apache_kafka(folder / "kafka", zookeeper=server.address))
         yield int(cluster.bootstrap.rpartition(":")[2])
 

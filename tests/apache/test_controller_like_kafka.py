@@ -59,7 +59,7 @@ def pair(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]
     folder = tmp_path_factory.mktemp("two-sides")
     with ExitStack() as stack:
         with needs_kafka():
-            server = stack.enter_context(zookeeper(folder / "zookeeper"))
+            server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
             kafka = stack.enter_context(
                 apache_kafka(folder / "kafka", nodes=BROKERS, zookeeper=server.address, settings=SETTINGS)
             )
@@ -67,7 +67,7 @@ def pair(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]
         until_the_end = AsyncExitStack()
 
         async def begin() -> Pair:
-            cluster = EmbeddedCluster(BROKERS, data=folder / "ours", properties=SETTINGS)
+            cluster = EmbeddedCluster(BROKERS, data=folder / "ours", properties=SETTINGS, fsync=False)
             await until_the_end.enter_async_context(cluster)
             store = await ZooKeeperStore.connect(server.address)
             until_the_end.push_async_callback(store.close)

@@ -75,7 +75,7 @@ def test_each_serves_what_the_other_made(jars: Path, tmp_path: Path) -> None:
     settings = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
     with ExitStack() as stack:
         with needs_kafka():
-            server = stack.enter_context(zookeeper(tmp_path / "zookeeper"))
+            server = stack.enter_context(zookeeper(tmp_path / "zookeeper", fsync=False))
             theirs = stack.enter_context(
                 apache_kafka(tmp_path / "apache", zookeeper=server.address, settings=settings)
             )

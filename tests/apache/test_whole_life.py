@@ -65,7 +65,7 @@ def ours(folder: Path) -> Iterator[Cluster]:
 @contextmanager
 def on_zookeeper(folder: Path) -> Iterator[Cluster]:
     with (
-        zookeeper(folder / "zookeeper") as server,
+        zookeeper(folder / "zookeeper", fsync=False) as server,
         apache_kafka(folder / "kafka", nodes=3, heap="256m", zookeeper=server.address) as cluster,
     ):
         yield Cluster(cluster.bootstrap, (1, 2, 3))

@@ -45,7 +45,7 @@ def addresses(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("zookeeper-mode")
     with ExitStack() as stack:
         with needs_kafka():
-            server = stack.enter_context(zookeeper(folder / "zookeeper"))
+            server = stack.enter_context(zookeeper(folder / "zookeeper", fsync=False))
             kafka = stack.enter_context(
                 apache_kafka(folder / "kafka", zookeeper=server.address, settings={"broker.rack": "a"})
             )

@@ -26,7 +26,7 @@ def real_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeep
     """The session's one ZooKeeper."""
     with ExitStack() as stack:
         with needs_kafka():
-            server = stack.enter_context(zookeeper(tmp_path_factory.mktemp("zookeeper")))
+            server = stack.enter_context(zookeeper(tmp_path_factory.mktemp("zookeeper"), fsync=False))
         yield server
 
 
