@@ -9,7 +9,7 @@ import pytest
 
 from restow.runtime.company import most_connections
 from restow.runtime.network import SystemNetwork
-from tests.unit.runtime.test_network import HOST, MAX_FRAME, Recorder
+from tests.unit.runtime.doors import HOST, MAX_FRAME, Recorder
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.runtime.network import BadFrame, Connection, SlowReader, SystemNetwork
+from restow.runtime.network import BadFrame, SlowReader
 from restow.runtime.ports import HeldPort
+from tests.unit.runtime.doors import HOST, MAX_FRAME, Door, Recorder
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-HOST = "127.0.0.1"
-MAX_FRAME = 1024 * 1024
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -38,83 +36,6 @@ def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[None
             runner.run(asyncio.wait_for(scenario(), 300))
 
     return run_scenario
-
-
-class Recorder:
-    """A handler that writes down what it hears, and can do something at every frame."""
-
-    def __init__(self, at_frame: Callable[[Recorder, bytes], None] | None = None) -> None:
-        self.connection: Any = None
-        self.frames: list[bytes] = []
-        self.reason: Exception | None = None
-        self.times_closed = 0
-        self.is_open = asyncio.Event()
-        self.is_closed = asyncio.Event()
-        self._at_frame = at_frame
-        self._news = asyncio.Event()
-
-    def opened(self, connection: Connection) -> None:
-        self.connection = connection
-        self.is_open.set()
-
-    def frame(self, payload: bytes) -> None:
-        self.frames.append(payload)
-        self._news.set()
-        if self._at_frame is not None:
-            self._at_frame(self, payload)
-
-    def closed(self, reason: Exception | None) -> None:
-        self.reason = reason
-        self.times_closed += 1
-        self.is_closed.set()
-
-    async def until(self, count: int) -> list[bytes]:
-        while len(self.frames) < count:
-            self._news.clear()
-            await self._news.wait()
-        return self.frames
-
-
-class Door:
-    """A listener, the handlers of those who came in, and raw sockets that knock."""
-
-    def __init__(
-        self, at_frame: Callable[[Recorder, bytes], None] | None = None, *, port: int = 0, **limits: int
-    ) -> None:
-        self.network = SystemNetwork(**limits)
-        self._port = port
-        self.came: list[Recorder] = []
-        self._at_frame = at_frame
-
-    def _make(self) -> Recorder:
-        self.came.append(Recorder(self._at_frame))
-        return self.came[-1]
-
-    async def __aenter__(self) -> Door:
-        self.listener = await self.network.listen(HOST, self._port, self._make, MAX_FRAME)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.listener.close()
-
-    async def connect(self, handler: Recorder | None = None) -> tuple[Any, Recorder]:
-        """The connection, when both ends of it are there."""
-        handler, already = handler or Recorder(), len(self.came)
-        connection = await self.network.connect(HOST, self.listener.port, handler, 60)
-        await self._next(already)
-        return connection, handler
-
-    async def knock(self) -> tuple[socket.socket, Recorder]:
-        """A raw socket, and the handler at the other end of it."""
-        already = len(self.came)
-        raw = socket.create_connection((HOST, self.listener.port))
-        return raw, await self._next(already)
-
-    async def _next(self, already: int) -> Recorder:
-        while len(self.came) == already:
-            await asyncio.sleep(0.001)
-        await self.came[already].is_open.wait()
-        return self.came[already]
 
 
 def echo(handler: Recorder, payload: bytes) -> None:
