@@ -4,9 +4,9 @@ The controller tells a broker to delete its replica, but not one that is away, a
 long over. So before a broker registers, and anybody can give it orders, it compares its logs with what topics
 say in the store. A log goes if its topic is gone, was made anew under another id, or names other brokers.
 
-A move may end just then, when the broker has compared and is not registered yet; and a controller, too, may be
-gone before everybody has heard what it decided. So a broker that hears of a controller for the first time, its
-first or a new one, compares again.
+A move may end just then, when the broker has compared and is not registered yet; and a controller, too, may
+be gone before everybody has heard what it decided. So a broker that hears of a controller for the first time,
+its first or a new one, compares again.
 """
 
 from __future__ import annotations
