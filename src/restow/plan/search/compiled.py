@@ -11,13 +11,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from numba import njit
+from numba.core.event import TimingListener, register
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 F = TypeVar("F", bound="Callable[..., object]")
 
+_compiler = TimingListener()  # type: ignore[no-untyped-call]
+register("numba:compile", _compiler)  # type: ignore[no-untyped-call]
+
 
 def compiled(function: F) -> F:
     """The same function, compiled at its first call for the types it is called with."""
     return cast("F", njit(cache=True, nogil=True)(function))
+
+
+def compiler_s() -> float:
+    """For how long this process has waited for the compiler, which no limit of a search's time means."""
+    return cast("float", _compiler.duration) if _compiler.done else 0.0
