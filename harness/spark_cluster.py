@@ -36,25 +36,29 @@ def spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
         address = f"spark://{HOST}:{port}"
         master = ["org.apache.spark.deploy.master.Master", "--host", HOST, "--port", str(port)]
         log = folder / "master.log"
-        process = stack.enter_context(running(_command(*master, "--webui-port", str(page)), log))
+        process = stack.enter_context(running(_command(folder, *master, "--webui-port", str(page)), log))
         _wait_for("I have been elected leader", 1, process, log)
         for number in range(workers):
             home = folder / f"worker-{number}"
             home.mkdir()
             worker = ["org.apache.spark.deploy.worker.Worker", "--host", HOST, "--cores", "1"]
             worker += ["--memory", _MEMORY, "--work-dir", str(home), "--webui-port", str(pages[number])]
-            stack.enter_context(running(_command(*worker, address), folder / f"worker-{number}.log"))
+            stack.enter_context(running(_command(folder, *worker, address), folder / f"worker-{number}.log"))
         _wait_for("Registering worker", workers, process, log)
         yield address
 
 
-def _command(*arguments: str) -> list[str]:
-    """As the scripts in the wheel would start it, with everything on loopback."""
+def _command(folder: Path, *arguments: str) -> list[str]:
+    """As the scripts in the wheel would start it, with everything on loopback and scratch files in `folder`.
+
+    Workers are killed, and leave what they have where everybody's scratch files are if nobody says so.
+    """
     home = pyspark_jar("spark-core*.jar").parents[1]
     java()
     variables = {
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": HOST,
+        "SPARK_LOCAL_DIRS": str(folder),
         "SPARK_NO_DAEMONIZE": "1",
         "SPARK_DAEMON_MEMORY": "256m",
         "PYSPARK_PYTHON": sys.executable,

@@ -6,19 +6,23 @@
 On `local` masters it keeps to the loopback interface, has no web page and takes little memory, unless
 settings say otherwise; to any other master it ships this package, whose dependencies must be installed there.
 Under spark-submit the session is the one that was submitted. What Spark has to say goes to a log, not to the
-terminal.
+terminal. A block that is interrupted ends at once, without another word to the JVM.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +31,7 @@ from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from types import FrameType
 
     from pyspark.sql import SparkSession
 
@@ -73,6 +78,7 @@ def session(
     its last lines are told only if it does not start.
     """
     try:
+        from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise NoSpark(f"Spark is not installed ({error}): pip install 'restow[spark]'") from error
@@ -83,18 +89,75 @@ def session(
         raise NoSpark("there is a Spark session in this process already: end it first")
     settings = settings_for(name, master, conf or {}, kafka=kafka, submitted=submitted)
     with ExitStack() as ending:
+        _hush_py4j(ending)
         if not submitted:
-            _launch(settings, log, ending)
+            with _undisturbed():
+                _launch(settings, log, ending)
+        with _undisturbed():
+            SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
         builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-        ending.callback(spark.stop)
+        ending.push(partial(_stop, spark))
         spark.sparkContext.setLogLevel("ERROR" if log is None else "WARN")
         if not (spark.sparkContext.master or "").startswith("local"):
             spark.sparkContext.addPyFile(_package(ending))
         register(spark)
         yield spark
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """The first ctrl-C is heard afterwards; and as before, whatever Spark has it do.
+
+    A JVM whose start is interrupted would stay. And Spark has ctrl-C speak to the JVM, in the middle of what
+    else is being said to it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    ours = {each: handler for each, handler in before.items() if callable(handler)}
+    heard: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        heard.append(number)
+        if len(heard) > 1:
+            ours[signal.Signals(number)](number, frame)
+
+    for each in ours:
+        signal.signal(each, note)
+    try:
+        yield
+    finally:
+        for each, handler in ours.items():
+            signal.signal(each, handler)
+    for number in heard:
+        ours[signal.Signals(number)](number, None)
+
+
+def _hush_py4j(ending: ExitStack) -> None:
+    """What it logs, and where everybody's lines go, it raises as well."""
+    root = logging.getLogger()
+    root.addFilter(_is_not_py4j)
+    ending.callback(root.removeFilter, _is_not_py4j)
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    return Path(record.pathname).parent.name != "py4j"
+
+
+def _stop(spark: SparkSession, kind: type[BaseException] | None, *_: object) -> None:
+    """In order; or, after an interrupt, without the JVM: answers to what was asked last may still come."""
+    if kind is None or issubclass(kind, Exception):
+        spark.stop()
+        return
+    context: Any = spark.sparkContext
+    context._jsc = None  # noqa: SLF001
+    context.stop()
+    kept: Any = type(spark)
+    kept._instantiatedSession = kept._activeSession = None  # noqa: SLF001
 
 
 def settings_for(

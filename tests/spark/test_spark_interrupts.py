@@ -1,0 +1,95 @@
+"""Ctrl-C while Spark starts or works: it ends at once, with nothing said and nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from uuid import uuid4
+
+import psutil
+import pytest
+
+from harness.java import java
+from tests.conftest import needs_kafka
+from tests.spark.patience import wait_for
+
+pytestmark = pytest.mark.spark
+
+PATIENCE_S = 300
+MARK = "RESTOW_TEST_MARK"
+AT_WORK = """
+import signal
+from restow.pipeline.session import session
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    with session("test", master="local[1]") as spark:
+        print("begun", flush=True)
+        while True:
+            spark.range(3).isEmpty()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+with session("test", master="local[1]") as spark:
+    print(spark.range(3).count(), flush=True)
+"""
+AT_ITS_START = """
+import os, signal
+from pyspark import java_gateway
+from restow.pipeline.session import session
+
+start = java_gateway.Popen
+
+def interrupted(*words, **options):
+    process = start(*words, **options)
+    os.kill(os.getpid(), signal.SIGINT)
+    return process
+
+java_gateway.Popen = interrupted
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    with session("test", master="local[1]"):
+        print("begun", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def left_of(mark: str) -> list[int]:
+    """Processes that have it in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(MARK) == mark:
+                found.append(process.pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [(AT_WORK, "interrupted\n3\n"), (AT_ITS_START, "interrupted\n")],
+    ids=["at work", "at its start"],
+)
+def test_ctrl_c(work: str, said: str) -> None:
+    with needs_kafka():
+        java()
+    mark = str(uuid4())
+    with subprocess.Popen(
+        [sys.executable, "-c", work],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, MARK: mark},
+    ) as program:
+        try:
+            if work is AT_WORK:
+                assert program.stdout is not None
+                assert program.stdout.readline() == "begun\n"
+                program.send_signal(signal.SIGINT)
+            out, complaints = program.communicate(timeout=PATIENCE_S)
+        finally:
+            program.kill()
+    assert (out, complaints, program.returncode) == (said, "", 0)
+    wait_for(lambda: not left_of(mark), "nothing is left")
