@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from restow.cli.drawing import DEFAULT_ROWS
 from restow.cli.frame import Answer
+from restow.cli.place_options import (
+    AsJson,
+    Brokers,
+    ByHand,
+    Current,
+    DisableRackAware,
+    File,
+    Format,
+    Mode,
+    Output,
+    Partitions,
+    RackMode,
+    Racks,
+    ReplicationFactor,
+    Rows,
+    Seed,
+    StartIndex,
+    StartPartition,
+    To,
+    TopicName,
+)
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -59,25 +77,6 @@ Examples:
 In the picture ● is the leader, ○ a follower, · nothing. max/mean says how much
 more the fullest broker has than the average: 1.00 is perfectly even.
 """
-
-
-_NEW, _RACKS, _EXISTING, _OUTPUT = "A new topic", "Racks", "A topic that exists", "Output"
-
-
-class RackMode(StrEnum):
-    """As in `restow.placement`, which is not imported before a command runs."""
-
-    ENFORCED = "enforced"
-    SAFE = "safe"
-    DISABLED = "disabled"
-
-
-class Format(StrEnum):
-    """How to print the answer."""
-
-    TABLE = "table"
-    JSON = "json"
-    KAFKA = "kafka"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,109 +223,23 @@ def _refuse(request: PlaceRequest, name: str, why: str) -> None:
 
 
 def command(
-    file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="The topic as JSON or YAML; - reads standard input.")
-    ] = None,
-    brokers: Annotated[
-        str | None,
-        typer.Option(
-            "--brokers",
-            "--broker-list",
-            metavar="IDS",
-            help="Where replicas may go, in this order: 0-5, or 0,1,2, with racks 0:a,1:b or 0-2:a,3-5:b.",
-            rich_help_panel=_NEW,
-        ),
-    ] = None,
-    partitions: Annotated[
-        int | None, typer.Option("--partitions", "-p", metavar="N", help="How many.", rich_help_panel=_NEW)
-    ] = None,
-    replication_factor: Annotated[
-        int | None,
-        typer.Option(
-            "--replication-factor", "-r", metavar="N", help="Replicas of each.", rich_help_panel=_NEW
-        ),
-    ] = None,
-    start_index: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Position of partition 0's leader among the brokers, and first shift. Default: random.",
-            rich_help_panel=_NEW,
-        ),
-    ] = None,
-    start_partition: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Id of the first partition. Default: 0.", rich_help_panel=_NEW),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Repeat a random start.", rich_help_panel=_NEW)
-    ] = None,
-    racks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,…",
-            help="Dealt to the brokers in turn: a,b,c, or one for each.",
-            rich_help_panel=_RACKS,
-        ),
-    ] = None,
-    rack_mode: Annotated[
-        RackMode | None,
-        typer.Option(
-            metavar="MODE",
-            help="enforced (default): all brokers have a rack, or none. "
-            "safe: racks count if all have one. disabled: racks are ignored.",
-            rich_help_panel=_RACKS,
-        ),
-    ] = None,
-    disable_rack_aware: Annotated[
-        bool,
-        typer.Option("--disable-rack-aware", help="Short for --rack-mode disabled.", rich_help_panel=_RACKS),
-    ] = False,
-    current: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Its replicas now, as Kafka's reassignment JSON. Without --to they are just judged.",
-            rich_help_panel=_EXISTING,
-        ),
-    ] = None,
-    to: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="How many partitions it is to have.", rich_help_panel=_EXISTING),
-    ] = None,
-    by_hand: Annotated[
-        str | None,
-        typer.Option(
-            "--by-hand",
-            "--replica-assignment",
-            metavar="0:1:2,1:2:0",
-            help="Check this: comma between partitions, colon between replicas, leader first.",
-            rich_help_panel=_EXISTING,
-        ),
-    ] = None,
-    topic: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Its name; --format kafka needs it.", rich_help_panel=_OUTPUT),
-    ] = None,
-    output: Annotated[
-        Format,
-        typer.Option(
-            "--format",
-            metavar="table|json|kafka",
-            help="kafka: for kafka-reassign-partitions.",
-            show_default=False,
-            rich_help_panel=_OUTPUT,
-        ),
-    ] = Format.TABLE,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Short for --format json.", rich_help_panel=_OUTPUT)
-    ] = False,
-    rows: Annotated[
-        int,
-        typer.Option(
-            min=0, metavar="N", help="Draw at most so many rows; 0 draws all.", rich_help_panel=_OUTPUT
-        ),
-    ] = DEFAULT_ROWS,
+    file: File = None,
+    brokers: Brokers = None,
+    partitions: Partitions = None,
+    replication_factor: ReplicationFactor = None,
+    start_index: StartIndex = None,
+    start_partition: StartPartition = None,
+    seed: Seed = None,
+    racks: Racks = None,
+    rack_mode: Mode = None,
+    disable_rack_aware: DisableRackAware = False,
+    current: Current = None,
+    to: To = None,
+    by_hand: ByHand = None,
+    topic: TopicName = None,
+    output: Output = Format.TABLE,
+    as_json: AsJson = False,
+    rows: Rows = DEFAULT_ROWS,
 ) -> Answer:
     from restow.cli.place_request import PlaceRequest, place_request
     from restow.cli.place_view import draw_placement
