@@ -93,13 +93,14 @@ def session(
         if not submitted:
             with _undisturbed():
                 _launch(settings, log, ending)
+        ending.push(_forget_if_interrupted)
         with _undisturbed():
             SparkContext.getOrCreate(SparkConf().setAll(list(settings.items())))
         builder = SparkSession.builder
         for key, value in settings.items():
             builder = builder.config(key, value)
         spark = builder.getOrCreate()
-        ending.push(partial(_stop, spark))
+        ending.push(partial(_stop_unless_interrupted, spark))
         spark.sparkContext.setLogLevel("ERROR" if log is None else "WARN")
         if not (spark.sparkContext.master or "").startswith("local"):
             spark.sparkContext.addPyFile(_package(ending))
@@ -148,16 +149,28 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
     return Path(record.pathname).parent.name != "py4j"
 
 
-def _stop(spark: SparkSession, kind: type[BaseException] | None, *_: object) -> None:
-    """In order; or, after an interrupt, without the JVM: answers to what was asked last may still come."""
-    if kind is None or issubclass(kind, Exception):
+def _stop_unless_interrupted(spark: SparkSession, kind: type[BaseException] | None, *_: object) -> None:
+    """In order, with the JVM."""
+    if not _is_interrupt(kind):
         spark.stop()
+
+
+def _forget_if_interrupted(kind: type[BaseException] | None, *_: object) -> None:
+    """Without the JVM: answers to what it was asked last may still come."""
+    if not _is_interrupt(kind):
         return
-    context: Any = spark.sparkContext
-    context._jsc = None  # noqa: SLF001
-    context.stop()
-    kept: Any = type(spark)
-    kept._instantiatedSession = kept._activeSession = None  # noqa: SLF001
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext._active_spark_context  # noqa: SLF001
+    if context is not None:
+        context._jsc = None  # noqa: SLF001
+        context.stop()
+    SparkSession._instantiatedSession = SparkSession._activeSession = None  # noqa: SLF001
+
+
+def _is_interrupt(kind: type[BaseException] | None) -> bool:
+    return kind is not None and not issubclass(kind, Exception)
 
 
 def settings_for(
