@@ -19,7 +19,7 @@ the samples allow. Needs the rates that `restow pipeline run` makes.
 \b
 Examples:
   $ restow pipeline forecast --lake samples
-  $ restow pipeline forecast --lake samples --fill 0.8 --limit bytes_in=100MB
+  $ restow pipeline forecast --lake samples --fill 0.8 --limit bytes_in=100MB/s
 """
 
 
@@ -28,7 +28,7 @@ def command(
     options: Options,
     fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
     limit: Annotated[
-        list[str], typer.Option(metavar="RATE=BYTES", help="What a broker can carry, like bytes_in=100MB.")
+        list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")
     ] = [],  # noqa: B006
 ) -> Answer:
     from restow.cli.pipeline_options import documents, opened, plain, save

@@ -25,7 +25,7 @@ All of it is written to the lake; --load writes one load model per cluster that 
 Examples:
   $ restow pipeline run --lake samples
   $ restow pipeline run --lake samples --since 7d --load loads --report report.html
-  $ restow pipeline run --lake samples --master spark://host:7077 --limit bytes_in=100MB
+  $ restow pipeline run --lake samples --master spark://host:7077 --limit bytes_in=100MB/s
 """
 
 STATISTICS = ("mean", "p95", "peak")
@@ -43,7 +43,7 @@ def command(
     ] = "mean",
     fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
     limit: Annotated[
-        list[str], typer.Option(metavar="RATE=BYTES", help="What a broker can carry, like bytes_in=100MB.")
+        list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")
     ] = [],  # noqa: B006
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
 ) -> Answer:
@@ -80,15 +80,15 @@ def command(
 
 def limits_from(fill: float, given: list[str]) -> Limits:
     """Shared with `restow pipeline forecast`."""
-    from restow.execute.rates import parse_rate
+    from restow.cli.sizes import parse_rate
     from restow.pipeline.jobs.forecast import Limits
 
     rates: dict[str, float] = {}
     for each in given:
         name, _, value = each.partition("=")
         if name not in ("bytes_in", "bytes_out") or not value:
-            raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB or bytes_out=200MB")
-        rates[name] = float(parse_rate(value, "--limit"))
+            raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
+        rates[name] = float(parse_rate(value, f"--limit {name}"))
     return Limits(fill=fill, rates=rates)
 
 

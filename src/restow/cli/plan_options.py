@@ -12,6 +12,7 @@ import typer
 
 from restow.cli import plan_also
 from restow.cli.frame import Answer
+from restow.cli.sizes import parse_size
 from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
 from restow.model import Limits
@@ -85,7 +86,8 @@ Band: TypeAlias = Annotated[
     ),
 ]
 MaxBytes: TypeAlias = Annotated[
-    int | None, typer.Option(min=0, help="Copy no more than this.", rich_help_panel=LIMITS)
+    str | None,
+    typer.Option(metavar="SIZE", help="Copy no more than this, like 50GB or 1.5TiB.", rich_help_panel=LIMITS),
 ]
 MaxMoves: TypeAlias = Annotated[
     int | None, typer.Option(min=0, help="Move no more partitions than this.", rich_help_panel=LIMITS)
@@ -140,7 +142,7 @@ class Options:
     exclude_brokers: str | None
     exclude_partitions: str | None
     band: list[str] | None
-    max_bytes: int | None
+    max_bytes: str | None
     max_moves: int | None
     fill: float
     extra_copies: int
@@ -307,7 +309,7 @@ def _common(options: Options, load: LoadModel | None) -> Given:
         "except_topics": _names(options.exclude_topics),
         "except_brokers": plan_also.broker_ids(options.exclude_brokers, "--exclude-brokers"),
         "except_partitions": _partitions(options.exclude_partitions),
-        "most_bytes": options.max_bytes,
+        "most_bytes": None if options.max_bytes is None else parse_size(options.max_bytes, "--max-bytes"),
         "most_moves": options.max_moves,
         "fill": options.fill,
         "seed": options.seed,

@@ -99,8 +99,9 @@ def options_from(
     give_up_after: float,
 ) -> Options:
     """Checked: a wrong value is told before anybody is asked anything."""
+    from restow.cli.sizes import parse_rate
     from restow.execute.options import Guards, Hours, Options
-    from restow.execute.rates import parse_rate, parse_throttle
+    from restow.execute.rates import parse_throttle
     from restow.execute.throttles import Wanted
 
     auto, rate = parse_throttle(throttle)

@@ -37,8 +37,8 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document, draw
+    from restow.cli.sizes import parse_rate
     from restow.cli.text_files import write_text
-    from restow.execute.rates import parse_rate
     from restow.plan.drift import check_same_cluster
     from restow.plan.text import loads
     from restow.plan.view import view_of

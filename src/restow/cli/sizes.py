@@ -1,16 +1,7 @@
-"""Bytes as people write and read them."""
+"""Sizes and rates for the commands; `restow.sizes` has them, for the packages below too."""
 
 from __future__ import annotations
 
-_STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
+from restow.sizes import human_bytes, human_rate, parse_rate, parse_size
 
-
-def human_bytes(number: float) -> str:
-    """`1.5 GB`: three digits, steps of a thousand."""
-    value = float(number)
-    for unit in _STEPS:
-        if abs(value) < 999.5 or unit == _STEPS[-1]:
-            digits = 0 if unit == "B" or abs(value) >= 99.95 else 1
-            return f"{value:,.{digits}f} {unit}"
-        value /= 1000
-    raise AssertionError("the last step returns")
+__all__ = ["human_bytes", "human_rate", "parse_rate", "parse_size"]

@@ -15,13 +15,14 @@ from html import escape
 from math import ceil, floor, isfinite, log10
 from typing import TYPE_CHECKING
 
+from restow.sizes import scaled
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WIDTH = 760
 _ROW, _BAR = 26, 14
 _LABEL, _VALUE = 96, 150
-_STEPS = ("", "k", "M", "G", "T", "P")
 _COLOURS = 8
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
@@ -69,13 +70,7 @@ def amount(value: float, unit: str = "B") -> str:
         return "–"
     if not unit and abs(value) < 1e6:
         return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:,.2f}"
-    size = float(value)
-    for step in _STEPS:
-        if abs(size) < 999.5 or step == _STEPS[-1]:
-            digits = 0 if abs(size) >= 99.95 or (not step and size.is_integer()) else 1
-            return f"{size:,.{digits}f} {step}{unit}".rstrip()
-        size /= 1000
-    raise AssertionError("the last step returns")
+    return scaled(value, unit)
 
 
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:

@@ -11,7 +11,6 @@ from restow.execute.auto import FLOOR, Signs, decide, first
 from restow.execute.control import BadControl, Control, Wishes
 from restow.execute.options import Hours, Options
 from restow.execute.pace import Pace
-from restow.execute.rates import parse_rate, parse_throttle
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.fake_admin import FakeClock
 
@@ -19,33 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MB = 10**6
-
-
-@pytest.mark.parametrize(
-    ("text", "rate"),
-    [
-        ("50MB/s", 50 * MB),
-        ("1.5MiB/s", 3 * 2**19),
-        ("800kB", 800_000),
-        ("2 GB/s", 2 * 10**9),
-        ("123", 123),
-        ("1kiB", 1024),
-    ],
-)
-def test_rates(text: str, rate: int) -> None:
-    assert parse_rate(text) == rate
-
-
-@pytest.mark.parametrize("text", ["", "0", "-5", "fast", "1e9", "5 parsecs", "0.0001kB", "9" * 30, "1iB"])
-def test_what_is_no_rate(text: str) -> None:
-    with pytest.raises(InvalidInput, match="is not a rate above zero"):
-        parse_rate(text)
-
-
-def test_throttles() -> None:
-    assert parse_throttle("auto") == (True, None)
-    assert parse_throttle("None") == (False, None)
-    assert parse_throttle("5MB") == (False, 5 * MB)
 
 
 def test_hours() -> None:

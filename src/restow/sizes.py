@@ -1,0 +1,101 @@
+"""Sizes and rates as people write and read them: `50MB`, `1.5GiB`, `50MB/s`.
+
+The one place that parses them and the one that formats them. A number without a unit is refused: `5` may
+mean bytes or megabytes, and the difference is a move that ends today or next year.
+"""
+
+from __future__ import annotations
+
+import re
+
+from restow.errors import InvalidInput
+
+_PREFIXES = ("", "k", "M", "G", "T", "P")
+_WRITTEN = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?) ?(?P<unit>[A-Za-z]*?)(?P<per_s>/s|ps)?", re.ASCII)
+_MOST = 2**63 - 1
+# A bare number from here on is hardly meant in megabytes.
+_MANY = 100_000
+
+
+def _factors() -> dict[str, int]:
+    """The units by name: steps of a thousand, and with an `i` steps of 1024."""
+    found = {"B": 1}
+    for power, prefix in enumerate(_PREFIXES[1:], 1):
+        for letter in {prefix, prefix.upper()}:
+            found |= {letter: 1000**power, f"{letter}B": 1000**power, f"{letter}iB": 1024**power}
+    return found
+
+
+_FACTORS = _factors()
+
+
+def human_bytes(number: float) -> str:
+    """Return a size like `1.5 GB`: three digits, steps of a thousand."""
+    return scaled(number, "B")
+
+
+def human_rate(number: float) -> str:
+    """Return a rate like `1.5 GB/s`."""
+    return scaled(number, "B/s")
+
+
+def scaled(number: float, unit: str) -> str:
+    """Return a number of anything with three digits and the prefix that fits."""
+    value = float(number)
+    for prefix in _PREFIXES:
+        if abs(value) < 999.5 or prefix == _PREFIXES[-1]:
+            digits = 0 if abs(value) >= 99.95 or (not prefix and (unit == "B" or value.is_integer())) else 1
+            return f"{value:,.{digits}f} {prefix}{unit}".rstrip()
+        value /= 1000
+    raise AssertionError("the last prefix returns")
+
+
+def parse_size(text: str, flag: str) -> int:
+    """Return the bytes that `50MB` or `1.5GiB` means; 0 needs no unit."""
+    found = _WRITTEN.fullmatch(text.strip())
+    if found is not None and found["per_s"]:
+        raise InvalidInput(f"{flag}: {text!r} is a rate; a size is wanted here, like 50MB")
+    size = None if found is None else _bytes(found, flag, "")
+    if size is None or size > _MOST:
+        raise InvalidInput(f"{flag}: {text!r} is not a size; write it like 50MB, 1.5GiB or 0{_near(found)}")
+    return size
+
+
+def parse_rate(text: str, flag: str = "--throttle") -> int:
+    """Return the bytes per second that `50MB/s` means; the `/s` may be left out."""
+    found = _WRITTEN.fullmatch(text.strip())
+    rate = None if found is None else _bytes(found, flag, "/s")
+    if not rate or rate > _MOST:
+        raise InvalidInput(
+            f"{flag}: {text!r} is not a rate above zero; write it like 50MB/s or 1.5MiB/s{_near(found)}"
+        )
+    return rate
+
+
+def _bytes(found: re.Match[str], flag: str, per_s: str) -> int | None:
+    number, unit = found["number"], found["unit"]
+    if not unit and float(number) > 0:
+        raise InvalidInput(f"{flag}: {found[0]!r} has no unit: {_meanings(number, per_s)}")
+    factor = _FACTORS.get(unit or "B")
+    return None if factor is None else round(float(number) * factor)
+
+
+def _meanings(number: str, per_s: str) -> str:
+    """Say what a number without a unit may have meant."""
+    per_second = " per second" if per_s else ""
+    said = f"{number} bytes{per_second}? write {number}B{per_s}"
+    if float(number) >= _MANY:
+        return f"{said} ({scaled(float(number), f'B{per_s}')})"
+    return f"{said}; {number} megabytes{per_second}? write {number}MB{per_s}"
+
+
+def _near(found: re.Match[str] | None) -> str:
+    """Name the unit that differs only by case; a small b is a bit everywhere else."""
+    if found is None:
+        return ""
+    units = {name.lower(): name for name in _FACTORS}
+    meant = units.get(found["unit"].lower())
+    if meant is None or meant in (found["unit"], "B"):
+        return ""
+    bits = "a small b is for bits; " if found["unit"].endswith("b") else ""
+    return f" ({bits}is {meant} meant?)"
