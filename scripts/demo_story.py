@@ -121,7 +121,7 @@ class Story:
             f"""No broker sends or receives more than {throttle} for this, so that clients do not notice. At a
             third of the way broker {VICTIM} is killed without warning, and comes back some seconds later."""
         )
-        line = f"restow execute plan.json --throttle {throttle} --journal journal -b {stage.bootstrap}"
+        line = f"restow execute plan.json --yes --throttle {throttle} --journal journal -b {stage.bootstrap}"
         print("\n" + colour("$ " + wrapped(line), GREEN) + "\n", flush=True)
         run = Run(stage, "plan.json", throttle, "journal", VICTIM)
         run.carry_out()

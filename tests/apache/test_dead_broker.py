@@ -82,7 +82,7 @@ class Operator:
 
     def carries_out(self, *plan: str) -> None:
         self.types("plan", *plan, "-o", self._plan)
-        ended = self.types("execute", self._plan, "--throttle", "20MB/s", *self._journal)
+        ended = self.types("execute", self._plan, "--yes", "--throttle", "20MB/s", *self._journal)
         assert ended["outcome"] == "done"
         wait_for("it is verified", lambda: self.asks("verify", self._plan, *self._journal)[0] == 0, WAIT_S)
 

@@ -212,14 +212,16 @@ def live_through(operator: Operator, traffic: Traffic) -> None:
     plan = operator.file("plan.json")
     operator.types("plan", "from-json", operator.file("moves.json"), "-o", plan)
 
-    operator.killed("execute", plan, "--throttle", SLOW)
+    operator.killed("execute", plan, "--yes", "--throttle", SLOW)
     found = operator.runs("doctor", code=1)
     assert "run without an end" in {each["ill"] for each in found}
     operator.until(lambda _, found: found == ills, "doctor", "--fix")
     operator.until_unchanged(but=REORDERED)  # which has arrived at once, and stays
 
     operator.killed("resume", "--yes", "--throttle", SLOW)
-    assert "has not been brought to its end" in operator.runs("execute", plan, "--throttle", FAST, code=1)
+    assert "has not been brought to its end" in operator.runs(
+        "execute", plan, "--yes", "--throttle", FAST, code=1
+    )
     assert operator.runs("resume")["under_way"] > 0
     verdict = operator.runs("verify", plan, code=1)
     failing = {each["name"]: each["evidence"] for each in verdict["checks"] if each["outcome"] == "fails"}

@@ -120,6 +120,16 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
         asyncio.run(prepared(cluster.bootstrap, plan))
         common = ("-b", cluster.bootstrap, "--journal", str(tmp_path / "state"))
         with terminal("execute", str(plan), "--throttle", SLOWLY, *common) as screen:
+            screen.wait_for(r"Carry it out\? \[y/N\]")
+            assert "1 partition, 3.0 MB to copy" in screen.seen
+            assert f"throttle  {SLOWLY} per broker" in screen.seen
+            screen.type("n\n")
+            assert screen.end() == 1, screen.seen
+        assert asyncio.run(state(cluster.bootstrap)) == ((0, 1), False)
+
+        with terminal("execute", str(plan), "--throttle", SLOWLY, *common) as screen:
+            screen.wait_for(r"Carry it out\? \[y/N\]")
+            screen.type("y\n")
             screen.wait_for("1 under way")
             screen.interrupt()
             screen.wait_for("ancel this wave")

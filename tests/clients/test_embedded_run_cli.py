@@ -71,7 +71,7 @@ def replicas(restow: Callable[..., tuple[int, list[Any]]], topic: str) -> list[l
 
 def test_execute_and_undo(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
     plan = make_plan(restow, "orders", tmp_path)
-    code, events = restow("execute", str(plan), "--throttle", "10MB/s")
+    code, events = restow("execute", str(plan), "--yes", "--throttle", "10MB/s")
     assert code == 0, events[-1]
     kinds = [each["event"] for each in events]
     assert kinds[0] == "run"
@@ -87,7 +87,9 @@ def test_execute_and_undo(restow: Callable[..., tuple[int, list[Any]]], tmp_path
     assert code == 0, events[-1]
     assert replicas(restow, "orders") == [[0, 1], [1, 0]]
     assert restow("doctor")[0] == 0
-    assert restow("execute", str(plan), "--throttle", "none")[0] == 0, "what was undone can be done again"
+    assert restow("execute", str(plan), "--yes", "--throttle", "none")[0] == 0, (
+        "what was undone can be done again"
+    )
 
 
 def test_what_cannot_be_is_one_line_and_nothing_happens(
@@ -95,9 +97,9 @@ def test_what_cannot_be_is_one_line_and_nothing_happens(
 ) -> None:
     plan = make_plan(restow, "refused", tmp_path)
     for arguments, code, words in (
-        (("execute", str(tmp_path / "none.json"), "--throttle", "none"), 2, "cannot be read"),
-        (("execute", str(plan), "--throttle", "fast"), 2, "is not a rate above zero"),
-        (("execute", str(plan), "--throttle", "none", "--hours", "at night"), 2, "part of the day"),
+        (("execute", str(tmp_path / "none.json"), "--yes", "--throttle", "none"), 2, "cannot be read"),
+        (("execute", str(plan), "--yes", "--throttle", "fast"), 2, "is not a rate above zero"),
+        (("execute", str(plan), "--yes", "--throttle", "none", "--hours", "at night"), 2, "part of the day"),
         (("resume", "--run", "nobody"), 2, "there is no run 'nobody'"),
         (("cancel",), 2, "no run on this cluster needs care"),
         (("control", "--pause"), 2, "no run is being carried out"),
@@ -110,10 +112,39 @@ def test_what_cannot_be_is_one_line_and_nothing_happens(
 
 def test_a_drifted_cluster_is_refused(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
     plan = make_plan(restow, "drifted", tmp_path)
-    assert restow("execute", str(plan), "--throttle", "none")[0] == 0
-    code, (said,) = restow("execute", str(plan), "--throttle", "none")
+    assert restow("execute", str(plan), "--yes", "--throttle", "none")[0] == 0
+    code, (said,) = restow("execute", str(plan), "--yes", "--throttle", "none")
     assert code == 1
     assert "the cluster is not what the plan was made for" in said
+
+
+def test_execute_without_yes_is_refused_where_nobody_can_be_asked(
+    restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
+) -> None:
+    plan = make_plan(restow, "unasked", tmp_path)
+    code, (said,) = restow("execute", str(plan), "--throttle", "none")
+    assert code == 2
+    assert "add --yes to do it" in said
+    assert replicas(restow, "unasked") == [[0, 1], [1, 0]]
+
+
+def test_check_says_whether_a_run_could_begin_and_changes_nothing(
+    restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
+) -> None:
+    plan = make_plan(restow, "checked", tmp_path)
+    code, (verdict,) = restow("execute", str(plan), "--check")
+    assert (code, verdict["holds"]) == (0, True), verdict
+    names = {each["name"] for each in verdict["checks"]}
+    assert {"no drift", "permissions", "free space", "brokers alive", "limits", "earlier runs"} <= names
+    assert replicas(restow, "checked") == [[0, 1], [1, 0]]
+    assert not (tmp_path / "state").exists(), "no journal was begun"
+
+    assert restow("execute", str(plan), "--yes", "--throttle", "none")[0] == 0
+    code, (verdict,) = restow("execute", str(plan), "--check")
+    assert (code, verdict["holds"]) == (1, False)
+    failing = {each["name"]: each["evidence"] for each in verdict["checks"] if each["outcome"] == "fails"}
+    assert list(failing) == ["no drift"]
+    assert "checked-0 is already as the plan wants it" in failing["no drift"]
 
 
 def test_watch_says_where_things_stand(restow: Callable[..., tuple[int, list[Any]]]) -> None:

@@ -122,7 +122,9 @@ def test_what_is_measured_afterwards_is_what_was_promised(
     plan = ("--load", made["loads"][0], "--band", "0.15", "-o", plan_file)
     promised = told(capsys, "plan", "balance", *plan, "-b", kafka)
     assert promised["moves"] > 0
-    ended = told(capsys, "execute", plan_file, "--throttle", "none", "--journal", journal, "-b", kafka)
+    ended = told(
+        capsys, "execute", plan_file, "--yes", "--throttle", "none", "--journal", journal, "-b", kafka
+    )
     assert ended["outcome"] == "done"
     told(capsys, "verify", plan_file, "--journal", journal, "-b", kafka)
     told(capsys, "collect", "--once", "--lake", second, "-b", kafka)

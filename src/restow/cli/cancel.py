@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean, count
 from restow.cli.frame import Answer
 from restow.cli.run_flags import JournalFolder, RunName, Yes, carry_out, world_of
 
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 ABOUT = "Take back what a run has under way."
 HELP = """Take back what a run has under way, and its throttles. What has arrived stays, unless undone.
 
-A run that is being carried out is told to do it. Without --yes it says what would be taken back.
+A run that is being carried out is told to do it. Without --yes it says what would be taken back; in a
+terminal it asks whether to do it.
 
 \b
 Examples:
@@ -42,24 +45,25 @@ def command(
         told.append(outcome is None)
         return outcome
 
-    if yes:
-        carry_out(bootstrap, journal, work, as_json=as_json)
-        if told == [True]:
+    if not yes:
+        name, moves, throttles = on_cluster(bootstrap, lambda admin: _under_way(admin, journal, run))
+        sentence = (
+            f"run {clean(name)}: {count(len(moves), 'move')} and {count(throttles, 'throttle setting')} "
+            "would be taken back"
+        )
+        if not can_ask(as_json=as_json):
             return Answer(
-                document=lambda: {"told": True},
-                draw=lambda console: console.print(
-                    "the run has been told to cancel; `restow watch` shows it"
-                ),
+                document=lambda: {"run": name, "under_way": moves, "throttles": throttles},
+                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
                 as_json=as_json,
             )
+        confirm("Take it back?", lambda console: console.print(sentence))
+    carry_out(bootstrap, journal, work, as_json=as_json)
+    if told != [True]:
         return None
-    name, moves, throttles = on_cluster(bootstrap, lambda admin: _under_way(admin, journal, run))
     return Answer(
-        document=lambda: {"run": name, "under_way": moves, "throttles": throttles},
-        draw=lambda console: console.print(
-            f"run {name}: {len(moves)} moves and {throttles} throttle settings would be taken back. "
-            "Add --yes to do it"
-        ),
+        document=lambda: {"told": True},
+        draw=lambda console: console.print("the run has been told to cancel; `restow watch` shows it"),
         as_json=as_json,
     )
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.connection import Bootstrap  # noqa: TC001  (typer reads it)
+from restow.cli.confirm import can_ask, confirm, demand_yes
+from restow.cli.connection import Bootstrap, on_cluster
 from restow.cli.run_flags import (
+    PACE,
     DirThrottle,
     Elect,
     GiveUp,
@@ -17,32 +19,47 @@ from restow.cli.run_flags import (
     MaxLatency,
     MaxUnderReplicated,
     SpecialLast,
-    Throttle,
+    Yes,
     carry_out,
     options_from,
+    world_of,
 )
+from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from restow.model import Plan
 
 ABOUT = "Carry out a plan."
 HELP = """Carry out a plan, move by move, within its limits, with a journal from which all can be undone.
 
-In a terminal it shows how far it is, and ctrl-C asks: pause, cancel this wave, leave running. Elsewhere it
-prints one line of JSON per event.
+In a terminal it shows what will happen and asks; then it shows how far it is, and ctrl-C asks: pause, cancel
+this wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per event.
+
+With --check it looks at everything that has to hold before the first change, and changes nothing: exit code
+0 if the run could begin, 1 if not.
 
 \b
 Examples:
+  $ restow execute plan.json --check -b localhost:9092
   $ restow execute plan.json --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
-  $ restow execute plan.json --throttle none --json -b localhost:9092
+  $ restow execute plan.json --throttle none --yes --json -b localhost:9092
 """
 
 
 def command(
     plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `restow plan` makes them.")],
     bootstrap: Bootstrap,
-    throttle: Throttle,
+    throttle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE|auto|none",
+            help="Per broker, like 50MB/s; auto finds its own. Needed, but for --check.",
+            rich_help_panel=PACE,
+        ),
+    ] = None,
     dir_throttle: DirThrottle = None,
     hours: HoursOnly = None,
     max_under_replicated: MaxUnderReplicated = 0,
@@ -51,11 +68,20 @@ def command(
     elect: Elect = True,
     give_up_after: GiveUp = 600,
     journal: JournalFolder = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
+    ] = False,
+    yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
 ) -> None:
     from restow.execute.start import execute
 
     wanted = read_plan(plan)
+    if check:
+        _check(bootstrap, journal, wanted, as_json=as_json)
+        return
+    if throttle is None:
+        raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
     options = options_from(
         throttle=throttle,
         dir_throttle=dir_throttle,
@@ -66,9 +92,40 @@ def command(
         elect=elect,
         give_up_after=give_up_after,
     )
+    if not yes:
+        if not can_ask(as_json=as_json):
+            demand_yes("execute")
+        confirm("Carry it out?", lambda console: _draw(console, wanted, throttle))
     carry_out(
         bootstrap, journal, lambda world, watcher: execute(world, wanted, options, watcher), as_json=as_json
     )
+
+
+def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
+    """Print what was found. What could not be found out does not keep a run from beginning."""
+    from restow.cli.verdict_view import tell
+    from restow.execute.examine import examine
+    from restow.verify import blocking
+
+    verdict = on_cluster(bootstrap, lambda admin: examine(world_of(admin, journal), plan))
+    tell(verdict, as_json=as_json, holds=not blocking(verdict))
+
+
+def _draw(console: Console, plan: Plan, throttle: str) -> None:
+    """What will happen, in the few lines that somebody reads before saying yes."""
+    from restow.cli.drawing import clean, count, put, ranges
+    from restow.cli.sizes import human_bytes
+
+    into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
+    out_of = {broker for move in plan.moves for broker in move.removing}
+    if plan.title:
+        put(console, clean(plan.title), style="bold")
+    put(console, f"cluster   {clean(plan.cluster_id)}")
+    put(
+        console, f"moves     {count(len(plan.moves), 'partition')}, {human_bytes(plan.bytes_to_copy)} to copy"
+    )
+    put(console, f"brokers   to {ranges(into, 8) or 'none'}; away from {ranges(out_of, 8) or 'none'}")
+    put(console, f"throttle  {clean(throttle)} per broker")
 
 
 def read_plan(path: str) -> Plan:

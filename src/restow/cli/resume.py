@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.frame import Answer
 from restow.cli.run_flags import (
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 ABOUT = "Go on with a run that was killed, cancelled or left."
 HELP = """Go on with a run that was killed, cancelled or left running, from where things are now.
 
-Without --yes it says what is left to do.
+Without --yes it says what is left to do; in a terminal it asks whether to go on.
 
 \b
 Examples:
@@ -65,20 +66,25 @@ def command(
         elect=elect,
         give_up_after=give_up_after,
     )
-    if yes:
-        carry_out(
-            bootstrap, journal, lambda world, watcher: resume(world, options, watcher, run), as_json=as_json
-        )
-        return None
-    left = on_cluster(bootstrap, lambda admin: _left(admin, journal, run))
-    return Answer(
-        document=lambda: left,
-        draw=lambda console: console.print(
-            f"run {left['run']}: {left['partitions_left']} partitions are left with {left['steps_left']} "
-            f"steps, {left['under_way']} of them under way, {left['throttles']} throttle settings on. "
-            "Add --yes to go on"
-        ),
-        as_json=as_json,
+    if not yes:
+        left = on_cluster(bootstrap, lambda admin: _left(admin, journal, run))
+        if not can_ask(as_json=as_json):
+            return Answer(
+                document=lambda: left,
+                draw=lambda console: console.print(f"{_sentence(left)}. Add --yes to go on"),
+                as_json=as_json,
+            )
+        confirm("Go on?", lambda console: console.print(_sentence(left)))
+    carry_out(
+        bootstrap, journal, lambda world, watcher: resume(world, options, watcher, run), as_json=as_json
+    )
+    return None
+
+
+def _sentence(left: dict[str, object]) -> str:
+    return (
+        f"run {left['run']}: {left['partitions_left']} partitions are left with {left['steps_left']} steps, "
+        f"{left['under_way']} of them under way, {left['throttles']} throttle settings on"
     )
 
 

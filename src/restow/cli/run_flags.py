@@ -84,7 +84,9 @@ GiveUp: TypeAlias = Annotated[
         rich_help_panel=SAFETY,
     ),
 ]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do it; without this it is only shown.")]
+Yes: TypeAlias = Annotated[
+    bool, typer.Option("--yes", help="Do it without a question; needed where there is no terminal.")
+]
 
 
 def options_from(

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean, count
 from restow.cli.frame import Answer
 from restow.cli.run_flags import JournalFolder, RunName, Throttle, Yes, carry_out, world_of
+from restow.cli.sizes import human_bytes
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -20,7 +23,8 @@ if TYPE_CHECKING:
 ABOUT = "Bring back what a run has changed."
 HELP = """Bring back what a run has changed, the newest first: what is under way and what has arrived.
 
-First it is checked that the original replicas are alive. Without --yes it says what would be moved.
+First it checks that the original replicas are alive. Without --yes it says what would be moved; in a
+terminal it asks whether to do it.
 
 \b
 Examples:
@@ -51,27 +55,34 @@ def command(
     async def work(world: World, watcher: Watcher) -> Outcome:
         return await undo(world, options, watcher, run, as_far_as_possible=as_far_as_possible)
 
-    if yes:
-        carry_out(bootstrap, journal, work, as_json=as_json)
-        return None
-    name, plan = on_cluster(
-        bootstrap, lambda admin: _way_back(admin, journal, run, as_far_as_possible=as_far_as_possible)
-    )
-    return Answer(
-        document=lambda: {
-            "run": name,
-            "moves": [
-                {"partition": str(move.partition), "before": list(move.before), "after": list(move.after)}
-                for move in plan.moves
-            ],
-            "bytes_to_copy": plan.bytes_to_copy,
-        },
-        draw=lambda console: console.print(
-            f"run {name}: {len(plan.moves)} partitions would be moved back, with {plan.bytes_to_copy:,} "
-            "bytes to copy. Add --yes to do it"
-        ),
-        as_json=as_json,
-    )
+    if not yes:
+        name, plan = on_cluster(
+            bootstrap, lambda admin: _way_back(admin, journal, run, as_far_as_possible=as_far_as_possible)
+        )
+        sentence = (
+            f"run {clean(name)}: {count(len(plan.moves), 'partition')} would be moved back, with "
+            f"{human_bytes(plan.bytes_to_copy)} to copy"
+        )
+        if not can_ask(as_json=as_json):
+            return Answer(
+                document=lambda: _document(name, plan),
+                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
+                as_json=as_json,
+            )
+        confirm("Bring it back?", lambda console: console.print(sentence))
+    carry_out(bootstrap, journal, work, as_json=as_json)
+    return None
+
+
+def _document(name: str, plan: Plan) -> dict[str, object]:
+    return {
+        "run": name,
+        "moves": [
+            {"partition": str(move.partition), "before": list(move.before), "after": list(move.after)}
+            for move in plan.moves
+        ],
+        "bytes_to_copy": plan.bytes_to_copy,
+    }
 
 
 async def _way_back(

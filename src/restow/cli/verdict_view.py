@@ -19,24 +19,28 @@ _PLAIN = {"holds": "+", "fails": "x", "unknown": "?"}
 _STYLES = {"holds": "green", "fails": "red", "unknown": "yellow"}
 
 
-def tell(verdict: Verdict, *, as_json: bool) -> None:
-    """Print it; exit code 1 unless all checks hold."""
+def tell(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> None:
+    """Print it; exit code 1 unless all checks hold.
+
+    `holds` overrides that, where a check that could not be made is no reason to say no.
+    """
+    good = verdict.holds if holds is None else holds
     show(
         Answer(
-            document=lambda: verdict_document(verdict),
-            draw=lambda console: draw_verdict(console, verdict),
+            document=lambda: verdict_document(verdict, holds=good),
+            draw=lambda console: draw_verdict(console, verdict, holds=good),
             as_json=as_json,
         )
     )
-    if not verdict.holds:
+    if not good:
         raise typer.Exit(FAILED)
 
 
-def verdict_document(verdict: Verdict) -> dict[str, object]:
+def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
     """What `--json` prints."""
     return {
         "subject": verdict.subject,
-        "holds": verdict.holds,
+        "holds": holds,
         "checks": [
             {
                 "name": check.name,
@@ -49,7 +53,7 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
     }
 
 
-def draw_verdict(console: Console, verdict: Verdict) -> None:
+def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
     """One line for each check, with what to do below those that do not hold."""
     from rich.table import Table
     from rich.text import Text
@@ -69,5 +73,5 @@ def draw_verdict(console: Console, verdict: Verdict) -> None:
         outcome = check.outcome.value
         table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
     console.print(table)
-    answer = "yes" if verdict.holds else "no"
-    console.print(Text(f"{verdict.subject}: {answer}", style="green" if verdict.holds else "red"))
+    answer = "yes" if holds else "no"
+    console.print(Text(f"{verdict.subject}: {answer}", style="green" if holds else "red"))

@@ -120,7 +120,17 @@ async def undo(
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
     """Refuse what must not begin: another cluster, a cluster that has drifted, an earlier run in disorder."""
     _check_cluster(plan, snapshot, "the plan")
-    sound, wrong = runs.sound(snapshot.cluster_id)
+    check_earlier_runs(runs, snapshot.cluster_id)
+    if drifted := differences(plan, snapshot):
+        raise NotNow(
+            f"the cluster is not what the plan was made for: {some(drifted)}. Make the plan anew, or rebase "
+            "it"
+        )
+
+
+def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
+    """Refuse to begin while the journal of an earlier run is damaged or tells of something left behind."""
+    sound, wrong = runs.sound(cluster_id)
     for name, why in wrong.items():
         raise NotNow(f"the journal {runs.path(name)} is in the way: {why}. See `restow doctor`")
     open_runs = [run.name for run in sound if not run.ledger.is_settled]
@@ -128,11 +138,6 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
         raise NotNow(
             f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
             "`restow doctor --fix` first"
-        )
-    if drifted := differences(plan, snapshot):
-        raise NotNow(
-            f"the cluster is not what the plan was made for: {some(drifted)}. Make the plan anew, or rebase "
-            "it"
         )
 
 
