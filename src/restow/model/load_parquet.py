@@ -35,22 +35,48 @@ def read(path: Path) -> LoadModel:
         raise InvalidDocument(
             f"{path} is Parquet, and pyarrow is not there to read it: pip install 'restow[spark]'"
         ) from None
+    import pyarrow as pa
+
     try:
         table = pq.ParquetDataset(path, partitioning=None).read()
-    except (OSError, ValueError) as error:
+        table.validate(full=True)
+    except (OSError, ValueError, TypeError, LookupError, OverflowError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InvalidDocument(f"{path} cannot be read as Parquet: {reason}") from None
     missing = [name for name in NAMES if name not in table.column_names]
     if missing:
         raise InvalidDocument(f"{path} is no load model: it has no column {missing[0]}")
+    if not table.num_rows:
+        raise InvalidDocument(f"{path} has no partition: give the file of one cluster")
+    for name in NAMES:
+        _check_column(table, name, path)
     return _model(table, path)
+
+
+def _check_column(table: Any, name: str, path: Path) -> None:
+    """Refuse a column of names or numbers that has others in it, or gaps."""
+    import pyarrow.types as kinds
+
+    if table.column_names.count(name) > 1:
+        raise InvalidDocument(f"{path} is no load model: it has the column {name} twice")
+    column = table[name]
+    words = name in ("topic", "cluster_id")
+    fits = kinds.is_string if words else kinds.is_integer
+    kind = column.type
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    if not fits(kind) and not (words and kinds.is_large_string(kind)):
+        expected = "text" if words else "whole numbers"
+        raise InvalidDocument(f"{path} is no load model: {name} must be {expected}, not {column.type}")
+    if column.null_count:
+        raise InvalidDocument(f"{path} is damaged: {column.null_count} rows have no {name}. Make it again")
 
 
 def _model(table: Any, path: Path) -> LoadModel:
     clusters = table["cluster_id"].unique().to_pylist()
     if len(clusters) != 1:
-        what = f"models of {', '.join(map(str, clusters[:3]))}" if clusters else "no partition"
-        raise InvalidDocument(f"{path} has {what}: give the file of one cluster")
+        named = ", ".join(map(str, clusters[:3]))
+        raise InvalidDocument(f"{path} has models of {named}: give the file of one cluster")
     names = tuple(map(TopicPartition, table["topic"].to_pylist(), table["partition"].to_pylist()))
     if len(set(names)) != len(names):
         raise InvalidDocument(f"{path} has partitions twice: give the files of one run only")

@@ -64,6 +64,11 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     names, partitions = snapshot.names, snapshot.partitions
     if not names:
         raise InvalidInput("the cluster has no partitions: there is nothing to plan")
+    if load is not None and load.cluster_id != snapshot.cluster_id:
+        raise InvalidInput(
+            f"the load model is of cluster {load.cluster_id!r}, but this is {snapshot.cluster_id!r}: "
+            "give the load model of this cluster"
+        )
     replicas = [each.replicas for each in partitions]
     seen = set(chain.from_iterable(replicas))
     brokers = tuple(sorted(seen | snapshot.broker.keys()))

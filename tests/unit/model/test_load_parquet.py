@@ -63,6 +63,13 @@ def test_a_folder_of_files_is_one_model(tmp_path: Path) -> None:
             "no column bytes_in.following",
         ),
         (columns(**{"bytes_in.leading": ["x", "y"]}), "no numbers in bytes_in.leading"),
+        (columns(topic=["orders", None]), "1 rows have no topic"),
+        (columns(topic=[1, 2]), "topic must be text"),
+        (columns(partition=["0", "1"]), "partition must be whole numbers"),
+        (columns(partition=[0.0, 1.0]), "partition must be whole numbers"),
+        (columns(cluster_id=[None, "c"]), "1 rows have no cluster_id"),
+        (columns(made_ms=["now", "then"]), "made_ms must be whole numbers"),
+        (columns(made_ms=[7, None]), "1 rows have no made_ms"),
     ],
 )
 def test_what_is_no_load_model_is_refused(tmp_path: Path, values: dict[str, list[Any]], says: str) -> None:
@@ -80,27 +87,61 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "nowhere.parquet")
 
 
-def test_plans_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All sizes are the same; what comes in is not, so the heavy partitions must be spread."""
+def _cluster(many: int) -> Snapshot:
+    """Two brokers; each has half of the partitions."""
     partitions = tuple(
         Partition(
             number=number,
-            replicas=(number // 6,),
-            isr=(number // 6,),
-            leader=number // 6,
-            copies=(Copy(broker=number // 6, log_dir="/d", size_bytes=1000),),
+            replicas=(number * 2 // many,),
+            isr=(number * 2 // many,),
+            leader=number * 2 // many,
+            copies=(Copy(broker=number * 2 // many, log_dir="/d", size_bytes=1000),),
         )
-        for number in range(12)
+        for number in range(many)
     )
-    cluster = Snapshot(
+    return Snapshot(
         cluster_id="c",
         taken_ms=5,
         controller=0,
         brokers=tuple(LiveBroker(id=broker, host="h", port=1) for broker in range(2)),
         topics=(Topic(name="orders", partitions=partitions),),
     )
+
+
+def test_damaged_parquet_is_refused_wherever_the_damage_is(tmp_path: Path) -> None:
+    """One byte after the other is changed: each file is read, or refused with a sentence."""
+    whole = written(tmp_path, columns(40)).read_bytes()
+    path = tmp_path / "damaged.parquet"
+    refused = 0
+    for at in range(0, len(whole), 7):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        try:
+            read(path)
+        except InvalidDocument:
+            refused += 1
+    for size in range(0, len(whole), 11):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InvalidDocument):
+            read(path)
+    assert refused > 20
+
+
+def test_plan_refuses_load_model_of_another_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     now = tmp_path / "now.json"
-    now.write_text(dumps(cluster), encoding="utf-8")
+    now.write_text(dumps(_cluster(2)), encoding="utf-8")
+    load = written(tmp_path, columns(cluster_id=["other", "other"]))
+    command = ["plan", "balance", "--snapshot", str(now), "--load", str(load)]
+    assert run([*command, "-o", str(tmp_path / "plan.json")]) == 2
+    assert "the load model is of cluster 'other', but this is 'c'" in capsys.readouterr().err
+    assert not (tmp_path / "plan.json").exists()
+
+
+def test_plans_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All sizes are the same; what comes in is not, so the heavy partitions must be spread."""
+    now = tmp_path / "now.json"
+    now.write_text(dumps(_cluster(12)), encoding="utf-8")
     heavy = {"bytes_in.leading": [100.0] * 6 + [0.0] * 6, "bytes_in.following": [0.0] * 12}
     load = written(tmp_path, columns(12, **heavy))
     command = ["plan", "balance", "--snapshot", str(now), "--json"]
