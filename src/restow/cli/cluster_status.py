@@ -32,7 +32,7 @@ def command(
     ] = 0,
     as_json: AsJson = False,
 ) -> Answer | None:
-    from restow.cli.status import read_status, status_table
+    from restow.cli.status import read_status, status_view
 
     if watch:
         on_cluster(bootstrap, lambda admin: _watch(admin, watch, as_json=as_json))
@@ -40,7 +40,7 @@ def command(
     status = on_cluster(bootstrap, read_status)
     return Answer(
         document=status.document,
-        draw=lambda console: console.print(status_table(status)),
+        draw=lambda console: console.print(status_view(status)),
         as_json=as_json,
     )
 

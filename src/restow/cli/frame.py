@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from restow.cli.connection import add_connection_options
+from restow.cli.drawing import clean
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -84,8 +85,19 @@ def use_colour(stream: Any) -> bool:
 
 def complain(message: str) -> None:
     """One message on stderr, in the look of the option parser's own."""
-    label = "\x1b[1;31mError:\x1b[0m" if use_colour(sys.stderr) else "Error:"
-    text = f"{label} {message}\n"
+    _to_stderr("Error:", "1;31", message)
+
+
+def warn(message: str) -> None:
+    """Tell of something that the answer does not show, on stderr."""
+    _to_stderr("Warning:", "1;33", message)
+
+
+def _to_stderr(label: str, colour: str, message: str) -> None:
+    shown = f"\x1b[{colour}m{label}\x1b[0m" if use_colour(sys.stderr) else label
+    # A message may quote what a broker or a file said, which must not steer the terminal.
+    lines = "\n".join(clean(line) for line in message.split("\n"))
+    text = f"{shown} {lines}\n"
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.frame import console
 from restow.cli.signals import told_to_stop
-from restow.cli.status import read_status, status_table
+from restow.cli.status import read_status, status_view
 from restow.client import ClientError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ async def _show(admin: KafkaAdmin, seconds: float, told: asyncio.Event, *, as_js
     with Live(console=console(), auto_refresh=False) as live:
         while not told.is_set():
             try:
-                live.update(status_table(await read_status(admin)), refresh=True)
+                live.update(status_view(await read_status(admin)), refresh=True)
             except ClientError as error:
                 live.update(f"{error}", refresh=True)
             await _pause(told, seconds)

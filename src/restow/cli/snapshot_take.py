@@ -62,7 +62,8 @@ def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
     from restow.cli.drawing import clean, count, put
 
     partitions = [partition for _, partition in taken.all_partitions()]
-    put(console, f"cluster {clean(taken.cluster_id)}, controller {taken.controller}", style="bold")
+    controller = "not known" if taken.controller is None else taken.controller
+    put(console, f"cluster {clean(taken.cluster_id)}, controller {controller}", style="bold")
     put(
         console,
         f"{count(len(taken.brokers), 'broker')}, {count(len(taken.topics), 'topic')}, "
@@ -71,7 +72,10 @@ def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
     behind = sum(len(each.isr) < len(each.replicas) for each in partitions)
     moving = sum(each.moving for each in partitions)
     put(console, f"{behind:,} under-replicated, {moving:,} moving")
-    if taken.unanswered:
-        put(console, f"no word about disks from brokers {list(taken.unanswered)}", style="yellow")
+    for broker in taken.brokers:
+        for each in broker.log_dirs:
+            if each.cordoned or each.failed:
+                state = "failed" if each.failed else "cordoned"
+                put(console, f"broker {broker.id}, {state} log dir: {clean(each.path)}", style="yellow")
     if output is not None:
         put(console, f"The snapshot is in {output}.")

@@ -11,7 +11,20 @@ if TYPE_CHECKING:
 
 
 def snapshot_from(bootstrap: str | None, path: str | None) -> Snapshot:
-    """A file counts more than a cluster, for that may come from the environment."""
+    """Return it, and warn of what it does not show.
+
+    A file counts more than a cluster, for that may come from the environment.
+    """
+    from restow.cli.frame import warn
+    from restow.cli.unseen import unseen
+
+    found = _snapshot(bootstrap, path)
+    for each in unseen(found):
+        warn(each)
+    return found
+
+
+def _snapshot(bootstrap: str | None, path: str | None) -> Snapshot:
     if path is not None:
         from restow.cli.plan_options import read_text
         from restow.snapshot.text import loads

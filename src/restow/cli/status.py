@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from restow.cli.drawing import clean, count
+from restow.cli.unseen import hidden
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
     from rich.table import Table
 
     from restow.client import ClusterView, Disks, KafkaAdmin
@@ -27,6 +31,10 @@ class BrokerLine:
     leaders: int
     in_sync: int
     size_bytes: int | None
+    cordoned: tuple[str, ...] = ()
+    """Log dirs that take no new replicas."""
+    failed: tuple[str, ...] = ()
+    """Log dirs that the broker lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +49,16 @@ class Status:
     offline: int
     not_preferred: int
     """Partitions led by another than their first replica."""
+    controller: BrokerId | None = None
+    """With a quorum its leader, which need not be a broker. None if there is none or we may not know."""
+    warnings: tuple[str, ...] = ()
+    """What the cluster did not tell, and why."""
 
     def document(self) -> dict[str, object]:
         """What `--json` prints."""
         return {
             "cluster_id": self.cluster_id,
+            "controller": self.controller,
             "topics": self.topics,
             "partitions": self.partitions,
             "under_replicated": self.under_replicated,
@@ -62,24 +75,40 @@ class Status:
                     "leaders": line.leaders,
                     "in_sync": line.in_sync,
                     "size_bytes": line.size_bytes,
+                    "cordoned_log_dirs": list(line.cordoned),
+                    "failed_log_dirs": list(line.failed),
                 }
                 for line in self.brokers
             ],
+            "warnings": list(self.warnings),
         }
 
 
 async def read_status(admin: KafkaAdmin) -> Status:
     """Ask the cluster, over the wire."""
-    from restow.client import BrokerError
+    from restow.client import BrokerError, ClientError
+    from restow.snapshot import hidden_topics
 
     view = await admin.cluster()
     topics = await admin.topics()
     disks = await admin.disks([node.id for node in view.nodes])
     told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
-    return status_of(view, topics, told)
+    warnings = [f"sizes on broker {broker}: {disks[broker]}" for broker in disks if broker not in told]
+    controller = None
+    try:
+        controller = await admin.controller()
+        if controller is None:
+            warnings.append("there is no controller at the moment")
+    except ClientError as error:
+        warnings.append(f"the controller is not told: {error}")
+    on_disks = (each.partition for answer in told.values() for each in answer.replicas)
+    warnings += hidden(await hidden_topics(admin, topics, on_disks))
+    return replace(status_of(view, topics, told, controller), warnings=tuple(warnings))
 
 
-def status_of(view: ClusterView, topics: Sequence[Topic], disks: dict[BrokerId, Disks]) -> Status:
+def status_of(
+    view: ClusterView, topics: Sequence[Topic], disks: Mapping[BrokerId, Disks], controller: BrokerId | None
+) -> Status:
     """The numbers of what was told."""
     partitions = [partition for topic in topics for partition in topic.partitions]
     replicas = Counter(broker for each in partitions for broker in each.replicas)
@@ -87,18 +116,22 @@ def status_of(view: ClusterView, topics: Sequence[Topic], disks: dict[BrokerId, 
     in_sync = Counter(broker for each in partitions for broker in each.isr)
     nodes = {node.id: node for node in view.nodes}
     sizes = {broker: sum(each.size_bytes for each in told.replicas) for broker, told in disks.items()}
+    dirs = {broker: told.log_dirs for broker, told in disks.items()}
     return Status(
         cluster_id=view.cluster_id,
+        controller=controller,
         brokers=tuple(
             BrokerLine(
                 id=broker,
                 address=f"{nodes[broker].host}:{nodes[broker].port}" if broker in nodes else None,
                 rack=nodes[broker].rack if broker in nodes else None,
-                is_controller=broker == view.controller,
+                is_controller=broker == controller,
                 replicas=replicas[broker],
                 leaders=leaders[broker],
                 in_sync=in_sync[broker],
                 size_bytes=sizes.get(broker),
+                cordoned=tuple(each.path for each in dirs.get(broker, ()) if each.cordoned),
+                failed=tuple(each.path for each in dirs.get(broker, ()) if each.failed),
             )
             for broker in sorted(nodes.keys() | replicas.keys())
         ),
@@ -110,16 +143,24 @@ def status_of(view: ClusterView, topics: Sequence[Topic], disks: dict[BrokerId, 
     )
 
 
-def status_table(status: Status) -> Table:
-    """Brokers in rows, and a line below that says whether all is well."""
+def status_view(status: Status) -> RenderableType:
+    """Draw brokers in rows, and below them what is well and what is not, one thing per line."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(_summary(status), style="dim italic"), *(Text(each) for each in _remarks(status))]
+    lines += [Text(clean(each), style="yellow") for each in status.warnings]
+    return Group(_table(status), *lines)
+
+
+def _table(status: Status) -> Table:
     from rich.table import Table
 
-    from restow.cli.drawing import clean, count
     from restow.cli.sizes import human_bytes
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0), caption_justify="left")
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("broker", "address", "rack", "state"):
-        table.add_column(name, no_wrap=True)
+        table.add_column(name, overflow="fold")
     for name in ("leaders", "replicas", "in sync", "on disk"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in status.brokers:
@@ -135,7 +176,11 @@ def status_table(status: Status) -> Table:
             "-" if line.size_bytes is None else human_bytes(line.size_bytes),
             style={"down": "red", "controller": "bold"}.get(state),
         )
-    table.caption = (
+    return table
+
+
+def _summary(status: Status) -> str:
+    return (
         f"{count(status.topics, 'topic')}, {count(status.partitions, 'partition')}: "
         + (
             f"{status.under_replicated:,} under-replicated, {status.offline:,} offline"
@@ -144,4 +189,13 @@ def status_table(status: Status) -> Table:
         )
         + (f", {status.not_preferred:,} not led by their first replica" if status.not_preferred else "")
     )
-    return table
+
+
+def _remarks(status: Status) -> Iterator[str]:
+    """Yield what has no column: a controller that is no broker, log dirs in a special state."""
+    if status.controller is not None and not any(line.is_controller for line in status.brokers):
+        yield f"controller: node {status.controller}, the leader of the metadata quorum"
+    for line in status.brokers:
+        for state, paths in (("cordoned", line.cordoned), ("failed", line.failed)):
+            if paths:
+                yield f"broker {line.id}, {state} log dirs: {clean(', '.join(paths))}"

@@ -87,8 +87,10 @@ class Admin(Protocol):
         """What we may do on the cluster and on these topics."""
 
     async def quorum(self) -> Quorum | None:
-        """Who keeps the metadata; None where that is ZooKeeper. There the view's controller is the real one,
-        while brokers of a quorum name any of themselves."""
+        """Return who keeps the metadata; None where that is ZooKeeper."""
+
+    async def controller(self) -> BrokerId | None:
+        """Return the controller, None while there is none. Raise BrokerError if we may not know it."""
 
     async def close(self) -> None:
         """Hang up."""

@@ -51,10 +51,8 @@ class KafkaAdmin:
         nodes = (
             Node(id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in answer.brokers
         )
-        controller = None if answer.controller_id < 0 else int(answer.controller_id)
         return ClusterView(
             cluster_id=answer.cluster_id or "",
-            controller=controller,
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
         )
 
@@ -129,11 +127,18 @@ class KafkaAdmin:
 
     async def quorum(self) -> Quorum | None:
         """Brokers answer the question only where there is a quorum."""
-        for broker in self._link.brokers:
-            if _DESCRIBE_QUORUM in await self.versions(broker):
-                return await rights.quorum(self._link)
-            break
-        return None
+        answer = await self._link.ask_anyone(ApiVersionsRequest(max_version=2))
+        BrokerError.check(answer.error_code)
+        if _DESCRIBE_QUORUM not in {each.api_key for each in answer.api_keys}:
+            return None
+        return await rights.quorum(self._link)
+
+    async def controller(self) -> BrokerId | None:
+        """With a quorum, its leader: there the Metadata response names a random broker as the controller."""
+        if (quorum := await self.quorum()) is not None:
+            return quorum.leader
+        answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
+        return int(answer.controller_id) if answer.controller_id >= 0 else None
 
     async def close(self) -> None:
         await self._link.close()

@@ -57,13 +57,14 @@ async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
 
 
 def _log_dir(directory: Message) -> LogDir:
-    """Brokers before 3.3 do not tell how large their file systems are: then it is -1."""
+    """Read one directory. Brokers before 3.3 send -1 as its sizes, those before 4.3 know no cordons."""
     total, usable = directory.total_bytes, directory.usable_bytes
     return LogDir(
         path=directory.log_dir,
         total_bytes=total if total is not None and total >= 0 else None,
         usable_bytes=usable if usable is not None and usable >= 0 else None,
         failed=bool(directory.error_code),
+        cordoned=bool(directory.is_cordoned),
     )
 
 

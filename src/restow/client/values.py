@@ -26,10 +26,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """The cluster as one of its brokers sees it."""
+    """The cluster as one of its brokers sees it; who controls it is told by `Admin.controller`."""
 
     cluster_id: str
-    controller: BrokerId | None
     nodes: tuple[Node, ...]
 
 

@@ -114,12 +114,15 @@ class ZooKeeperAdmin:
     async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         raise _cannot(f"what broker {broker} answers is not in ZooKeeper")
 
-    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
-        """Not told: whoever may write to ZooKeeper may do everything."""
+    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:  # not told
         return Permissions(topics=dict.fromkeys(topics))
 
     async def quorum(self) -> None:
         return None
+
+    async def controller(self) -> BrokerId | None:
+        found = await self._do(lambda: self._read([znodes.CONTROLLER]))
+        return znodes.parse(*found.popitem()).get("brokerid") if found else None
 
     async def close(self) -> None:
         await asyncio.to_thread(_hang_up, self._client)
@@ -129,12 +132,11 @@ class ZooKeeperAdmin:
 
     def _cluster(self) -> ClusterView:
         paths = [f"{znodes.BROKERS}/{each}" for each in self._children(znodes.BROKERS)]
-        found = self._read([znodes.CLUSTER, znodes.CONTROLLER, *paths])
-        identity, controller = found.get(znodes.CLUSTER), found.get(znodes.CONTROLLER)
+        found = self._read([znodes.CLUSTER, *paths])
+        identity = found.get(znodes.CLUSTER)
         nodes = (znodes.read_node(path, found[path]) for path in paths if path in found)
         return ClusterView(
             cluster_id=str(znodes.parse(znodes.CLUSTER, identity).get("id", "")) if identity else "",
-            controller=znodes.parse(znodes.CONTROLLER, controller).get("brokerid") if controller else None,
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
         )
 

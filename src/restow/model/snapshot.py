@@ -23,6 +23,8 @@ class LogDir:
     total_bytes: int | None = None
     usable_bytes: int | None = None
     failed: bool = False
+    cordoned: bool = False
+    """True if the broker takes no new replicas into it (`cordoned.log.dirs`, Kafka 4.3 and later)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,10 @@ class Snapshot:
     """What is set dynamically for all brokers at once."""
     unanswered: tuple[BrokerId, ...] = ()
     """Brokers that are there but did not tell about their disks; sizes on them are unknown."""
+    hidden_topics: tuple[str, ...] = ()
+    """Topics that have replicas on disks, but that we may not describe, so that they are not in `topics`."""
+    denied: tuple[str, ...] = ()
+    """ACLs that were missing for other parts of this snapshot, say "DESCRIBE_CONFIGS on topic orders"."""
 
     @cached_property
     def broker(self) -> Mapping[BrokerId, LiveBroker]:

@@ -1,5 +1,5 @@
 """A cluster as it is at this moment, asked over the wire."""
 
-from restow.snapshot.capture import capture
+from restow.snapshot.capture import capture, hidden_topics
 
-__all__ = ["capture"]
+__all__ = ["capture", "hidden_topics"]

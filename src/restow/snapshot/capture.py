@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, ConfigOf
 from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
+from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from restow.client import Admin, ClusterView, Config, Disks, MoveUnderWay
+    from restow.client import Admin, Config, Disks, MoveUnderWay
     from restow.model import BrokerId, Partition, Topic
     from restow.runtime.clock import Clock
 
 _MIN_INSYNC = "min.insync.replicas"
 _DEFAULT_BROKER = ConfigOf("broker", "")
+_DENIALS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 
 async def capture(admin: Admin, clock: Clock) -> Snapshot:
@@ -44,7 +46,7 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
     return Snapshot(
         cluster_id=view.cluster_id,
         taken_ms=taken_ms,
-        controller=await _controller(admin, view),
+        controller=await _controller(admin),
         brokers=tuple(
             LiveBroker(
                 id=node.id,
@@ -61,16 +63,50 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
         ),
         default_configs=_set_for(configs.get(_DEFAULT_BROKER), "default broker"),
         unanswered=tuple(broker for broker in brokers if broker not in told),
+        hidden_topics=await hidden_topics(admin, topics, (*copies, *moves)),
+        denied=denied(disks, configs),
     )
 
 
-async def _controller(admin: Admin, view: ClusterView) -> BrokerId | None:
-    """Brokers of a quorum name any of themselves; who leads the quorum is told to those who may know."""
+async def hidden_topics(
+    admin: Admin, topics: Iterable[Topic], elsewhere: Iterable[TopicPartition]
+) -> tuple[str, ...]:
+    """Return the topics that we may not describe, by name.
+
+    Metadata leaves them out without a word. Log dirs and reassignments name every topic to whoever may
+    describe the cluster, so `elsewhere` (the partitions found there) gives them away. A topic that was
+    deleted a moment ago looks alike, and so does a stray directory: brokers tell which are forbidden.
+    """
+    missing = {each.topic for each in elsewhere} - {topic.name for topic in topics}
+    if not missing:
+        return ()
+    told = await admin.permissions(sorted(missing))
+    return tuple(sorted(name for name in missing if told.topics.get(name) == frozenset()))
+
+
+def denied(
+    disks: Mapping[BrokerId, Disks | BrokerError],
+    configs: Mapping[ConfigOf, Mapping[str, Config] | BrokerError],
+) -> tuple[str, ...]:
+    """Name the ACLs whose lack left something out of these answers."""
+    found = set()
+    if any(_is_denied(answer) for answer in disks.values()):
+        found.add("DESCRIBE on the cluster")
+    for of, answer in configs.items():
+        if _is_denied(answer):
+            found.add(f"DESCRIBE_CONFIGS on {f'topic {of.name}' if of.of == 'topic' else 'the cluster'}")
+    return tuple(sorted(found))
+
+
+def _is_denied(answer: object) -> bool:
+    return isinstance(answer, BrokerError) and answer.code in _DENIALS
+
+
+async def _controller(admin: Admin) -> BrokerId | None:
     try:
-        quorum = await admin.quorum()
+        return await admin.controller()
     except ClientError:
-        return view.controller
-    return view.controller if quorum is None else quorum.leader
+        return None
 
 
 def _copies(disks: Mapping[BrokerId, Disks]) -> dict[TopicPartition, tuple[Copy, ...]]:

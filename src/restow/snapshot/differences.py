@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from restow.model import LiveBroker, Partition, Snapshot, Topic
+    from restow.model import LiveBroker, LogDir, Partition, Snapshot, Topic
 
 
 def differences(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
@@ -35,8 +35,8 @@ def _broker(broker: int, old: LiveBroker | None, new: LiveBroker | None) -> Iter
         return
     if old.rack != new.rack:
         yield f"{name}, rack: {old.rack} → {new.rack}"
-    dirs_before = {each.path: each.failed for each in old.log_dirs}
-    dirs_after = {each.path: each.failed for each in new.log_dirs}
+    dirs_before = {each.path: each for each in old.log_dirs}
+    dirs_after = {each.path: each for each in new.log_dirs}
     for path in sorted(dirs_before.keys() | dirs_after.keys()):
         state = _dir(dirs_before.get(path)), _dir(dirs_after.get(path))
         if state[0] != state[1]:
@@ -44,8 +44,10 @@ def _broker(broker: int, old: LiveBroker | None, new: LiveBroker | None) -> Iter
     yield from _configs(name, old.configs, new.configs)
 
 
-def _dir(failed: bool | None) -> str:
-    return "not there" if failed is None else "failed" if failed else "works"
+def _dir(directory: LogDir | None) -> str:
+    if directory is None:
+        return "not there"
+    return "failed" if directory.failed else "cordoned" if directory.cordoned else "works"
 
 
 def _topic(name: str, old: Topic | None, new: Topic | None) -> Iterator[str]:

@@ -37,6 +37,8 @@ def dumps(snapshot: Snapshot) -> str:
         "controller": snapshot.controller,
         "default_configs": dict(sorted(snapshot.default_configs.items())),
         "unanswered": snapshot.unanswered,
+        "hidden_topics": snapshot.hidden_topics,
+        "denied": snapshot.denied,
     }
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     brokers = _lines(json.dumps(_broker_fields(each)) for each in snapshot.brokers)
@@ -74,6 +76,7 @@ def _broker_fields(broker: LiveBroker) -> dict[str, object]:
                 "total_bytes": each.total_bytes,
                 "usable_bytes": each.usable_bytes,
                 "failed": each.failed,
+                "cordoned": each.cordoned,
             }
             for each in broker.log_dirs
         ],
@@ -122,6 +125,8 @@ def _snapshot(document: Any, pieces: Pieces, source: str) -> Snapshot:
         topics=tuple(_topic(each) for topics in pieces for each in topics),
         default_configs=document["default_configs"],
         unanswered=tuple(document["unanswered"]),
+        hidden_topics=tuple(document.get("hidden_topics", ())),
+        denied=tuple(document.get("denied", ())),
     )
 
 

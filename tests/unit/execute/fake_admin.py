@@ -116,7 +116,7 @@ class FakeAdmin:
     async def cluster(self) -> ClusterView:
         self.check()
         nodes = tuple(Node(id=broker, host="h", port=9092) for broker in sorted(self.brokers))
-        return ClusterView(cluster_id=self.cluster_id, controller=min(self.brokers), nodes=nodes)
+        return ClusterView(cluster_id=self.cluster_id, nodes=nodes)
 
     async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         self.check()
@@ -261,6 +261,9 @@ class FakeAdmin:
 
     async def quorum(self) -> None:
         return None
+
+    async def controller(self) -> int | None:
+        return min(self.brokers)
 
     async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         raise NotImplementedError

@@ -14,7 +14,7 @@ from restow.pipeline.sources.shares import NOBODY, nobody, shares_of
 
 def view(*brokers: int) -> ClusterView:
     nodes = tuple(Node(id=each, host="h", port=9000 + each, rack=f"r{each}") for each in brokers)
-    return ClusterView(cluster_id="c", controller=None, nodes=nodes)
+    return ClusterView(cluster_id="c", nodes=nodes)
 
 
 def topic(
@@ -47,7 +47,7 @@ def test_partitions_of_brokers_that_are_gone_are_led_by_nobody_but_their_topic_i
 
 def test_an_address_of_the_sixth_version_is_in_brackets() -> None:
     node = Node(id=1, host="::1", port=9092)
-    [one] = shares_of(ClusterView(cluster_id="c", controller=1, nodes=(node,)), [])
+    [one] = shares_of(ClusterView(cluster_id="c", nodes=(node,)), [])
     assert one.address == "[::1]:9092"
 
 

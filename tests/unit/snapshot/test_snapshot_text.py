@@ -26,7 +26,10 @@ def _rich() -> Snapshot:
     offline = topic.partitions[1]._replace(leader=None, isr=(3,))
     topic = replace(topic, id="some-id", configs={"a": "b"}, partitions=(moving, offline))
     broker = replace(
-        plain.brokers[0], rack="r", configs={"x": "1"}, log_dirs=(LogDir(path="/d", failed=True),)
+        plain.brokers[0],
+        rack="r",
+        configs={"x": "1"},
+        log_dirs=(LogDir(path="/d", failed=True), LogDir(path="/e", cordoned=True)),
     )
     return replace(
         plain,
@@ -34,12 +37,29 @@ def _rich() -> Snapshot:
         topics=(topic, plain.topics[1]),
         default_configs={"y": "2"},
         unanswered=(3,),
+        hidden_topics=("secret",),
+        denied=("DESCRIBE_CONFIGS on the cluster",),
         controller=None,
     )
 
 
 def test_a_snapshot_survives_its_file() -> None:
     assert loads(dumps(_rich())) == _rich()
+
+
+def test_loads_reads_files_from_before_cordons_and_hidden_topics() -> None:
+    text = dumps(replace(_rich(), hidden_topics=(), denied=()))
+    for added in (', "cordoned": false', ', "cordoned": true', '"hidden_topics": [],\n', '"denied": [],\n'):
+        assert added in text
+        text = text.replace(added, "")
+    assert loads(text).brokers[0].log_dirs == (LogDir(path="/d", failed=True), LogDir(path="/e"))
+
+
+def test_differences_name_a_log_dir_that_was_cordoned() -> None:
+    before = snapshot({"t": [(1, 2)]}, brokers=(1, 2))
+    cordoned = replace(before.brokers[0], log_dirs=(replace(before.brokers[0].log_dirs[0], cordoned=True),))
+    after = replace(before, brokers=(cordoned, before.brokers[1]))
+    assert differences(before, after) == ("broker 1, /d: works → cordoned",)
 
 
 def test_one_partition_per_line() -> None:

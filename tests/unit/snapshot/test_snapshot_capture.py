@@ -1,0 +1,100 @@
+"""Capture: the controller, topics that may not be described, and what else is not allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import BrokerError, ConfigOf
+from restow.model.permissions import Permissions
+from restow.snapshot import capture
+from restow.wire.error_codes import ErrorCode
+from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client import Config, Disks
+    from restow.model import Topic
+
+NOBODY: frozenset[str] = frozenset()
+
+
+def admin_with(*topics: str) -> FakeAdmin:
+    admin = FakeAdmin(FakeClock(), {1, 2})
+    for name in topics:
+        admin.add(name, [(1, 2)])
+    return admin
+
+
+@pytest.mark.parametrize(
+    ("told", "controller"),
+    [(100, 100), (None, None), (BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), None)],
+)
+def test_capture_names_no_controller_where_the_cluster_does_not_tell(
+    told: int | BrokerError | None, controller: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = admin_with()
+
+    async def ask() -> int | None:
+        if isinstance(told, BrokerError):
+            raise told
+        return told
+
+    monkeypatch.setattr(admin, "controller", ask)
+    assert asyncio.run(capture(admin, admin.clock)).controller == controller
+
+
+def hide(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin, hidden: set[str]) -> None:
+    """Leave topics out of the metadata, as brokers do for those who may not describe them."""
+    all_of_them = admin.topics
+
+    async def visible(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        return tuple(topic for topic in await all_of_them(names) if topic.name not in hidden)
+
+    monkeypatch.setattr(admin, "topics", visible)
+
+
+def test_capture_names_topics_on_disks_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = admin_with("seen", "secret", "just-deleted")
+    hide(monkeypatch, admin, {"secret", "just-deleted"})
+    admin.allowed = Permissions(topics={"secret": NOBODY, "just-deleted": None})
+    found = asyncio.run(capture(admin, admin.clock))
+    assert found.hidden_topics == ("secret",)
+    assert [topic.name for topic in found.topics] == ["seen"]
+
+
+def test_capture_asks_for_no_permissions_while_every_topic_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = admin_with("seen")
+
+    async def never(topics: Sequence[str] = ()) -> Permissions:
+        raise AssertionError(topics)
+
+    monkeypatch.setattr(admin, "permissions", never)
+    assert asyncio.run(capture(admin, admin.clock)).hidden_topics == ()
+
+
+def test_capture_names_the_acls_that_configs_and_disks_would_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    admin = admin_with("a", "b")
+    cluster, topic = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+    async def no_disks(brokers: Iterable[int]) -> Mapping[int, Disks | BrokerError]:
+        return {broker: BrokerError(cluster) for broker in brokers}
+
+    async def some_configs(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+        answers: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {each: {} for each in of}
+        answers[ConfigOf("topic", "b")] = BrokerError(topic)
+        answers[ConfigOf("broker", "1")] = answers[ConfigOf("broker", "2")] = BrokerError(cluster)
+        return answers
+
+    monkeypatch.setattr(admin, "disks", no_disks)
+    monkeypatch.setattr(admin, "configs", some_configs)
+    found = asyncio.run(capture(admin, admin.clock))
+    assert found.unanswered == (1, 2)
+    assert found.denied == (
+        "DESCRIBE on the cluster",
+        "DESCRIBE_CONFIGS on the cluster",
+        "DESCRIBE_CONFIGS on topic b",
+    )
