@@ -20,13 +20,14 @@ _ROWS = 40
 
 def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, object]:
     """What `--json` prints."""
+    from restow.plan.text import digest_of
     from restow.plan.view import seconds_at
 
     return {
         "title": plan.title,
         "cluster_id": plan.cluster_id,
         "created_ms": plan.created_ms,
-        "starting_hash": plan.starting_hash,
+        "digest": digest_of(plan),
         "limits": asdict(plan.limits),
         "bound_bytes": plan.bound_bytes,
         "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},

@@ -42,7 +42,7 @@ def chains_of(plan: Plan, snapshot: Snapshot, topic_ids: Mapping[str, str] | Non
     gone = remade(
         topic_ids or {}, {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
     )
-    for move in plan.moves:
+    for move in plan.moves_in_order:
         now = snapshot.partition(move.partition)
         if now is None:
             strange[move.partition] = "it does not exist any more"

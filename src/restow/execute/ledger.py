@@ -72,7 +72,9 @@ def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
         )
     facts: Any = first.facts
     ledger = Ledger(
-        plan=plan_of(facts["plan"]), undo_of=facts.get("undo_of"), topic_ids=facts.get("topic_ids", {})
+        plan=plan_of(facts["plan"], f"the plan in {where}"),
+        undo_of=facts.get("undo_of"),
+        topic_ids=facts.get("topic_ids", {}),
     )
     for entry in remaining:
         ledger = ledger.after(entry)

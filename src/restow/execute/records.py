@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from restow.model import Limits, Move, Plan, Step, TopicPartition
+from restow.model import Step, TopicPartition
+from restow.plan.text import document_of, plan_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.model import Plan
+
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """What a run has to remember of its plan; waves can be found again from the rest."""
-    return {
-        "cluster_id": plan.cluster_id,
-        "created_ms": plan.created_ms,
-        "title": plan.title,
-        "limits": asdict(plan.limits),
-        "moves": [_move_document(move) for move in plan.moves],
-        "order": [list(step.partition) for wave in plan.waves for step in wave],
-    }
+    """What a run keeps of its plan: all that its file says."""
+    return document_of(plan)
 
 
-def plan_of(document: Mapping[str, Any]) -> Plan:
-    """The plan, its moves in the order in which they were to begin, without waves."""
-    moves = {move.partition: move for move in map(_move, document["moves"])}
-    order = dict.fromkeys((*(partition_of(each) for each in document["order"]), *moves))
-    return Plan(
-        cluster_id=document["cluster_id"],
-        created_ms=document["created_ms"],
-        title=document["title"],
-        limits=Limits(**document["limits"]),
-        moves=tuple(moves[partition] for partition in order),
-    )
+def plan_of(document: Mapping[str, Any], source: str) -> Plan:
+    """The plan of a journal. `source` is how complaints call it."""
+    return plan_from(document if "restow_plan" in document else _as_a_file(document), source)
 
 
 def step_document(step: Step) -> dict[str, Any]:
@@ -61,23 +48,9 @@ def partition_of(pair: Any) -> TopicPartition:
     return TopicPartition(topic, number)
 
 
-def _move_document(move: Move) -> dict[str, Any]:
-    return {
-        "partition": list(move.partition),
-        "before": list(move.before),
-        "after": list(move.after),
-        "size_bytes": move.size_bytes,
-        "log_dirs": list(move.log_dirs),
-        "dirs_before": {str(broker): path for broker, path in move.dirs_before.items()},
-    }
-
-
-def _move(document: Mapping[str, Any]) -> Move:
-    return Move(
-        partition=partition_of(document["partition"]),
-        before=tuple(document["before"]),
-        after=tuple(document["after"]),
-        size_bytes=document["size_bytes"],
-        log_dirs=tuple(document["log_dirs"]),
-        dirs_before={int(broker): path for broker, path in document["dirs_before"].items()},
-    )
+def _as_a_file(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a journal of an earlier version says of its plan, as the file of format 1 would say it."""
+    moves = {partition_of(each["partition"]): each for each in document["moves"]}
+    order = dict.fromkeys((*map(partition_of, document["order"]), *moves))
+    named = [{**moves[name], "topic": name.topic, "partition": name.partition} for name in order]
+    return {**document, "restow_plan": 1, "moves": named, "waves": []}

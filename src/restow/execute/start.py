@@ -20,6 +20,7 @@ from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
 from restow.execute.undo import inverse
 from restow.plan.drift import differences
+from restow.plan.pin import topic_ids
 from restow.snapshot import capture
 from restow.verify.evidence import some
 
@@ -213,8 +214,7 @@ def begun(
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)
     who = asdict(Holder.this_process(name))
-    topics = {move.partition.topic for move in plan.moves}
-    ids = {each.name: each.id for each in snapshot.topics if each.name in topics and each.id is not None}
+    ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     journal.write("began", plan=plan_document(plan), who=who, undo_of=undo_of, topic_ids=ids)
     book = Book(journal)
     try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
 from restow.execute.chains import REMADE, remade
-from restow.model import ANY_DIR, Move, Plan
+from restow.model import ANY_DIR, Plan
+from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule import waves_of
 from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
     from restow.execute.runs import Run
-    from restow.model import Partition, Snapshot
+    from restow.model import Move, Partition, Snapshot
 
 
 class CannotUndo(RestowError):
@@ -59,6 +61,7 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
         waves=waves_of(moves, snapshot, plan.limits),
         limits=plan.limits,
         title=f"undo {run.name}",
+        topic_ids=topic_ids(snapshot, moves),
     )
 
 
@@ -67,16 +70,10 @@ def _back(move: Move, now: Partition) -> Move | None:
     dirs: tuple[str, ...] = ()
     if move.log_dirs:
         dirs = tuple(move.dirs_before.get(broker, ANY_DIR) for broker in move.before)
-    back = Move(
-        partition=move.partition,
-        before=now.replicas,
-        after=move.before,
-        size_bytes=now.size_bytes or move.size_bytes,
-        log_dirs=dirs if any(path != ANY_DIR for path in dirs) else (),
-        dirs_before={copy.broker: copy.log_dir for copy in now.copies if not copy.future},
-        reason="undo",
-    )
-    return back if back.before != back.after or back.dir_changes else None
+    back = pinned_move(move.partition, now, after=move.before, log_dirs=dirs, reason="undo")
+    if back is None or back.size_bytes:
+        return back
+    return replace(back, size_bytes=move.size_bytes)
 
 
 def _problem(move: Move, now: Partition, snapshot: Snapshot, extra_copies: int) -> str | None:

@@ -4,7 +4,7 @@ from restow.model.assignment import ReplicaAssignment
 from restow.model.broker import Broker
 from restow.model.group import Member
 from restow.model.ids import BrokerId, Rack, TopicPartition
-from restow.model.plan import ANY_DIR, Limits, Move, Plan, Step, starting_hash
+from restow.model.plan import ANY_DIR, Left, Limits, Move, Plan, Promise, Step
 from restow.model.snapshot import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
 from restow.model.verdict import Check, Outcome, Verdict
 
@@ -14,6 +14,7 @@ __all__ = [
     "BrokerId",
     "Check",
     "Copy",
+    "Left",
     "Limits",
     "LiveBroker",
     "LogDir",
@@ -22,6 +23,7 @@ __all__ = [
     "Outcome",
     "Partition",
     "Plan",
+    "Promise",
     "Rack",
     "ReplicaAssignment",
     "Snapshot",
@@ -29,5 +31,4 @@ __all__ = [
     "Topic",
     "TopicPartition",
     "Verdict",
-    "starting_hash",
 ]

@@ -1,18 +1,17 @@
 """A plan: what is to change, pinned to what it was made from.
 
-A plan that was approved is the plan that is executed. So it carries the assignments it starts from; if the
-cluster has other ones by then, the plan does not fit any more and has to be rebased.
+A plan that was approved is the plan that is executed. So it carries the assignments it starts from and the
+ids of its topics; if the cluster has others by then, the plan does not fit any more and has to be rebased.
 """
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from restow.model.ids import BrokerId, TopicPartition
 
@@ -45,13 +44,16 @@ class Move(_Change):
     before: tuple[BrokerId, ...]
     after: tuple[BrokerId, ...]
     size_bytes: int = 0
-    """The size of one replica when the plan was made."""
+    """What one new replica has to copy: the size of the leader's log when the plan was made."""
     log_dirs: tuple[str, ...] = ()
     """One for each replica of `after`, "any" where it does not matter; empty if it matters for none."""
     dirs_before: Mapping[BrokerId, str] = field(default_factory=dict)
     """The directory each present replica lies in, as far as known; what undoing needs."""
     reason: str = ""
     """Which goal it serves, in a few words."""
+    sizes: Mapping[BrokerId, int] = field(default_factory=dict)
+    """The bytes each present replica had on its own disk, as far as known. Those of tiered topics and of
+    lagging followers differ from the leader's."""
 
     @property
     def dir_changes(self) -> Mapping[BrokerId, str]:
@@ -100,9 +102,31 @@ class Limits:
     """The share of a directory's file system that may be used, old and new copies counted."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """One thing that a plan reaches when all of it is done, so that it can be checked as a goal.
+
+    Kinds: `drained` and `no_leaders` (of `brokers`), `replaced` (`brokers` are the old and the new one),
+    `replication_factor` (`factor` for `topics`), `racks_apart` and `balanced` (of `topics`, all if empty).
+    """
+
+    kind: str
+    brokers: tuple[BrokerId, ...] = ()
+    topics: tuple[str, ...] = ()
+    factor: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A partition that the request covers but the plan leaves behind."""
+
+    partition: TopicPartition
+    why: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to change, where it starts from, and in which order."""
+    """What to change, where it starts from, in which order, and what it promises to reach."""
 
     cluster_id: str
     created_ms: int
@@ -116,19 +140,19 @@ class Plan:
     bound_by: str = ""
     """How that is known."""
 
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """The id of each topic that moves. Clusters older than 2.8 have none. Another id is another topic."""
+    promises: tuple[Promise, ...] = ()
+    leaves: tuple[Left, ...] = ()
+    """A plan that leaves something behind is incomplete."""
+
     @cached_property
-    def starting_hash(self) -> str:
-        return starting_hash((move.partition, move.before) for move in self.moves)
+    def moves_in_order(self) -> tuple[Move, ...]:
+        """The moves as their first steps begin, and after them those that no wave has."""
+        moves = {move.partition: move for move in self.moves}
+        order = dict.fromkeys(step.partition for wave in self.waves for step in wave)
+        return tuple(moves[name] for name in dict.fromkeys((*order, *moves)) if name in moves)
 
     @property
     def bytes_to_copy(self) -> int:
         return sum(move.bytes_to_copy for move in self.moves)
-
-
-def starting_hash(assignments: Iterable[tuple[TopicPartition, tuple[BrokerId, ...]]]) -> str:
-    """A fingerprint of the replicas, in their order, of these partitions, whatever order they come in."""
-    lines = [
-        f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n"
-        for (topic, partition), replicas in sorted(assignments)
-    ]
-    return hashlib.sha256("".join(lines).encode()).hexdigest()

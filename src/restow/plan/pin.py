@@ -67,7 +67,38 @@ def plan_from_targets(
         waves=order.waves,
         limits=keep,
         title=title,
+        topic_ids=topic_ids(snapshot, moves),
     )
+
+
+def pinned_move(
+    name: TopicPartition,
+    partition: Partition,
+    *,
+    after: tuple[BrokerId, ...],
+    log_dirs: tuple[str, ...] = (),
+    reason: str = "",
+) -> Move | None:
+    """The move from where a partition is to these replicas and directories; None if it is there already."""
+    lie = [copy for copy in partition.copies if not copy.future]
+    move = Move(
+        partition=name,
+        before=partition.replicas,
+        after=after,
+        size_bytes=partition.size_bytes,
+        log_dirs=log_dirs if any(path != ANY_DIR for path in log_dirs) else (),
+        dirs_before={copy.broker: copy.log_dir for copy in lie},
+        reason=reason,
+        sizes={copy.broker: copy.size_bytes for copy in lie},
+    )
+    return move if move.before != move.after or move.dir_changes else None
+
+
+def topic_ids(snapshot: Snapshot, moves: Iterable[Move]) -> dict[str, str]:
+    """The ids of the topics that move, as far as the cluster tells them."""
+    topics = {move.partition.topic for move in moves}
+    known = ((name, snapshot.topic[name].id) for name in sorted(topics) if name in snapshot.topic)
+    return {name: found for name, found in known if found is not None}
 
 
 def check_limits(limits: Limits) -> None:
@@ -153,17 +184,9 @@ def _twice(targets: tuple[Target, ...]) -> list[str]:
 
 def _move(snapshot: Snapshot, target: Target) -> Move | None:
     partition = snapshot.topic[target.partition.topic].partitions[target.partition.partition]
-    dirs = target.log_dirs if any(path != ANY_DIR for path in target.log_dirs) else ()
-    move = Move(
-        partition=target.partition,
-        before=partition.replicas,
-        after=target.replicas,
-        size_bytes=partition.size_bytes,
-        log_dirs=dirs,
-        dirs_before={copy.broker: copy.log_dir for copy in partition.copies if not copy.future},
-        reason=target.reason,
+    return pinned_move(
+        target.partition, partition, after=target.replicas, log_dirs=target.log_dirs, reason=target.reason
     )
-    return move if move.before != move.after or move.dir_changes else None
 
 
 def _listed(problems: list[str]) -> str:

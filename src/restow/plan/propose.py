@@ -19,6 +19,7 @@ from restow.plan.bound import HOW, least_bytes
 from restow.plan.dirs import Shelves
 from restow.plan.framing import ask
 from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.reasons import Reasons
 from restow.plan.schedule import order_of
 from restow.plan.search import never, solve
@@ -98,6 +99,7 @@ def propose(
         title=title_of(request),
         bound_bytes=int(bound),
         bound_by=HOW,
+        topic_ids=topic_ids(snapshot, moves),
     )
 
 
@@ -146,16 +148,9 @@ def _moves(
         partition = snapshot.topic[name.topic].partitions[name.partition]
         replicas = targets.get(name, partition.replicas)
         paths = tuple([into.get((name, broker), ANY_DIR) for broker in replicas]) if into else ()
-        move = Move(
-            partition=name,
-            before=partition.replicas,
-            after=replicas,
-            size_bytes=partition.size_bytes,
-            log_dirs=paths if {*paths} - {ANY_DIR} else (),
-            dirs_before={broker: path for broker, path, _, _, future in partition.copies if not future},
-            reason=why.get(name, "log dirs: one has more than its share"),
-        )
-        if move.before != move.after or move.dir_changes:
+        reason = why.get(name, "log dirs: one has more than its share")
+        move = pinned_move(name, partition, after=replicas, log_dirs=paths, reason=reason)
+        if move is not None:
             moves.append(move)
     return tuple(moves), misfits
 

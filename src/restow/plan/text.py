@@ -1,27 +1,36 @@
 """Plans as files: JSON with one move and one step per line, so that two plans can be compared with `diff`.
 
-    {"restow_plan": 1, "cluster_id": "…", "created_ms": 1700000000000, "title": "…",
-    "starting_hash": "…", "limits": {…},
+    {"restow_plan": 2, "digest": "sha256:…",
+    "cluster_id": "…", "created_ms": 1700000000000, "title": "…", "limits": {…},
+    "topic_ids": {"orders": "…"}, "promises": [{"kind": "drained", "brokers": [2]}],
+    "leaves": [{"topic": "audit", "partition": 0, "why": "…"}],
     "moves": [
-    {"topic": "orders", "partition": 0, "before": [1, 2], "after": [1, 3], "size_bytes": 1048576},
+    {"topic": "orders", "partition": 0, "before": [1, 2], "after": [1, 3], "size_bytes": 1048576,
+     "dirs_before": {"1": "/a", "2": "/b"}, "sizes": {"1": 1048576, "2": 1040000}},
     …],
     "waves": [[
     {"topic": "orders", "partition": 0, "before": [1, 2], "after": [1, 3]},
     …], …]}
 
-A plan is what somebody approved. So reading one checks that it is whole: the hash of where it starts, and
-that the steps of every partition lead from there to where it is to be.
+The digest is the SHA-256 of this text without the digest itself. It is computed from what was read, written
+again by `dumps`: it covers every value that Restow goes by, but neither white space nor the order of names.
+A member that has its default is not written, so that members which later versions add leave it unchanged.
+
+A plan is what somebody approved. So reading one checks that it is whole: its digest, and that the steps of
+every partition lead from where it is to where it is to be. Files of format 1 have no digest, no topic ids,
+promises, leaves or sizes; they have a hash of where their moves start.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import InvalidDocument
-from restow.model import ANY_DIR, Limits, Move, Plan, Step, TopicPartition
+from restow.model import ANY_DIR, Left, Limits, Move, Plan, Promise, Step, TopicPartition, fields
 from restow.plan.pin import check_limits
 
 if TYPE_CHECKING:
@@ -29,21 +38,93 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId
 
-VERSION = 1
+VERSION = 2
+_OLDEST = 1
+_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 def dumps(plan: Plan) -> str:
     """The file's text."""
+    body = _body(plan)
+    return f'{{"restow_plan": {VERSION}, "digest": "{_sha256(body)}",\n{body}}}\n'
+
+
+def digest_of(plan: Plan) -> str:
+    """The digest that the plan's file has, or would have: "sha256:" and 64 hexadecimal digits."""
+    return _sha256(_body(plan))
+
+
+def document_of(plan: Plan) -> dict[str, Any]:
+    """What the file says, for those that keep it as a part of something else."""
+    document: dict[str, Any] = json.loads(dumps(plan))
+    return document
+
+
+def loads(text: str, source: str = "the plan") -> Plan:
+    """A plan from a file's text. `source` is how complaints call it."""
+    try:
+        document = json.loads(text, parse_constant=fields.no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InvalidDocument(f"{source} is not JSON: {error}") from None
+    if not isinstance(document, dict) or "restow_plan" not in document:
+        raise InvalidDocument(
+            f"{source} is not a plan of Restow: make one with `restow plan`, "
+            "or with `restow plan from-json` from Kafka's reassignment JSON"
+        )
+    plan = plan_from(document, source)
+    _check_steps(plan, source)
+    return plan
+
+
+def plan_from(document: Mapping[str, Any], source: str) -> Plan:
+    """A plan from what `document_of` made, here or in an earlier version. The digest is checked."""
+    version: Any = document.get("restow_plan")
+    if isinstance(version, bool) or version not in range(_OLDEST, VERSION + 1):
+        raise InvalidDocument(
+            f"{source} is a plan of format {fields.shown(version)}; this Restow reads the formats {_OLDEST} "
+            f"to {VERSION}"
+        )
+    try:
+        plan = _plan(document)
+        start = _starting_hash(plan) if version == 1 else ""
+    except _DAMAGE as error:
+        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise InvalidDocument(f"{source} is damaged: {what}. Make the plan again") from None
+    if version == 1 and document.get("starting_hash", start) != start:
+        raise InvalidDocument(
+            f"{source} is damaged: its moves do not start from what its hash says. Make the plan again"
+        )
+    if version != 1 and (made := digest_of(plan)) != document.get("digest"):
+        raise InvalidDocument(
+            f"{source} was changed after it was made: it says {document.get('digest')!s:.80}, but its "
+            f"content has the digest {made}. Use the file that was approved, or make the plan again"
+        )
+    return plan
+
+
+def _sha256(body: str) -> str:
+    return f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
+
+
+def _body(plan: Plan) -> str:
+    """Everything but the format and the digest."""
     head: dict[str, object] = {
-        "restow_plan": VERSION,
         "cluster_id": plan.cluster_id,
         "created_ms": plan.created_ms,
         "title": plan.title,
-        "starting_hash": plan.starting_hash,
-        "limits": asdict(plan.limits),
+        "limits": asdict(plan.limits) | {"fill": float(plan.limits.fill)},
     }
     if plan.bound_bytes is not None:
         head |= {"bound_bytes": plan.bound_bytes, "bound_by": plan.bound_by}
+    if plan.topic_ids:
+        head["topic_ids"] = dict(sorted(plan.topic_ids.items()))
+    if plan.promises:
+        head["promises"] = [_promise_fields(each) for each in plan.promises]
+    if plan.leaves:
+        head["leaves"] = [
+            {"topic": each.partition.topic, "partition": each.partition.partition, "why": each.why}
+            for each in plan.leaves
+        ]
     lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
     quoted: Callable[[str], str] = cache(json.dumps)
     changes = [(move, _change(move, quoted)) for move in plan.moves]
@@ -51,37 +132,11 @@ def dumps(plan: Plan) -> str:
     whole = {move.partition: (move.before, move.after, text) for move, text in changes}
     steps = ([_step_text(step, whole, quoted) for step in wave] for wave in plan.waves)
     waves = ",\n".join(f"[{_lines(wave)}]" for wave in steps)
-    return f'{{{lines},\n"moves": [{moves}],\n"waves": [{waves}]}}\n'
+    return f'{lines},\n"moves": [{moves}],\n"waves": [{waves}]'
 
 
-def loads(text: str, source: str = "the plan") -> Plan:
-    """A plan from a file's text. `source` is how complaints call it."""
-    try:
-        document = json.loads(text)
-    except ValueError as error:
-        raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    except RecursionError:
-        raise InvalidDocument(f"{source} is nested too deeply to be a plan") from None
-    if not isinstance(document, dict) or "restow_plan" not in document:
-        raise InvalidDocument(
-            f"{source} is not a plan of Restow: make one with `restow plan`, "
-            "or with `restow plan from-json` from Kafka's reassignment JSON"
-        )
-    if document["restow_plan"] != VERSION:
-        raise InvalidDocument(
-            f"{source} is a plan of format {document['restow_plan']!r}; this Restow reads format {VERSION}"
-        )
-    try:
-        plan = _plan(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidDocument(f"{source} is damaged: {what}. Make the plan again") from None
-    if plan.starting_hash != document.get("starting_hash"):
-        raise InvalidDocument(
-            f"{source} is damaged: its moves do not start from what its hash says. Make the plan again"
-        )
-    _check_steps(plan, source)
-    return plan
+def _promise_fields(promise: Promise) -> dict[str, object]:
+    return {key: value for key, value in asdict(promise).items() if value not in ((), None)}
 
 
 def _lines(records: Iterable[str]) -> str:
@@ -90,13 +145,16 @@ def _lines(records: Iterable[str]) -> str:
 
 
 def _move_text(move: Move, change: str, quoted: Callable[[str], str]) -> str:
-    """Put together by hand, for an encoder takes seconds for a million of them; `quoted` makes texts JSON."""
+    """Put a line together by hand: an encoder takes seconds for a million. `quoted` makes texts JSON."""
     parts = [f'{change}, "size_bytes": {move.size_bytes}']
     if move.log_dirs:
         parts.append(f'"log_dirs": [{", ".join(map(quoted, move.log_dirs))}]')
     if move.dirs_before:
         dirs = [f'"{broker}": {quoted(path)}' for broker, path in sorted(move.dirs_before.items())]
         parts.append(f'"dirs_before": {{{", ".join(dirs)}}}')
+    if move.sizes:
+        sizes = [f'"{broker}": {size}' for broker, size in sorted(move.sizes.items())]
+        parts.append(f'"sizes": {{{", ".join(sizes)}}}')
     if move.reason:
         parts.append(f'"reason": {quoted(move.reason)}')
     return f"{{{', '.join(parts)}}}"
@@ -107,7 +165,7 @@ def _step_text(
     whole: Mapping[TopicPartition, tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], str]],
     quoted: Callable[[str], str],
 ) -> str:
-    """Mostly a step is all of its move, whose text is there already."""
+    """A line for a step. Most steps are all of their move, whose text is there already."""
     before, after, text = whole.get(step.partition, ((), (), ""))
     same = step.before == before and step.after == after
     return f"{{{text if same else _change(step, quoted)}}}"
@@ -120,49 +178,81 @@ def _change(change: Move | Step, quoted: Callable[[str], str]) -> str:
 
 
 def _plan(document: Mapping[str, Any]) -> Plan:
-    moves = tuple(_move(each) for each in document["moves"])
+    moves = tuple(_move(each) for each in fields.items(document["moves"]))
     of = {move.partition: move for move in moves}
     if len(of) < len(moves):
         raise ValueError("a partition has two moves")
-    limits = Limits(**document["limits"])
-    check_limits(limits)
+    bound = document.get("bound_bytes")
     return Plan(
-        cluster_id=_text(document["cluster_id"]),
-        created_ms=_number(document["created_ms"]),
+        cluster_id=fields.text(document["cluster_id"]),
+        created_ms=fields.number(document["created_ms"]),
         moves=moves,
-        waves=tuple(tuple(_step(each, of) for each in wave) for wave in document["waves"]),
-        limits=limits,
-        title=_text(document.get("title", "")),
-        bound_bytes=document.get("bound_bytes"),
-        bound_by=_text(document.get("bound_by", "")),
+        waves=tuple(
+            tuple(_step(each, of) for each in fields.items(wave)) for wave in fields.items(document["waves"])
+        ),
+        limits=_limits(fields.members(document["limits"])),
+        title=fields.text(document.get("title", "")),
+        bound_bytes=None if bound is None else fields.number(bound),
+        bound_by=fields.text(document.get("bound_by", "")),
+        topic_ids={
+            fields.text(topic): fields.text(known)
+            for topic, known in fields.members(document.get("topic_ids", {})).items()
+        },
+        promises=tuple(_promise(each) for each in fields.items(document.get("promises", []))),
+        leaves=tuple(
+            Left(partition=_partition(each), why=fields.text(each["why"]))
+            for each in fields.items(document.get("leaves", []))
+        ),
     )
 
 
-def _move(fields: Mapping[str, Any]) -> Move:
-    after, dirs = _brokers(fields["after"]), tuple(_text(each) for each in fields.get("log_dirs", ()))
-    name = _partition(fields)
+def _limits(document: Mapping[str, Any]) -> Limits:
+    limits = Limits(
+        extra_copies=fields.number(document["extra_copies"], fields.INT_MAX),
+        moves_in=fields.number(document["moves_in"], fields.INT_MAX),
+        moves_out=fields.number(document["moves_out"], fields.INT_MAX),
+        fill=fields.real(document["fill"]),
+    )
+    check_limits(limits)
+    return limits
+
+
+def _promise(document: Mapping[str, Any]) -> Promise:
+    factor = document.get("factor")
+    return Promise(
+        kind=fields.text(document["kind"]),
+        brokers=fields.brokers(document.get("brokers", [])),
+        topics=tuple(map(fields.text, fields.items(document.get("topics", [])))),
+        factor=None if factor is None else fields.number(factor, fields.INT_MAX),
+    )
+
+
+def _move(document: Mapping[str, Any]) -> Move:
+    name, after = _partition(document), _replicas(document["after"])
+    dirs = tuple(map(fields.text, fields.items(document.get("log_dirs", []))))
     if dirs and len(dirs) != len(after):
         raise ValueError(f"{name} has {len(after)} replicas but {len(dirs)} directories")
     return Move(
         partition=name,
-        before=_brokers(fields["before"]),
+        before=_replicas(document["before"]),
         after=after,
-        size_bytes=_number(fields["size_bytes"]),
+        size_bytes=fields.number(document["size_bytes"]),
         log_dirs=dirs,
-        dirs_before={int(key): _text(path) for key, path in fields.get("dirs_before", {}).items()},
-        reason=_text(fields.get("reason", "")),
+        dirs_before=fields.by_broker(document.get("dirs_before", {}), fields.text),
+        reason=fields.text(document.get("reason", "")),
+        sizes=fields.by_broker(document.get("sizes", {}), fields.number),
     )
 
 
-def _step(fields: Mapping[str, Any], moves: Mapping[TopicPartition, Move]) -> Step:
-    name, after = _partition(fields), _brokers(fields["after"])
+def _step(document: Mapping[str, Any], moves: Mapping[TopicPartition, Move]) -> Step:
+    name, after = _partition(document), _replicas(document["after"])
     move = moves.get(name)
     if move is None:
         raise ValueError(f"a step of {name}, which has no move")
     wanted = dict(zip(move.after, move.log_dirs, strict=False))
     return Step(
         partition=name,
-        before=_brokers(fields["before"]),
+        before=_replicas(document["before"]),
         after=after,
         size_bytes=move.size_bytes,
         log_dirs=tuple(wanted.get(broker, ANY_DIR) for broker in after) if wanted else (),
@@ -170,7 +260,7 @@ def _step(fields: Mapping[str, Any], moves: Mapping[TopicPartition, Move]) -> St
 
 
 def _check_steps(plan: Plan, source: str) -> None:
-    """Steps that lead somewhere else than their move are nothing that was approved."""
+    """Refuse steps that do not lead from where their move starts to where it ends."""
     now = {move.partition: move.before for move in plan.moves}
     stepped = set()
     for wave in plan.waves:
@@ -190,26 +280,23 @@ def _check_steps(plan: Plan, source: str) -> None:
             )
 
 
-def _partition(fields: Mapping[str, Any]) -> TopicPartition:
-    return TopicPartition(_text(fields["topic"]), _number(fields["partition"]))
+def _partition(document: Mapping[str, Any]) -> TopicPartition:
+    return TopicPartition(
+        fields.text(document["topic"]), fields.number(document["partition"], fields.INT_MAX)
+    )
 
 
-def _brokers(value: object) -> tuple[BrokerId, ...]:
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"{value!r} is no list of brokers")
-    brokers = tuple(_number(each) for each in value)
-    if len(set(brokers)) < len(brokers):
-        raise ValueError(f"{value!r} names a broker twice")
-    return brokers
+def _replicas(value: object) -> tuple[BrokerId, ...]:
+    found = fields.brokers(value)
+    if not found:
+        raise ValueError("a list of replicas is empty")
+    return found
 
 
-def _number(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} is no whole number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is no text")  # noqa: TRY004
-    return value
+def _starting_hash(plan: Plan) -> str:
+    """What files of format 1 have instead of a digest: a hash of the replicas that their moves start from."""
+    lines = [
+        f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n"
+        for (topic, partition), replicas in sorted((move.partition, move.before) for move in plan.moves)
+    ]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()

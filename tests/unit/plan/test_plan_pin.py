@@ -144,35 +144,9 @@ def test_a_plan_survives_its_file(
     plan = pinned(here, *wishes, limits=Limits(extra_copies=extra))
     again = text.loads(text.dumps(plan))
     assert again == plan
-    assert again.starting_hash == plan.starting_hash
+    assert text.digest_of(again) == text.digest_of(plan)
     assert text.dumps(again) == text.dumps(plan)
     assert not differences(plan, here)
-
-
-def _plan_text() -> str:
-    return text.dumps(pinned(snapshot({"t": [(1, 2, 3), (2, 3, 4)]}), target(0, 4, 5, 0), target(1, 2, 3)))
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        (("{", "[", 1), "not JSON"),
-        (('"restow_plan": 1', '"restow_plan": 2', 1), "format 2"),
-        (('"restow_plan": 1', '"other": 1', 1), "not a plan of Restow"),
-        (('"before": [1, 2, 3]', '"before": [3, 2, 1]', 1), "hash"),
-        (('"before": [1, 2, 3]', '"before": [1, 2, 3.5]', 1), "no whole number"),
-        (('"after": [4, 5, 0]', '"after": [4, 5, 1]', 1), "do not lead to"),
-        (('"before": [1, 2, 4]', '"before": [1, 2, 5]', 1), "starts from"),
-        (('"size_bytes"', '"size"', 1), "it lacks 'size_bytes'"),
-        (('"fill": 0.9', '"fill": 9', 1), "cannot be filled"),
-    ],
-)
-def test_a_damaged_plan_is_refused(change: tuple[str, str, int], complaint: str) -> None:
-    whole = _plan_text()
-    damaged = whole.replace(*change)
-    assert damaged != whole
-    with pytest.raises(InvalidInput, match=complaint):
-        text.loads(damaged, "plan.json")
 
 
 def test_drift_is_named_and_rebased() -> None:

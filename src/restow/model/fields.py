@@ -1,0 +1,96 @@
+"""Check the values of files that were made elsewhere: each function returns the value or raises a ValueError.
+
+Files reach Restow damaged, edited by hand or made to do harm. A value that Kafka could not have (a broker
+twice in a list of replicas, a size of 10^400, half a surrogate) is refused here, before it is used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.model.ids import BrokerId
+
+T = TypeVar("T")
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
+_SHOWN = 60
+
+
+def number(value: object, most: int = LONG_MAX, least: int = 0) -> int:
+    """A whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{shown(value)} is not a whole number")  # noqa: TRY004
+    if not least <= value <= most:
+        raise ValueError(f"{shown(value)} is not between {least} and {most}")
+    return value
+
+
+def real(value: object) -> float:
+    """A finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{shown(value)} is not a number")
+    return float(value)
+
+
+def text(value: object) -> str:
+    """A text that can be written to a file or a terminal."""
+    if not isinstance(value, str):
+        raise ValueError(f"{shown(value)} is not a text")  # noqa: TRY004
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"{shown(value)} has half a character in it")
+    return value
+
+
+def items(value: object) -> list[Any]:
+    """A list of anything."""
+    if not isinstance(value, list):
+        raise ValueError(f"{shown(value)} is not a list")  # noqa: TRY004
+    return value
+
+
+def members(value: object) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, dict):
+        raise ValueError(f"{shown(value)} is not an object with named members")  # noqa: TRY004
+    return value
+
+
+def broker(value: object) -> BrokerId:
+    return number(value, INT_MAX)
+
+
+def brokers(value: object) -> tuple[BrokerId, ...]:
+    """Broker ids, none of them twice."""
+    found = tuple([number(each, INT_MAX) for each in items(value)])
+    if len(set(found)) < len(found):
+        raise ValueError(f"{shown(value)} names a broker twice")
+    return found
+
+
+def by_broker(value: object, checked: Callable[[object], T]) -> dict[BrokerId, T]:
+    """An object whose names are broker ids."""
+    return {broker(_whole(key)): checked(each) for key, each in members(value).items()}
+
+
+def no_constant(name: str) -> object:
+    """For `json.loads(parse_constant=…)`: NaN and Infinity are not JSON."""
+    raise ValueError(f"{name} is not a number")
+
+
+def shown(value: object) -> str:
+    """A value in a complaint, cut short. An enormous number is not written out: that alone takes minutes."""
+    if isinstance(value, int) and value.bit_length() > 256:
+        return "an enormous number"
+    found = (
+        repr(value) if not isinstance(value, list | dict) else f"{type(value).__name__} {value!r:.{_SHOWN}}"
+    )
+    return found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
+
+
+def _whole(key: str) -> int:
+    if not (key.isascii() and key.isdigit() and len(key) <= 10):
+        raise ValueError(f"{shown(key)} is not a broker")
+    return int(key)
