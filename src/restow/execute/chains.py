@@ -14,7 +14,7 @@ from restow.model import ReplicaAssignment, Step
 from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from restow.model import Move, Partition, Plan, Snapshot, TopicPartition
 
@@ -34,8 +34,16 @@ class Chains:
 REMADE = "its topic was deleted and made anew: that one is not what the plan was made for"
 
 
-def chains_of(plan: Plan, snapshot: Snapshot, topic_ids: Mapping[str, str] | None = None) -> Chains:
-    """Compare the plan with what is there. `topic_ids` are those that topics had when the run began."""
+def chains_of(
+    plan: Plan,
+    snapshot: Snapshot,
+    topic_ids: Mapping[str, str] | None = None,
+    submitted: Collection[TopicPartition] | None = None,
+) -> Chains:
+    """Compare the plan with what is there. `topic_ids` are those that topics had when the run began.
+
+    Of the partitions that are being moved only those that the run has `submitted` can be its own.
+    """
     left: list[tuple[Step, ...]] = []
     under_way: list[Step] = []
     strange: dict[TopicPartition, str] = {}
@@ -50,7 +58,8 @@ def chains_of(plan: Plan, snapshot: Snapshot, topic_ids: Mapping[str, str] | Non
         if move.partition.topic in gone:
             strange[move.partition] = REMADE
             continue
-        first = _under_way(move, now, plan.limits.extra_copies)
+        ours = submitted is None or move.partition in submitted
+        first = _under_way(move, now, plan.limits.extra_copies, ours=ours)
         if isinstance(first, str):
             strange[move.partition] = first
             continue
@@ -69,8 +78,8 @@ def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
     return frozenset(topic for topic, known in before.items() if now.get(topic, known) != known)
 
 
-def _under_way(move: Move, now: Partition, extra_copies: int) -> Step | str | None:
-    """The step that is under way; why it is not ours; or None.
+def _under_way(move: Move, now: Partition, extra_copies: int, *, ours: bool) -> Step | str | None:
+    """Return the step that is under way; or why it is not ours; or None.
 
     A cluster tells which replicas a partition had, but not in which order; the plan knows that.
     """
@@ -78,7 +87,7 @@ def _under_way(move: Move, now: Partition, extra_copies: int) -> Step | str | No
         return None
     moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
     for step in steps_of(move, extra_copies):
-        if step.after == moving.target:
+        if ours and step.after == moving.target:
             known = set(step.before) == set(moving.origin)
             return step if known else replace(step, before=moving.origin)
     return f"somebody else is moving it to {list(moving.target)}"

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from restow.client import BrokerError, ClientError, Unreachable
 from restow.execute.chains import REMADE, chains_of, remade
 from restow.execute.elections import Elections
+from restow.execute.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
+from restow.execute.holding import Holding
 from restow.execute.outcome import Ending, Outcome
 from restow.execute.pace import Pace
+from restow.execute.patience import Patience
 from restow.execute.progress import Progress
 from restow.execute.records import step_document
 from restow.execute.sight import look
@@ -24,7 +27,6 @@ from restow.execute.throttling import Throttling
 from restow.execute.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
 from restow.plan.admission import Admission
 from restow.plan.schedule import SPECIAL_TOPICS, Schedule
-from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from restow.execute.sight import Sight
     from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
     from restow.runtime.clock import Clock
-
-_TRIES = 5
-_TRY_AGAIN_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +64,15 @@ class Executor:
         self._admin, self._clock, self._book = admin, clock, book
         self._options, self._watcher = options, watcher
         plan = book.ledger.plan
-        chains = chains_of(plan, snapshot, book.ledger.topic_ids)
+        chains = chains_of(plan, snapshot, book.ledger.topic_ids, book.ledger.submitted)
         self._aims = {move.partition: move.after for move in plan.moves}
+        self._dirs_before = {move.partition: move.dirs_before for move in plan.moves if move.log_dirs}
         self._admission = Admission(snapshot, plan.limits, self._held)
         self._schedule = Schedule(chains.steps, self._admission)
+        self._foreign, self._submitter = Foreign(book.ledger.topic_ids), Submitter(admin)
+        self._holding = Holding(clock, self._foreign, special_last=options.special_last)
         first = (steps[0].partition for steps in chains.steps)
-        self._ordinary = {name for name in first if name.topic not in SPECIAL_TOPICS}
+        self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
         self._running: dict[TopicPartition, Running] = {}
         self._progress = Progress(options.stall_s)
         self._progress.expect(step for steps in chains.steps for step in steps)
@@ -78,13 +80,11 @@ class Executor:
         self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
         self._sight: Sight | None = None
         self._surveyed_s = self._survey_took_s = 0.0
-        self._refusals: dict[TopicPartition, tuple[int, float, str]] = {}
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
         self._steps_done = 0
         self._strange, self._adopted = chains.strange, chains.under_way
         self._snapshot = snapshot
-        self._lost_since_s: float | None = None
-        self._stuck_since_s: float | None = None
+        self._patience = Patience(clock, options, self.tell)
 
     def tell(self, kind: str, **facts: object) -> None:
         """Something happened."""
@@ -95,39 +95,27 @@ class Executor:
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
         for step in self._adopted:
-            self._schedule.adopt(step)
-            self._running[step.partition] = Running(step=step)
-            self.tell("found under way", partition=str(step.partition), to=list(step.after))
-        self._settle_accounts()
+            self._adopt(step, begun=False)
+        self._book.settle(self._running.keys(), self._snapshot)
+        if self._options.elect:
+            over = (name for name in self._aims if name not in self._strange)
+            self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
         try:
             outcome = await self._until_over()
         except BrokerError as error:
             outcome = Outcome(ending=Ending.FAILED, reason=str(error))
         return await self._end(outcome)
 
-    def _settle_accounts(self) -> None:
-        """What the journal has under way and the cluster has not, came to its end while nobody looked."""
-        lost = [s for name, s in self._book.ledger.under_way.items() if name not in self._running]
-        now = {step.partition: self._snapshot.partition(step.partition) for step in lost}
-        arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
-        if arrived:
-            self._book.write("finished", steps=[step_document(step) for step in arrived])
-        if gone := [list(step.partition) for step in lost if step not in arrived]:
-            self._book.write("cancelled", partitions=gone)
-        if self._options.elect:
-            over = (name for name in self._aims if name not in self._strange)
-            self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
-
     async def _until_over(self) -> Outcome:
         while True:
             began_s = self._clock.monotonic_s()
             try:
                 outcome = await self._turn()
-                self._lost_since_s = None
+                self._patience.answered()
             except (Unreachable, BrokerError) as error:
                 if isinstance(error, BrokerError) and not error.code.retriable:
                     raise
-                outcome = self._out_of_reach(error)
+                outcome = self._patience.out_of_reach(error, self.pace.stop)
             if outcome is not None:
                 return outcome
             took_s = self._clock.monotonic_s() - began_s
@@ -146,10 +134,13 @@ class Executor:
         begun = [] if self.pace.paused else self._schedule.admit()
         try:
             begun = await self._throttle(begun, look=surveyed)
+            seen_last = await look_at(self._admin, begun, self._dir_movers(begun)) if begun else None
         except ClientError:
             for step in begun:
                 self._schedule.put_back(step)
             raise
+        if seen_last is not None:
+            begun = self._respect_others(begun, seen_last)
         await self._submit(begun)
         await self._elections.hold(seen)
         if surveyed or begun:
@@ -157,7 +148,8 @@ class Executor:
         if not self._running and not self._schedule.left and self._elections.over:
             ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
             return Outcome(ending=ending)
-        return self._stuck()
+        idle = not self._running and not self.pace.paused and self._schedule.left > 0
+        return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
 
     async def _survey(self) -> bool:
         """Look at the whole cluster, the more seldom the longer that takes."""
@@ -173,7 +165,55 @@ class Executor:
         self._survey_took_s = self._surveyed_s - began_s
         self.pace.see(self._sight, self._steps())
         self._drop_remade(remade(self._book.ledger.topic_ids, self._sight.topic_ids))
+        sight = self._sight
+        seen = Seen(partitions=sight.partitions, moves=sight.moves, topic_ids=sight.topic_ids)
+        self._respect_others(self._schedule.waiting, seen)
         return True
+
+    def _respect_others(self, steps: Iterable[Step], seen: Seen) -> list[Step]:
+        """Return the steps that may begin, and see to those whose partition somebody else has changed."""
+        ready, at_s = [], self._clock.monotonic_s()
+        for step in steps:
+            name, begun = step.partition, step in self._admission.under_way
+            rest = self._schedule.rest_of(name)
+            submitted = name in self._book.ledger.submitted
+            claim, why = self._foreign.judge(rest, seen, at_s, submitted=submitted)
+            if claim is Claim.READY and seen.disks:
+                taken = dir_taken(self._wishes(step), self._dirs_before.get(name, {}), seen.disks)
+                claim, why = (claim, why) if taken is None else (Claim.TAKEN, taken)
+            if claim is Claim.READY:
+                ready.append(step)
+            elif claim is Claim.TAKEN:
+                self._drop(step, why)
+            elif claim is Claim.DOUBTFUL and begun:
+                self._schedule.put_back(step)
+            elif claim is Claim.OURS:
+                self._adopt(step, begun=begun)
+            elif claim is Claim.THERE:
+                self._count_as_done(rest, begun=begun)
+        return ready
+
+    def _adopt(self, step: Step, *, begun: bool) -> None:
+        if not begun:
+            self._schedule.adopt(step)
+        known = self._sight is not None
+        self._running[step.partition] = Running(step=step, dirs=self._wishes(step) if known else {})
+        if step.partition not in self._book.ledger.under_way:
+            self._book.write("submit", steps=[step_document(step)])
+        self.tell("found under way", partition=str(step.partition), to=list(step.after))
+
+    def _count_as_done(self, rest: Sequence[Step], *, begun: bool) -> None:
+        """Somebody else has moved a partition to where the plan wants it."""
+        name, last = rest[-1].partition, rest[-1].after
+        self._book.write("found", partitions=[list(name)])
+        self._progress.forget(rest)
+        for at, step in enumerate(rest):
+            if at or not begun:
+                self._schedule.adopt(step)
+            self._schedule.finish(step)
+        self._steps_done += len(rest)
+        self._holding.ordinary.discard(name)
+        self.tell("found done", partition=str(name), replicas=list(last))
 
     def _steps(self) -> list[Step]:
         return [each.step for each in self._running.values()]
@@ -216,7 +256,7 @@ class Executor:
         self.pace.something_changed()
         self.tell("arrived", partition=str(name), replicas=list(step.after))
         if not self._schedule.rest_of(name):
-            self._ordinary.discard(name)
+            self._holding.ordinary.discard(name)
             if self._options.elect:
                 self._elections.line_up([name])
 
@@ -257,24 +297,21 @@ class Executor:
                 "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
             )
         await fulfil_dirs(self._admin, [self._running[step.partition] for step in begun])
-        targets = {step.partition: step.after for step in begun if step.before != step.after}
-        answers = await self._admin.reassign(targets) if targets else {}
+        answers = await self._submitter.submit(begun, self._alive)
         for step in begun:
             error = answers.get(step.partition)
             if error is None:
                 continue
-            if error.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS):
+            if error.code in REFUSED_FOR_GOOD:
                 self._drop(step, str(error))
             else:
                 self._try_again(step, str(error))
 
     def _try_again(self, step: Step, why: str) -> None:
-        """A few times, a little later; then it is left out."""
-        tries = self._refusals.get(step.partition, (0, 0.0, ""))[0] + 1
-        if tries >= _TRIES:
+        """Try a few times, a little later; then leave it out."""
+        if not self._holding.refuse(step, why):
             self._drop(step, why)
             return
-        self._refusals[step.partition] = tries, self._clock.monotonic_s() + _TRY_AGAIN_S, why
         self._running.pop(step.partition, None)
         self._book.write("cancelled", partitions=[list(step.partition)])
         self._schedule.put_back(step)
@@ -293,7 +330,7 @@ class Executor:
         self._note_dropped(step.partition, why)
 
     def _note_dropped(self, partition: TopicPartition, why: str) -> None:
-        self._ordinary.discard(partition)
+        self._holding.ordinary.discard(partition)
         self._book.write("dropped", partition=list(partition), reason=why)
         self.tell("dropped", partition=str(partition), why=why)
 
@@ -302,14 +339,9 @@ class Executor:
         taken = await take_back(self._admin, self._clock, self._book, self._steps(), self._alive)
         for name in (*taken.back, *taken.arrived):
             self._running.pop(name, None)
-        for name, why in taken.refused.items():
-            self.tell("not cancelled", partition=str(name), why=why)
-        for name in taken.back:
-            self.tell("cancelled", partition=str(name))
-        if taken.refused:
-            why = f"{len(taken.refused)} moves could not be taken back: {next(iter(taken.refused.values()))}"
-            return Outcome(ending=Ending.LEFT, reason=why)
-        return Outcome(ending=Ending.CANCELLED, reason=f"{len(taken.back)} moves were taken back")
+        for step in [each for each in self._steps() if each.partition in taken.others]:
+            self._drop(step, taken.others[step.partition])
+        return taken.concluded(self.tell)
 
     async def _end(self, outcome: Outcome) -> Outcome:
         """Throttles off, but for what still moves: it would take all there is."""
@@ -330,45 +362,13 @@ class Executor:
         self.tell("ended", **outcome.document())
         return outcome
 
-    def _out_of_reach(self, error: ClientError) -> Outcome | None:
-        now_s = self._clock.monotonic_s()
-        if self._lost_since_s is None:
-            self._lost_since_s = now_s
-            self.tell("out of reach", why=str(error))
-        if self.pace.stop == "leave":
-            return Outcome(ending=Ending.LEFT, reason=str(error))
-        if now_s - self._lost_since_s < self._options.patience_s:
-            return None
-        return Outcome(ending=Ending.LOST, reason=str(error))
-
-    def _stuck(self) -> Outcome | None:
-        """Nothing under way, nothing may begin, and nobody has paused it: for how long already?"""
-        if self._running or self.pace.paused or not self._schedule.left:
-            self._stuck_since_s = None
-            return None
-        now_s = self._clock.monotonic_s()
-        if self._stuck_since_s is None:
-            self._stuck_since_s = now_s
-        if now_s - self._stuck_since_s < self._options.give_up_s:
-            return None
-        return Outcome(ending=Ending.STUCK, reason=self._schedule.why_stuck() or "nothing may begin")
-
     @property
     def _alive(self) -> frozenset[BrokerId]:
         return frozenset() if self._sight is None else self._sight.alive
 
     def _held(self, step: Step) -> str | None:
-        """Reasons of the moment to let a step wait."""
-        name = step.partition
-        _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
-        if self._clock.monotonic_s() < until_s:
-            return f"it was refused and is tried again: {why}"
-        if name.topic in SPECIAL_TOPICS and self._options.special_last:
-            if self._ordinary:
-                return "special topics come last"
-            if self._running:
-                return "special topics go one at a time"
-        return None if self._sight is None else self._sight.hindrance(step)
+        """Say why a step has to wait at the moment."""
+        return self._holding.reason(step, self._sight, busy=bool(self._running))
 
     def _report(self) -> None:
         if self._sight is None:

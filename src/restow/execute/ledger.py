@@ -5,6 +5,7 @@
     submit     steps that are about to be submitted       submitted  which of them were refused
     dirs       replicas that are about to be sent to another directory
     finished   steps that have ended well                 dropped    a partition that is not moved, and why
+    found      partitions that somebody else has moved to where the plan wants them
     cancel     steps that are about to be taken back      cancelled  those that were
     elect      partitions about to be led by their first replica, and who led them
     ended      how it came out
@@ -47,6 +48,10 @@ class Ledger:
     """What we may have set it to. A setting that was brought back is in neither."""
     under_way: Mapping[TopicPartition, Step] = field(default_factory=dict)
     finished: tuple[Step, ...] = ()
+    submitted: frozenset[TopicPartition] = frozenset()
+    """Partitions that this run has ever asked to move. It has changed no others."""
+    found: frozenset[TopicPartition] = frozenset()
+    """Partitions that somebody else has moved to where the plan wants them."""
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     outcome: str | None = None
     """How it ended, None if it did not: then it still runs, or was killed."""
@@ -124,7 +129,12 @@ def _throttled(ledger: Ledger, facts: Any) -> Ledger:
 
 def _submit(ledger: Ledger, facts: Any) -> Ledger:
     begun = {step.partition: step for step in map(step_of, facts["steps"])}
-    return replace(ledger, under_way={**ledger.under_way, **begun}, outcome=None)
+    return replace(
+        ledger,
+        under_way={**ledger.under_way, **begun},
+        submitted=ledger.submitted | begun.keys(),
+        outcome=None,
+    )
 
 
 def _finished(ledger: Ledger, facts: Any) -> Ledger:
@@ -143,6 +153,11 @@ def _dropped(ledger: Ledger, facts: Any) -> Ledger:
         under_way=_without(ledger.under_way, (partition,)),
         dropped={**ledger.dropped, partition: facts["reason"]},
     )
+
+
+def _found(ledger: Ledger, facts: Any) -> Ledger:
+    partitions = frozenset(map(partition_of, facts["partitions"]))
+    return replace(ledger, under_way=_without(ledger.under_way, partitions), found=ledger.found | partitions)
 
 
 def _cancelled(ledger: Ledger, facts: Any) -> Ledger:
@@ -171,6 +186,7 @@ _CHANGES: dict[str, Callable[[Ledger, Any], Ledger]] = {
     "submit": _submit,
     "finished": _finished,
     "dropped": _dropped,
+    "found": _found,
     "cancelled": _cancelled,
     "resumed": _resumed,
     "ended": _ended,

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.client import ReplicaOf
+from restow.client import BrokerError, ReplicaOf
+from restow.execute.foreign import Submitter
+from restow.execute.outcome import Ending, Outcome
 from restow.execute.records import step_document
 from restow.execute.under_way import partitions_now
-from restow.model import Step
+from restow.model import ANY_DIR, ReplicaAssignment, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from restow.client import Admin
     from restow.execute.book import Book
+    from restow.execute.standing import Tell
     from restow.model import BrokerId, Partition, Plan, TopicPartition
     from restow.runtime.clock import Clock
 
@@ -32,16 +35,38 @@ class Taken:
     arrived: list[TopicPartition] = field(default_factory=list)
     """These had ended before they could be taken back."""
     refused: dict[TopicPartition, str] = field(default_factory=dict)
+    others: dict[TopicPartition, str] = field(default_factory=dict)
+    """Somebody else has sent these elsewhere since, and they are left to them."""
+
+    def concluded(self, tell: Tell) -> Outcome:
+        """Tell of every move, and return how the run ends."""
+        for name, why in self.refused.items():
+            tell("not cancelled", partition=str(name), why=why)
+        for name in self.back:
+            tell("cancelled", partition=str(name))
+        if self.refused:
+            why = f"{len(self.refused)} moves could not be taken back: {next(iter(self.refused.values()))}"
+            return Outcome(ending=Ending.LEFT, reason=why)
+        return Outcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
 
 
 async def take_back(
     admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> Taken:
-    """Cancel these steps. One that has lost an original replica since it began is left to go on."""
+    """Cancel these steps. One that has lost an original replica since it began is left to go on.
+
+    Only a move that goes where the step sent it is cancelled: any other is somebody else's.
+    """
     taken = Taken()
     able = {}
     gone = _gone_before(book.ledger.plan)
+    moving = await admin.moves([step.partition for step in steps]) if steps else {}
     for step in steps:
+        move = moving.get(step.partition)
+        target = None if move is None else ReplicaAssignment(move.replicas, move.adding, move.removing).target
+        if target is not None and target != step.after:
+            taken.others[step.partition] = f"somebody else is moving it to {list(target)}"
+            continue
         known = gone.get(step.partition, frozenset())
         dead = [broker for broker in step.before if broker not in alive and broker not in known]
         if alive.isdisjoint(step.before):
@@ -53,7 +78,8 @@ async def take_back(
     if not able:
         return taken
     book.write("cancel", partitions=[list(name) for name in able])
-    await admin.reassign(dict.fromkeys(able, None))
+    if ours := [name for name in able if name in moving]:
+        await admin.reassign(dict.fromkeys(ours, None))
     await _dirs_back(admin, book, able)
     await _until_at_rest(admin, clock, able)
     now = await _when_heard(admin, clock, able)
@@ -73,7 +99,7 @@ async def take_back(
         book.write("finished", steps=[step_document(able[name]) for name in taken.arrived])
     if taken.back:
         book.write("cancelled", partitions=[list(name) for name in taken.back])
-    await _reorder(admin, clock, book, reorder)
+    await _reorder(admin, clock, book, reorder, alive)
     return taken
 
 
@@ -107,24 +133,39 @@ def _rests(partition: Partition, step: Step) -> bool:
 
 
 async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:
-    """A wish for the directory that a replica lies in ends its way to another one."""
+    """Ask for the directories that replicas came from, which ends their way to those the steps asked for.
+
+    A replica that is in a third directory, or on its way there, was sent there by somebody else.
+    """
     came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
-    wishes = {
-        ReplicaOf(name, broker): came_from[name][broker]
+    wished = {
+        ReplicaOf(name, broker): path
         for name, step in steps.items()
-        for broker in step.before
-        if step.log_dirs and broker in came_from.get(name, {})
+        for broker, path in zip(step.after, step.log_dirs, strict=False)
+        if path != ANY_DIR and broker in step.before and broker in came_from.get(name, {})
+    }
+    if not wished:
+        return
+    disks = await admin.disks(sorted({which.broker for which in wished}))
+    wishes = {
+        which: came_from[which.partition][which.broker]
+        for broker, told in disks.items()
+        if not isinstance(told, BrokerError)
+        for replica in told.replicas
+        if wished.get(which := ReplicaOf(replica.partition, broker)) == replica.log_dir
     }
     if wishes:
         await admin.move_between_dirs(wishes)
 
 
-async def _reorder(admin: Admin, clock: Clock, book: Book, steps: Sequence[Step]) -> None:
+async def _reorder(
+    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+) -> None:
     """A cancelled move leaves the replicas it had, but in the order of those it was to have."""
     if not steps:
         return
     book.write("submit", steps=[step_document(step) for step in steps])
-    await admin.reassign({step.partition: step.after for step in steps})
+    await Submitter(admin).submit(steps, alive)
     await _until_at_rest(admin, clock, [step.partition for step in steps])
     book.write("cancelled", partitions=[list(step.partition) for step in steps])
 

@@ -78,14 +78,19 @@ def wishes_of(step: Step, lies: Mapping[BrokerId, str]) -> dict[ReplicaOf, str]:
 
 
 async def partitions_now(admin: Admin, names: Iterable[str]) -> dict[TopicPartition, Partition]:
-    """The partitions of these topics; those of topics that are gone are missing."""
+    """Return the partitions of these topics; those of topics that are gone are missing."""
+    topics = await topics_now(admin, names)
+    return {TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions}
+
+
+async def topics_now(admin: Admin, names: Iterable[str]) -> tuple[Topic, ...]:
+    """Return those of these topics that exist."""
     wanted = sorted(set(names))
     try:
-        topics = await admin.topics(wanted) if wanted else ()
+        return await admin.topics(wanted) if wanted else ()
     except BrokerError:
         found = [await _topic_or_nothing(admin, name) for name in wanted]
-        topics = tuple(topic for some in found for topic in some)
-    return {TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions}
+        return tuple(topic for some in found for topic in some)
 
 
 async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:

@@ -22,10 +22,10 @@ class CannotUndo(RestowError):
 
 
 def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -> Plan:
-    """Moves from where things are to where they were before the run.
+    """Return the moves from where things are to where they were before the run.
 
-    What others have moved on since is not ours to bring back; what would go to a broker that is not there
-    cannot be.
+    Partitions that the run has not touched are left alone, whatever has become of them. What others have
+    moved on since is not ours to bring back; what would go to a broker that is not there cannot be.
     """
     plan = run.ledger.plan
     arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
@@ -33,7 +33,8 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     problems: list[str] = []
     ids = {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
     strangers = remade(run.ledger.topic_ids, ids)
-    for move in sorted(plan.moves, key=lambda each: -arrived.get(each.partition, -1)):
+    changed = [m for m in plan.moves if m.partition in run.ledger.submitted - run.ledger.found]
+    for move in sorted(changed, key=lambda each: -arrived.get(each.partition, -1)):
         now = snapshot.partition(move.partition)
         if now is None:
             problems.append(f"{move.partition} does not exist any more")

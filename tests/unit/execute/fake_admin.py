@@ -214,6 +214,8 @@ class FakeAdmin:
                 outcome[name] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif name in self.refuse:
                 outcome[name] = BrokerError(self.refuse[name])
+            elif replicas and not may_change_factor and len(replicas) != self.factor(name):
+                outcome[name] = BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR)
             elif replicas is None:
                 self.cancel(name)
                 outcome[name] = None
@@ -225,6 +227,9 @@ class FakeAdmin:
         moving = sum(each.is_moving for each in self.assignments.values())
         self.most_moving = max(self.most_moving, moving)
         return outcome
+
+    def factor(self, name: TopicPartition) -> int:
+        return len(self.assignments[name].target)
 
     def cancel(self, name: TopicPartition) -> None:
         before = self.assignments[name]
