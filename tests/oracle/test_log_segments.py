@@ -17,7 +17,7 @@ from restow.runtime.disk import SystemDisk
 from restow.wire.batches import header_at
 from restow.wire.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 from restow.wire.records import Record, build
-from tests.unit.log.making import batch_of, keyed, open_log, read_all
+from tests.unit.log.making import batch_of, keyed, offset_of, open_log, read_all
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,6 +125,6 @@ def test_we_read_kafkas(gateway: JavaGateway, tmp_path: Path) -> None:
     assert log.epochs.latest == 2
     for wanted in range(1000, 1052):
         expected = next((record.offset for record in written if record.timestamp >= wanted), None)
-        found = log.offset_for_timestamp(wanted)
+        found = offset_of(log, wanted)
         assert (None if found is None else found.offset) == expected
     log.release()

@@ -232,6 +232,7 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("leader.imbalance.per.broker.percentage", _I, "10", 0),
         _rate("leader.replication.throttled.rate"),
         _static("listeners", _S, "PLAINTEXT://:9092"),
+        Definition("log.cleaner.backoff.ms", _L, "15000", 0, dynamic=Dynamic.FOR_ALL),
         _static("log.dir", _S, None),
         _static("log.dirs", _S, None),
         _static("max.incremental.fetch.session.cache.slots", _I, "1000", 0),

@@ -330,6 +330,7 @@ def _settings_of(found: Mapping[str, Value]) -> TopicSettings:
             max_message_bytes=whole("max.message.bytes"),
             min_cleanable_dirty_ratio=float(ratio) if isinstance(ratio, (int, float)) else 0.5,
             min_compaction_lag_ms=whole("min.compaction.lag.ms"),
+            max_compaction_lag_ms=whole("max.compaction.lag.ms"),
             delete_retention_ms=whole("delete.retention.ms"),
         ),
         min_insync_replicas=whole("min.insync.replicas"),

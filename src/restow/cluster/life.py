@@ -170,6 +170,7 @@ class Life:
             config_of=configs.log_config,
             now_ms=clock.now_ms,
             on_directory_failure=self._directory_failed,
+            cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
         )
         quotas = ReplicationQuotas(options.broker_id, configs, clock)
         replicas = ReplicaManager(

@@ -10,10 +10,10 @@ from restow.model import TopicPartition
 from restow.wire.batches import LENGTH_ENDS, CorruptBatch, scan
 from restow.wire.compression import UnsupportedCompression
 from restow.wire.error_codes import ErrorCode
-from restow.wire.records import Record, build, parse
+from restow.wire.records import Record, build, each_record
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterator, Sequence
 
     from restow.cluster.replication import ReplicaManager
     from restow.runtime.clock import Clock
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 _ALL_IN_SYNC = -1
 _CHUNK_BYTES = 1024 * 1024
+_RECORDS_PER_TURN = 1_000
 
 
 class ReplicatedJournal:
@@ -55,17 +56,18 @@ class ReplicatedJournal:
                 return
             for position, header in scan(chunk):
                 batch = chunk[position : position + LENGTH_ENDS + header.length]
-                for record in _opened(partition, header, batch):
+                for number, record in enumerate(_opened(partition, header, batch), start=1):
                     if record.offset >= offset:
                         yield record.offset, record.key, record.value
+                    if number % _RECORDS_PER_TURN == 0:
+                        await self._clock.sleep(0)
                 offset = header.next_offset
             await self._clock.sleep(0)
 
 
-def _opened(partition: int, header: BatchHeader, batch: bytes) -> tuple[Record, ...]:
+def _opened(partition: int, header: BatchHeader, batch: bytes) -> Iterator[Record]:
     """Admin clients may write here, and whatever they write must not keep groups from being loaded."""
     try:
-        return parse(batch)
+        yield from each_record(batch)
     except (CorruptBatch, UnsupportedCompression) as error:
         log.warning("batch %d of groups' partition %d: %s", header.base_offset, partition, error)
-        return ()

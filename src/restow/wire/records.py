@@ -76,11 +76,18 @@ def build(
     )
 
 
-def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: int | None = None) -> bytes:
+def rebuild(
+    header: BatchHeader,
+    records: Sequence[Record],
+    *,
+    delete_horizon: int | None = None,
+    encoded: bytes | None = None,
+) -> bytes:
     """A batch with only these of its records, or none of them; all else about it stays.
 
     Its first and last offset, its producer and sequence are what they were. With a `delete_horizon`
-    it says from when on its tombstones may go.
+    it says from when on its tombstones may go. `encoded` are the records as `encode_for` writes them, if
+    somebody has done so already.
     """
     attributes = header.attributes if records else header.attributes & ~COMPRESSION_MASK
     base_timestamp = header.first_timestamp
@@ -100,7 +107,14 @@ def rebuild(header: BatchHeader, records: Sequence[Record], *, delete_horizon: i
         base_timestamp=base_timestamp,
         max_timestamp=max_timestamp,
         producer=(header.producer_id, header.producer_epoch, header.base_sequence),
+        encoded=encoded,
     )
+
+
+def encode_for(header: BatchHeader, records: Sequence[Record], delete_horizon: int | None) -> bytes:
+    """Some of the records of a batch that is to be rebuilt with that horizon."""
+    base_timestamp = header.first_timestamp if delete_horizon is None else delete_horizon
+    return b"".join(_encode_record(record, header.base_offset, base_timestamp) for record in records)
 
 
 def parse(batch: Buffer) -> tuple[Record, ...]:
@@ -111,12 +125,7 @@ def parse(batch: Buffer) -> tuple[Record, ...]:
 def each_record(batch: Buffer) -> Iterator[Record]:
     """The same one after the other, for those who may not want all. Raises when it gets there."""
     header = header_at(batch)
-    if header.count > MOST_RECORDS:
-        raise CorruptBatch(f"a batch says it has {header.count} records; {MOST_RECORDS} are opened at most")
-    try:
-        payload = decompress(bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length]), header.compression)
-    except CannotDecompress as error:
-        raise CorruptBatch(f"a batch cannot be opened: {error}") from error
+    payload = _payload(batch, header)
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
     position = 0
     for number in range(header.count):
@@ -129,6 +138,39 @@ def each_record(batch: Buffer) -> Iterator[Record]:
         raise CorruptBatch(f"{len(payload) - position} bytes are left behind the last record of a batch")
 
 
+def each_time(batch: Buffer) -> Iterator[tuple[int, int]]:
+    """Offset and timestamp of one record after the other, without looking at the rest of it."""
+    header = header_at(batch)
+    payload = _payload(batch, header)
+    base_offset, base_timestamp = header.base_offset, header.first_timestamp
+    append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
+    position = 0
+    for number in range(header.count):
+        try:
+            length, position = _read_varint(payload, position)
+            delta, after = _read_varint(payload, position + 1)
+            offset_delta, after = _read_varint(payload, after)
+        except IndexError as error:
+            raise CorruptBatch(f"record {number} of a batch cannot be read: {error}") from error
+        position += length
+        if after > position:
+            raise CorruptBatch(f"record {number} of a batch is shorter than its own beginning")
+        yield base_offset + offset_delta, base_timestamp + delta if append_time is None else append_time
+
+
+def _payload(batch: Buffer, header: BatchHeader) -> bytes:
+    """The records as bytes, uncompressed, if there can be as many in them as the header says."""
+    if header.count > MOST_RECORDS:
+        raise CorruptBatch(f"a batch says it has {header.count} records; {MOST_RECORDS} are opened at most")
+    try:
+        payload = decompress(bytes(batch[HEADER_BYTES : LENGTH_ENDS + header.length]), header.compression)
+    except CannotDecompress as error:
+        raise CorruptBatch(f"a batch cannot be opened: {error}") from error
+    if header.count * SMALLEST_RECORD_BYTES > len(payload):
+        raise CorruptBatch(f"a batch says it has {header.count} records, in {len(payload)} bytes")
+    return payload
+
+
 def _assemble(
     records: Sequence[Record],
     *,
@@ -139,9 +181,11 @@ def _assemble(
     base_timestamp: int,
     max_timestamp: int,
     producer: tuple[int, int, int],
+    encoded: bytes | None = None,
 ) -> bytes:
-    payload = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
-    payload = compress(payload, attributes & COMPRESSION_MASK)
+    if encoded is None:
+        encoded = b"".join(_encode_record(record, base_offset, base_timestamp) for record in records)
+    payload = compress(encoded, attributes & COMPRESSION_MASK)
     batch = bytearray(
         HEADER.pack(
             base_offset,

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.cluster.log import LogConfig, PartitionLog
+from restow.cluster.log.timestamps import first_at_or_after
 from restow.model import TopicPartition
 from restow.runtime.disk import SystemDisk
 from restow.wire.batches import scan
 from restow.wire.records import Record, build, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from pathlib import Path
 
+    from restow.cluster.log.timestamps import TimedOffset
     from restow.runtime.disk import File, Part
+
+T = TypeVar("T")
 
 PARTITION = TopicPartition("t", 0)
 SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
@@ -57,6 +61,21 @@ def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:
 
 def values_of(log: PartitionLog) -> list[bytes | None]:
     return [record.value for record in read_all(log)]
+
+
+def offset_of(log: PartitionLog, timestamp: int) -> TimedOffset | None:
+    """The first record that is not earlier, searched for to the end."""
+    return result_of(first_at_or_after(log, timestamp))
+
+
+def result_of(search: Generator[None, None, T]) -> T:
+    """What a generator returns when nobody interrupts it."""
+    try:
+        while True:
+            next(search)
+    except StopIteration as done:
+        found: T = done.value
+        return found
 
 
 class Crash(Exception):

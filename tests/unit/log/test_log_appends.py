@@ -16,9 +16,10 @@ from restow.cluster.log.errors import (
     OffsetOutOfRange,
     UnexpectedOffset,
 )
+from restow.cluster.log.timestamps import latest
 from restow.wire.batches import CONTROL_BIT, LOG_APPEND_TIME, TIMESTAMP_TYPE_BIT, CorruptBatch, check, crc_of
 from restow.wire.records import Record, build
-from tests.unit.log.making import SMALL, batch_of, open_log, read_all, values_of
+from tests.unit.log.making import SMALL, batch_of, offset_of, open_log, read_all, result_of, values_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,7 +79,7 @@ def test_time_of_appending(tmp_path: Path) -> None:
     assert info.log_append_time == 777
     assert [record.timestamp for record in read_all(log)] == [777, 777]
     assert check(log.read(0, 10_000))
-    found = log.offset_for_timestamp(777)
+    found = offset_of(log, 777)
     assert found is not None
     assert found.offset == 0
     log.release()
@@ -172,11 +173,11 @@ def test_offsets_of_times(tmp_path: Path) -> None:
     stamps = [stamp for time in times for stamp in (time, time + 1)]
     for wanted in range(990, 2010):
         expected = next((offset for offset, stamp in enumerate(stamps) if stamp >= wanted), None)
-        found = log.offset_for_timestamp(wanted)
+        found = offset_of(log, wanted)
         assert (None if found is None else found.offset) == expected
-    latest = log.offset_of_latest_timestamp()
-    assert latest is not None
-    assert (latest.offset, latest.timestamp, latest.leader_epoch) == (
+    last = result_of(latest(log))
+    assert last is not None
+    assert (last.offset, last.timestamp, last.leader_epoch) == (
         stamps.index(max(stamps)),
         max(stamps),
         2,
@@ -186,8 +187,8 @@ def test_offsets_of_times(tmp_path: Path) -> None:
 
 def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
     log = open_log(tmp_path)
-    assert log.offset_for_timestamp(0) is None
-    assert log.offset_of_latest_timestamp() is None
+    assert offset_of(log, 0) is None
+    assert result_of(latest(log)) is None
     log.release()
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from restow.cluster.log import LogConfig, PartitionLog
+from restow.cluster.log import LogConfig, PartitionLog, cleaner
 from restow.cluster.log.cleaner import Cleaned, clean, cleanable, dirty_ratio
 from restow.runtime.disk import SystemDisk
 from restow.wire.batches import HEADER_BYTES, crc_of, scan
@@ -235,3 +235,31 @@ def test_a_crash_at_any_change_loses_nothing(tmp_path: Path) -> None:
     else:
         pytest.fail("compaction never came to its end")
     assert crashed > 10
+
+
+def test_compaction_pauses_while_it_goes_through_a_batch_of_many_records(tmp_path: Path) -> None:
+    """Reading keys, reading again and writing what is left each take their turns."""
+    log = open_log(tmp_path, replace(COMPACT, segment_bytes=1 << 22))
+    log.append_as_leader(keyed(*((f"k{n % 9000}", "v") for n in range(10_000)), compression=4), 0, 0)
+    log.roll()
+    log.high_watermark = log.end_offset
+    assert sum(1 for _ in clean(log, SystemDisk(), 0, 0)) >= 10 + 10 + 9
+    assert len(read_all(log)) == 9000
+    log.release()
+
+
+def test_compaction_of_more_keys_than_fit_goes_on_another_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cleaner, "_MOST_KEYS", 4)
+    log = open_log(tmp_path, COMPACT)
+    fill(log, [[(f"k{n % 30}", f"v{n}")] for n in range(90)])
+    expected = last_of_each(read_all(log))
+    dirty = [0]
+    while dirty[-1] < log.segments[-1].base_offset:
+        dirty.append(compact(log, first_dirty=dirty[-1]).first_dirty_offset)
+        assert dirty[-1] > dirty[-2]
+        assert last_of_each(read_all(log)) == expected
+    assert len(dirty) > 3
+    assert len(read_all(log)) < 60
+    log.release()

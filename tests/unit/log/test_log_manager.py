@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 class Broker:
     """A manager with a clock that stands still, a disk that can fail, and a memory of what failed."""
 
-    def __init__(self, path: Path, *, dirs: int = 2, config: LogConfig = SMALL, meta: MetaProperties = META):
+    def __init__(self, path: Path, *, dirs: int = 2, config: LogConfig = SMALL, **more: Any) -> None:
         self.disk = FaultyDisk()
         self.now = 1_000_000
         self.config = config
@@ -36,11 +37,11 @@ class Broker:
         self.logs = LogManager(
             self.disk,
             self.paths,
-            meta,
+            more.pop("meta", META),
             config_of=lambda topic: self.config,
             now_ms=lambda: self.now,
             on_directory_failure=lambda path, lost: self.failed.append((path, lost)),
-            check_interval_ms=1000,
+            **{"check_interval_ms": 1000, **more},
         )
 
     def started(self) -> Broker:

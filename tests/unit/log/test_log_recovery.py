@@ -8,7 +8,7 @@ import pytest
 
 from restow.cluster.log import EpochStart, LogConfig
 from restow.cluster.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from tests.unit.log.making import SMALL, batch_of, open_log, read_all, values_of
+from tests.unit.log.making import SMALL, batch_of, offset_of, open_log, read_all, values_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,7 +128,7 @@ def test_indexes_are_made_anew_where_they_cannot_be_true(
     assert [record.offset for record in read_all(again, max_bytes=1)] == list(range(30))
     for number in range(30):
         assert again.read(number, 1)
-        found = again.offset_for_timestamp(1000 + number)
+        found = offset_of(again, 1000 + number)
         assert found is not None
         assert found.offset == number
     again.release()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.unit.log.making import SMALL, batch_of
+from restow.cluster.log.config import FOREVER
+from tests.unit.log.making import SMALL, batch_of, keyed, read_all
 from tests.unit.log.test_log_manager import T0, Broker
 
 if TYPE_CHECKING:
@@ -67,3 +68,83 @@ def test_what_is_due_does_not_pile_up(tmp_path: Path) -> None:
         fill(broker, log)
         later(broker)
     assert len(broker.logs._due) <= 2
+
+
+COMPACT = replace(
+    SMALL, segment_bytes=200, cleanup_delete=False, cleanup_compact=True, min_cleanable_dirty_ratio=0.5
+)
+KAFKAS_BACKOFF_MS = 15_000
+
+
+def write_keys(broker: Broker, log: PartitionLog, count: int = 20) -> None:
+    for number in range(count):
+        log.append_as_leader(keyed(("k", f"{number}" * 20), time=broker.now), 0, 0)
+    log.high_watermark = log.end_offset
+
+
+def records_in(log: PartitionLog) -> int:
+    return len(read_all(log))
+
+
+def test_dirty_log_is_compacted_after_kafkas_backoff_and_not_before(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, config=COMPACT, check_interval_ms=300_000).started()
+    log = broker.logs.get_or_create(T0, is_new=True)
+    write_keys(broker, log)
+    later(broker, KAFKAS_BACKOFF_MS - 1)
+    assert records_in(log) == 20
+    later(broker, 1)
+    assert records_in(log) < 20
+
+
+def test_log_is_compacted_as_often_as_the_brokers_config_says(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, config=COMPACT, check_interval_ms=300_000, cleaner_backoff_ms=lambda: 50)
+    log = broker.started().logs.get_or_create(T0, is_new=True)
+    write_keys(broker, log)
+    later(broker, 50)
+    assert records_in(log) < 20
+
+
+def test_log_that_is_hardly_dirty_waits_for_its_max_compaction_lag(tmp_path: Path) -> None:
+    config = replace(COMPACT, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=3_600_000)
+    broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
+    log = broker.logs.get_or_create(T0, is_new=True)
+    write_keys(broker, log)
+    later(broker, 1_800_000)
+    assert records_in(log) == 20
+    later(broker, 1_800_001)
+    assert records_in(log) < 20
+
+
+def test_log_without_a_max_compaction_lag_waits_for_ever(tmp_path: Path) -> None:
+    config = replace(COMPACT, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=FOREVER)
+    broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
+    log = broker.logs.get_or_create(T0, is_new=True)
+    write_keys(broker, log)
+    for _ in range(5):
+        later(broker, WEEK_MS)
+    assert records_in(log) == 20
+    assert broker.logs.next_due_ms is None
+
+
+def test_records_too_young_to_be_compacted_are_when_they_are_old_enough(tmp_path: Path) -> None:
+    """Nothing is appended meanwhile that could remind the broker of them."""
+    config = replace(COMPACT, min_compaction_lag_ms=100_000)
+    broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
+    log = broker.logs.get_or_create(T0, is_new=True)
+    write_keys(broker, log)
+    later(broker, 99_999)
+    assert records_in(log) == 20
+    later(broker, KAFKAS_BACKOFF_MS)
+    assert records_in(log) < 20
+
+
+def test_segment_is_full_when_its_first_record_reaches_the_max_compaction_lag(tmp_path: Path) -> None:
+    config = replace(COMPACT, segment_bytes=1 << 20, max_compaction_lag_ms=100)
+    broker = Broker(tmp_path, config=config).started()
+    log = broker.logs.get_or_create(T0, is_new=True)
+    for time in (1000, 1100, 1101):
+        log.append_as_leader(keyed(("k", "v"), time=time), 0, 0)
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    log.config = replace(config, cleanup_compact=False)
+    log.append_as_leader(keyed(("k", "v"), time=9000), 0, 0)
+    assert len(log.segments) == 2

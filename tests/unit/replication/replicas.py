@@ -56,6 +56,9 @@ class HandClock:
         return timer
 
     async def sleep(self, seconds: float) -> None:
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
         done = asyncio.get_running_loop().create_future()
         timer = self.call_later(seconds, lambda: done.done() or done.set_result(None))
         try:

@@ -19,27 +19,29 @@ if TYPE_CHECKING:
 NOWHERE = TopicPartition("nowhere", 0)
 
 
-def ask(cluster: Cluster, broker: int, timestamp: int, epoch: int = -1, replica_id: int = -1) -> FoundOffset:
+async def ask(
+    cluster: Cluster, broker: int, timestamp: int, epoch: int = -1, replica_id: int = -1
+) -> FoundOffset:
     question = OffsetQuestion(timestamp, epoch)
-    return cluster.brokers[broker].list_offsets({T0: question}, replica_id)[T0]
+    return (await cluster.brokers[broker].list_offsets({T0: question}, replica_id))[T0]
 
 
 def test_offsets_by_time(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
-        assert ask(cluster, 1, OF_MAX_TIMESTAMP) == FoundOffset()
+        assert await ask(cluster, 1, OF_MAX_TIMESTAMP) == FoundOffset()
         for timestamp in (10, 30, 20):
             data = build([Record(0, timestamp, None, b"x")])
             await cluster.brokers[1].append({T0: data}, acks=-1, timeout_ms=100)
-        assert ask(cluster, 1, EARLIEST) == FoundOffset(0, 0, leader_epoch=0)
-        assert ask(cluster, 1, LATEST) == FoundOffset(0, 3, leader_epoch=0)
-        assert ask(cluster, 1, OF_MAX_TIMESTAMP) == FoundOffset(0, 1, 30, 0)
-        assert ask(cluster, 1, 15) == FoundOffset(0, 1, 30, 0)
-        assert ask(cluster, 1, 31) == FoundOffset()
-        assert ask(cluster, 1, LATEST_TIERED) == FoundOffset()
-        assert ask(cluster, 1, LATEST, epoch=1) == FoundOffset(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        unknown = cluster.brokers[1].list_offsets({NOWHERE: OffsetQuestion(LATEST)})
+        assert await ask(cluster, 1, EARLIEST) == FoundOffset(0, 0, leader_epoch=0)
+        assert await ask(cluster, 1, LATEST) == FoundOffset(0, 3, leader_epoch=0)
+        assert await ask(cluster, 1, OF_MAX_TIMESTAMP) == FoundOffset(0, 1, 30, 0)
+        assert await ask(cluster, 1, 15) == FoundOffset(0, 1, 30, 0)
+        assert await ask(cluster, 1, 31) == FoundOffset()
+        assert await ask(cluster, 1, LATEST_TIERED) == FoundOffset()
+        assert await ask(cluster, 1, LATEST, epoch=1) == FoundOffset(ErrorCode.UNKNOWN_LEADER_EPOCH)
+        unknown = await cluster.brokers[1].list_offsets({NOWHERE: OffsetQuestion(LATEST)})
         assert unknown == {NOWHERE: FoundOffset(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
         await cluster.close()
 
@@ -53,16 +55,16 @@ def test_consumers_do_not_see_what_is_not_safe(tmp_path: Path) -> None:
         await settle()
         cluster.cut.add((2, 1))
         await cluster.produce(1, "a", acks=1)
-        assert ask(cluster, 1, LATEST).offset == 0
-        assert ask(cluster, 1, LATEST, replica_id=2).offset == 1
-        assert ask(cluster, 1, 0) == FoundOffset()
-        assert ask(cluster, 2, LATEST) == FoundOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        assert (await ask(cluster, 1, LATEST)).offset == 0
+        assert (await ask(cluster, 1, LATEST, replica_id=2)).offset == 1
+        assert await ask(cluster, 1, 0) == FoundOffset()
+        assert await ask(cluster, 2, LATEST) == FoundOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         cluster.elect(1)
-        assert ask(cluster, 1, LATEST) == FoundOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
-        assert ask(cluster, 1, EARLIEST).error_code == 0
+        assert await ask(cluster, 1, LATEST) == FoundOffset(ErrorCode.OFFSET_NOT_AVAILABLE)
+        assert (await ask(cluster, 1, EARLIEST)).error_code == 0
         cluster.cut.clear()
         await cluster.clock.advance(2)
-        assert ask(cluster, 1, LATEST).offset == 1
+        assert (await ask(cluster, 1, LATEST)).offset == 1
         await cluster.close()
 
     run(scenario())

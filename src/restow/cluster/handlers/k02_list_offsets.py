@@ -39,7 +39,7 @@ async def handle(request: Request, context: Context) -> Message:
         for each in topic.partitions
     }
     known = {key: it for key, it in questions.items() if _is_known(it.timestamp, version)}
-    found = context.broker.replicas.list_offsets(known, body.replica_id)
+    found = await context.broker.replicas.list_offsets(known, body.replica_id)
     unknown = FoundOffset(ErrorCode.UNSUPPORTED_VERSION)
     return ListOffsetsResponse(
         topics=[

@@ -34,8 +34,14 @@ class LogConfig:
     max_message_bytes: int = 1_048_588
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = FOREVER
     delete_retention_ms: int = _DAY_MS
     producer_expiration_ms: int = _DAY_MS
+
+    @property
+    def roll_ms(self) -> int:
+        """After which time a segment is full. Only full ones are compacted, so the compaction lag counts."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.cleanup_compact else self.segment_ms
 
 
 DEFAULT_CONFIG = LogConfig()

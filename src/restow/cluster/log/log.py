@@ -22,7 +22,6 @@ from restow.cluster.log.loading import (
 )
 from restow.cluster.log.producers import ProducerStates
 from restow.cluster.log.segment import Segment, file_name
-from restow.cluster.log.timestamps import first_at_or_after, latest
 from restow.cluster.log.validate import checked
 from restow.wire.batches import (
     LENGTH_ENDS,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from restow.cluster.log.config import LogConfig
-    from restow.cluster.log.timestamps import TimedOffset
     from restow.model import TopicPartition
     from restow.runtime.disk import Disk, Part
 
@@ -212,7 +210,7 @@ class PartitionLog:
         if last.last_offset - active.base_offset > LARGEST_RELATIVE:
             return True
         began = active.first_timestamp
-        too_old = began >= 0 and last.max_timestamp - began > config.segment_ms
+        too_old = began >= 0 and last.max_timestamp - began > config.roll_ms
         return active.size > 0 and (too_old or active.size + size > config.segment_bytes)
 
     def roll(self, base_offset: int | None = None) -> None:
@@ -249,14 +247,6 @@ class PartitionLog:
             if found is not None:
                 return found
         return b""
-
-    def offset_for_timestamp(self, timestamp: int) -> TimedOffset | None:
-        """The first record that is not earlier than the timestamp."""
-        return first_at_or_after(self._segments, timestamp, self.start_offset)
-
-    def offset_of_latest_timestamp(self) -> TimedOffset | None:
-        """The first record of the highest timestamp there is."""
-        return latest(self._segments, self.start_offset)
 
     def truncate_to(self, offset: int) -> None:
         """Cut the log off so that it ends at the offset, or before it if a batch spans it."""

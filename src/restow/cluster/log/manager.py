@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING
 
-from restow.cluster.log.cleaner import clean, dirty_ratio
+from restow.cluster.log.cleaner import clean, is_due, next_due_ms
 from restow.cluster.log.config import FOREVER
 from restow.cluster.log.directory import LogDirectory
 from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError, TopicIdMismatch, UnknownLog
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Disk
 
 _CHECK_INTERVAL_MS = 5 * 60 * 1000
+_CLEANER_BACKOFF_MS = 15 * 1000
 
 
 class LogManager:
@@ -43,6 +44,7 @@ class LogManager:
         now_ms: Callable[[], int],
         on_directory_failure: Callable[[str, tuple[TopicPartition, ...]], None],
         check_interval_ms: int = _CHECK_INTERVAL_MS,
+        cleaner_backoff_ms: Callable[[], int] = lambda: _CLEANER_BACKOFF_MS,
     ) -> None:
         """`config_of` tells a topic's settings; `on_directory_failure` hears whose logs went offline."""
         self._meta = meta
@@ -50,6 +52,7 @@ class LogManager:
         self._now_ms = now_ms
         self._on_directory_failure = on_directory_failure
         self._check_interval_ms = check_interval_ms
+        self._cleaner_backoff_ms = cleaner_backoff_ms
         self._due: list[tuple[int, int, PartitionLog]] = []
         self._grows_old_at: dict[PartitionLog, int] = {}
         self._ticket = count()
@@ -255,17 +258,24 @@ class LogManager:
         if home is None or home.logs.get(log.partition) is not log:
             return
         first_dirty = home.first_dirty.get(log.partition, 0)
-        ratio = dirty_ratio(log, first_dirty, now_ms)
-        if ratio and ratio >= log.config.min_cleanable_dirty_ratio:
+        if is_due(log, first_dirty, now_ms):
             cleaned = yield from clean(log, home.disk, first_dirty, now_ms)
-            if not log.closed:
-                home.first_dirty[log.partition] = cleaned.first_dirty_offset
+            if log.closed:
+                return
+            first_dirty = home.first_dirty[log.partition] = cleaned.first_dirty_offset
+        again_ms = next_due_ms(log, first_dirty, now_ms)
+        if again_ms is not None:
+            self._look_again_at(log, max(again_ms, now_ms + max(self._cleaner_backoff_ms(), 1)))
 
     def _attend(self, log: PartitionLog) -> None:
         """A log has something that will be due; soon, if it asks to be flushed soon."""
         if not log.attended:
             log.attended = True
-            at_ms = self._now_ms() + min(self._check_interval_ms, log.config.flush_ms)
+            config = log.config
+            wait_ms = min(self._check_interval_ms, config.flush_ms)
+            if config.cleanup_compact:
+                wait_ms = min(wait_ms, self._cleaner_backoff_ms())
+            at_ms = self._now_ms() + wait_ms
             heappush(self._due, (at_ms, next(self._ticket), log))
 
     def _look_again_at(self, log: PartitionLog, at_ms: int) -> None:

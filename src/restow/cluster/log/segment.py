@@ -222,7 +222,11 @@ class Segment:
     def batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, bytes]]:
         """The same with all their bytes, which are not checked."""
         for start, header in self.headers(position):
-            yield start, header, self._file.read(start, header.size)
+            yield start, header, self.batch_at(start, header)
+
+    def batch_at(self, position: int, header: BatchHeader) -> bytes:
+        """All bytes of the batch of that header."""
+        return self._file.read(position, header.size)
 
     def load(self) -> None:
         """Take the indexes from their files and the rest from the log behind their last entries.

@@ -1,4 +1,8 @@
-"""Which record is the first of a time."""
+"""Which record is the first of a time.
+
+A search is a generator that pauses often, so that others have a turn. A producer can hide a million records
+in a hundred bytes, so no more than two batches are opened, and no record is made into an object.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.wire.batches import CorruptBatch
 from restow.wire.compression import UnsupportedCompression
-from restow.wire.records import each_record
+from restow.wire.records import each_time
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator
 
-    from restow.cluster.log.segment import Segment
+    from restow.cluster.log.log import PartitionLog
     from restow.wire.batches import BatchHeader
+
+_RECORDS_PER_TURN = 2_000
+_HEADERS_PER_TURN = 500
 
 
 class TimedOffset(NamedTuple):
@@ -23,34 +30,72 @@ class TimedOffset(NamedTuple):
     leader_epoch: int
 
 
-def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimedOffset | None:
-    """The first record from `start_offset` on that is not earlier than the timestamp, or None."""
-    for segment in segments:
+def first_at_or_after(log: PartitionLog, timestamp: int) -> Generator[None, None, TimedOffset | None]:
+    """Find the first record that is not earlier than the timestamp, or None.
+
+    Only of the batch in which the log begins may all such records be deleted; then the next one has it. A
+    header that promises a time which no record has is answered like a batch that cannot be opened.
+    """
+    start_offset = log.start_offset
+    while True:
+        candidate = yield from _batch_with(log, timestamp, start_offset)
+        if candidate is None:
+            return None
+        header, batch = candidate
+        found = yield from _first_in_batch(header, batch, timestamp, start_offset)
+        if found is not None:
+            return found
+        if header.base_offset >= start_offset:
+            return _beginning_of(header, start_offset)
+        start_offset = header.next_offset
+
+
+def latest(log: PartitionLog) -> Generator[None, None, TimedOffset | None]:
+    """Find the first record of the highest timestamp, or None if no record has one."""
+    highest = max((segment.max_timestamp for segment in log.segments), default=-1)
+    if highest < 0:
+        return None
+    return (yield from first_at_or_after(log, highest))
+
+
+def _batch_with(
+    log: PartitionLog, timestamp: int, start_offset: int
+) -> Generator[None, None, tuple[BatchHeader, bytes] | None]:
+    """Find the first batch whose header promises a record of the time. Begin anew if the log changes."""
+    seen = 0
+    for segment in log.segments:
         if segment.max_timestamp < timestamp or segment.next_offset <= start_offset:
             continue
         begin = segment.position_of(max(segment.offset_before_timestamp(timestamp), start_offset))
         if begin is None:
             continue
-        for _, header, batch in segment.batches(begin):
-            if header.max_timestamp >= timestamp:
-                found = _first_in_batch(header, batch, timestamp, start_offset)
-                if found is not None:
-                    return found
+        for position, header in segment.headers(begin):
+            if header.max_timestamp >= timestamp and header.count and header.last_offset >= start_offset:
+                return header, segment.batch_at(position, header)
+            seen += 1
+            if seen % _HEADERS_PER_TURN == 0:
+                yield
+                if log.closed:
+                    return None
+                if not log.holds((segment,)):
+                    return (yield from _batch_with(log, timestamp, max(start_offset, log.start_offset)))
     return None
 
 
-def latest(segments: Iterable[Segment], start_offset: int) -> TimedOffset | None:
-    """The first record of the highest timestamp, or None if no record has one."""
-    highest = max((segment.max_timestamp for segment in segments), default=-1)
-    return None if highest < 0 else first_at_or_after(segments, highest, start_offset)
-
-
-def _first_in_batch(header: BatchHeader, batch: bytes, timestamp: int, start: int) -> TimedOffset | None:
+def _first_in_batch(
+    header: BatchHeader, batch: bytes, timestamp: int, start_offset: int
+) -> Generator[None, None, TimedOffset | None]:
     """A batch that cannot be opened answers with its first offset: no record of the time comes before."""
     try:
-        for record in each_record(batch):
-            if record.timestamp >= timestamp and record.offset >= start:
-                return TimedOffset(record.offset, record.timestamp, header.leader_epoch)
+        for number, (offset, at_ms) in enumerate(each_time(batch), start=1):
+            if at_ms >= timestamp and offset >= start_offset:
+                return TimedOffset(offset, at_ms, header.leader_epoch)
+            if number % _RECORDS_PER_TURN == 0:
+                yield
     except (CorruptBatch, UnsupportedCompression):
-        return TimedOffset(max(header.base_offset, start), header.max_timestamp, header.leader_epoch)
+        return _beginning_of(header, start_offset)
     return None
+
+
+def _beginning_of(header: BatchHeader, start_offset: int) -> TimedOffset:
+    return TimedOffset(max(header.base_offset, start_offset), header.max_timestamp, header.leader_epoch)

@@ -15,7 +15,7 @@ from restow.wire.batches import (
     TRANSACTIONAL_BIT,
     check,
 )
-from restow.wire.records import SMALLEST_RECORD_BYTES
+from restow.wire.records import MOST_RECORDS, SMALLEST_RECORD_BYTES
 
 if TYPE_CHECKING:
     from restow.cluster.log.config import LogConfig
@@ -46,9 +46,7 @@ def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise InvalidRecord(
             f"a batch says it has {header.count} records and {header.last_offset_delta + 1} offsets"
         )
-    room = header.size - HEADER_BYTES
-    if not header.compression and header.count * SMALLEST_RECORD_BYTES > room:
-        raise InvalidRecord(f"a batch says it has {header.count} records, in {room} bytes")
+    _check_count(header)
     if header.attributes & _NOT_FROM_CLIENTS:
         raise InvalidRecord("clients may send neither control batches nor times of appending")
     if header.compression > _HIGHEST_COMPRESSION:
@@ -60,6 +58,18 @@ def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise InvalidRecord("a transactional batch needs a producer id")
     if config.timestamp_type != LOG_APPEND_TIME:
         _check_time(header, config, now_ms)
+
+
+def _check_count(header: BatchHeader) -> None:
+    """Refuse more records than the bytes can hold; compressed ones are not opened for that."""
+    room = header.size - HEADER_BYTES
+    if not header.compression:
+        if header.count * SMALLEST_RECORD_BYTES > room:
+            raise InvalidRecord(f"a batch says it has {header.count} records, in {room} bytes")
+    elif header.count > MOST_RECORDS:
+        raise InvalidRecord(
+            f"a compressed batch says it has {header.count} records; {MOST_RECORDS} are allowed at most"
+        )
 
 
 def _check_time(header: BatchHeader, config: LogConfig, now_ms: int) -> None:

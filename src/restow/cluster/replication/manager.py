@@ -14,7 +14,7 @@ from restow.cluster.replication.deadlines import Reviews
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
 from restow.cluster.replication.isr_changes import IsrChanges
-from restow.cluster.replication.offsets import begin_deletion, end_of_epoch, offset_at
+from restow.cluster.replication.offsets import OffsetSearches, begin_deletion, end_of_epoch, offset_at
 from restow.cluster.replication.partition import Partition, Role, Surroundings
 from restow.cluster.replication.refusals import Refused, code_of
 from restow.cluster.replication.requests import (
@@ -99,6 +99,7 @@ class ReplicaManager:
         self._offline: set[TopicPartition] = set()
         """Partitions that should be here, but whose log cannot be had."""
         self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
+        self._searches = OffsetSearches(clock)
         self._reviews = Reviews(clock)
         self._isr_changes = IsrChanges(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
         self._throttles = throttles or Throttles()
@@ -283,8 +284,7 @@ class ReplicaManager:
         results: dict[TopicPartition, Produced] = {}
         appended: dict[Partition, AppendInfo] = {}
         for topic_partition, data in batches.items():
-            result = self._append(topic_partition, data, acks, appended)
-            results[topic_partition] = result
+            results[topic_partition] = self._append(topic_partition, data, acks, appended)
         if acks < 0 and appended:
             codes = await self._acknowledged(appended, timeout_ms / 1000)
             for topic_partition, code in codes.items():
@@ -347,11 +347,12 @@ class ReplicaManager:
         )
         return FetchAnswer(session_id=NO_SESSION if session is None else session.session_id, partitions=found)
 
-    def list_offsets(
+    async def list_offsets(
         self, questions: Mapping[TopicPartition, OffsetQuestion], replica_id: int = CONSUMER
     ) -> dict[TopicPartition, FoundOffset]:
         """The offsets of times, which may be the beginning or the end."""
-        return {key: offset_at(self.find(key), question, replica_id) for key, question in questions.items()}
+        finish = self._searches.finish
+        return {key: await finish(offset_at(self.find(key), it, replica_id)) for key, it in questions.items()}
 
     def offsets_for_leader_epoch(
         self, questions: Mapping[TopicPartition, EpochQuestion]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import LogError
+from restow.cluster.log.timestamps import first_at_or_after, latest
 from restow.cluster.replication.refusals import Refused, code_of
 from restow.cluster.replication.values import CONSUMER, FoundOffset
+from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from restow.cluster.replication.partition import Partition
     from restow.cluster.replication.values import EpochQuestion, OffsetQuestion
+    from restow.runtime.clock import Clock
 
 LATEST = -1
 EARLIEST = -2
@@ -22,20 +28,48 @@ HIGH_WATERMARK = -1
 """As the offset before which records are to be deleted."""
 
 
-def offset_at(found: Partition | ErrorCode, question: OffsetQuestion, replica_id: int) -> FoundOffset:
-    """The offset that has the time, -1 if there is none."""
+class OffsetSearches:
+    """Finishes the searches of one broker.
+
+    Those that open a log go on one at a time and bit by bit: they hold up nobody else, and only one of them
+    holds the records of a batch in memory.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._turn = asyncio.Lock()
+
+    async def finish(self, search: Generator[None, None, FoundOffset]) -> FoundOffset:
+        """Return what it finds. Whoever is cancelled gives up the search."""
+        try:
+            next(search)
+            async with self._turn:
+                while True:
+                    await self._clock.sleep(0)
+                    next(search)
+        except StopIteration as done:
+            found: FoundOffset = done.value
+            return found
+
+
+def offset_at(
+    found: Partition | ErrorCode, question: OffsetQuestion, replica_id: int
+) -> Generator[None, None, FoundOffset]:
+    """Search for the offset that has the time, -1 if there is none."""
     if isinstance(found, ErrorCode):
         return FoundOffset(found)
     try:
         found.require_leader(question.leader_epoch)
-        return _offset_at(found, question.timestamp, replica_id)
+        answer = yield from _offset_at(found, question.timestamp, replica_id)
+        found.require_leader(question.leader_epoch)
     except Refused as refused:
         return FoundOffset(refused.code)
-    except LogError as error:
+    except (LogError, CorruptBatch) as error:
         return FoundOffset(code_of(error))
+    return answer
 
 
-def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> FoundOffset:
+def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> Generator[None, None, FoundOffset]:
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(0, log.start_offset, leader_epoch=log.epochs.epoch_of(log.start_offset))
@@ -45,11 +79,8 @@ def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> FoundOf
     if timestamp == LATEST:
         _require_settled(partition, replica_id)
         return FoundOffset(0, end, leader_epoch=partition.leader_epoch)
-    timed = (
-        log.offset_of_latest_timestamp()
-        if timestamp == OF_MAX_TIMESTAMP
-        else log.offset_for_timestamp(timestamp)
-    )
+    yield
+    timed = yield from latest(log) if timestamp == OF_MAX_TIMESTAMP else first_at_or_after(log, timestamp)
     if timed is None or timed.offset >= end:
         _require_settled(partition, replica_id)
         return FoundOffset()
