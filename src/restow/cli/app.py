@@ -11,6 +11,7 @@
     │   ├── balance           every goal into its band, with the fewest bytes copied
     │   ├── add-brokers, drain, replace, change-rf, fix-racks, leaders, disks, relieve
     │   ├── from-json         what Kafka's reassignment JSON says, pinned and in order
+    │   ├── rebase            the same targets, from where the cluster is now
     │   └── compare           two plans side by side
     ├── broker                one broker as a process of its own
     ├── broker-check          whether a broker may be stopped for good
@@ -78,6 +79,7 @@ from restow.cli import (
     plan_fix_racks,
     plan_from_json,
     plan_leaders,
+    plan_rebase,
     plan_relieve,
     plan_replace,
     reassign,
@@ -221,6 +223,7 @@ for _typer, _name, _module in (
     (plans, "disks", plan_disks),
     (plans, "relieve", plan_relieve),
     (plans, "from-json", plan_from_json),
+    (plans, "rebase", plan_rebase),
     (plans, "compare", plan_compare),
     (pipelines, "run", pipeline_run),
     (pipelines, "skew", pipeline_skew),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from restow.cli.confirm import can_ask, confirm, demand_yes
 from restow.cli.connection import Bootstrap, on_cluster
+from restow.cli.plan_files import Digest, PlanFile, read_plan
 from restow.cli.run_flags import (
     PACE,
     DirThrottle,
@@ -37,6 +37,9 @@ HELP = """Carry out a plan, move by move, within its limits, with a journal from
 In a terminal it shows what will happen and asks; then it shows how far it is, and ctrl-C asks: pause, cancel
 this wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per event.
 
+With --digest it refuses any plan but the approved one. `restow plan` and `restow show` print the digest,
+which covers all that the file says.
+
 With --check it looks at everything that has to hold before the first change, and changes nothing: exit code
 0 if the run could begin, 1 if not.
 
@@ -45,12 +48,13 @@ Examples:
   $ restow execute plan.json --check -b localhost:9092
   $ restow execute plan.json --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
+  $ restow execute plan.json --digest sha256:3f9a6c0b71de --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle none --yes --json -b localhost:9092
 """
 
 
 def command(
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="A plan, as `restow plan` makes them.")],
+    plan: PlanFile,
     bootstrap: Bootstrap,
     throttle: Annotated[
         str | None,
@@ -68,6 +72,7 @@ def command(
     elect: Elect = True,
     give_up_after: GiveUp = 600,
     journal: JournalFolder = None,
+    digest: Digest = None,
     check: Annotated[
         bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
     ] = False,
@@ -76,7 +81,7 @@ def command(
 ) -> None:
     from restow.execute.start import execute
 
-    wanted = read_plan(plan)
+    wanted = read_plan(plan, digest)
     if check:
         _check(bootstrap, journal, wanted, as_json=as_json)
         return
@@ -115,27 +120,16 @@ def _draw(console: Console, plan: Plan, throttle: str) -> None:
     """What will happen, in the few lines that somebody reads before saying yes."""
     from restow.cli.drawing import clean, count, put, ranges
     from restow.cli.sizes import human_bytes
+    from restow.plan.text import digest_of
 
     into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     out_of = {broker for move in plan.moves for broker in move.removing}
     if plan.title:
         put(console, clean(plan.title), style="bold")
     put(console, f"cluster   {clean(plan.cluster_id)}")
+    put(console, f"digest    {digest_of(plan)}")
     put(
         console, f"moves     {count(len(plan.moves), 'partition')}, {human_bytes(plan.bytes_to_copy)} to copy"
     )
     put(console, f"brokers   to {ranges(into, 8) or 'none'}; away from {ranges(out_of, 8) or 'none'}")
     put(console, f"throttle  {clean(throttle)} per broker")
-
-
-def read_plan(path: str) -> Plan:
-    """A plan from a file, or a sentence that says what is wrong with it."""
-    from restow.errors import InvalidDocument
-    from restow.plan.text import loads
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidDocument(f"{path!r} cannot be read: {reason}") from error
-    return loads(text, path)

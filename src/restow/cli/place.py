@@ -122,11 +122,13 @@ class PlaceReport:
 
     def kafka_document(self) -> dict[str, object]:
         """What kafka-reassign-partitions reads."""
-        rows = [
-            {"topic": self.topic, "partition": partition, "replicas": list(replicas)}
+        from restow.model import TopicPartition
+        from restow.plan.kafka_json import reassignment_document
+
+        return reassignment_document(
+            (TopicPartition(self.topic or "", partition), replicas, ())
             for partition, replicas in self.assignment.items()
-        ]
-        return {"version": 1, "partitions": rows}
+        )
 
 
 def place_topic(request: PlaceRequest) -> PlaceReport:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.frame import Answer
-from restow.cli.plan_options import AsJson, read_text
+from restow.cli.plan_files import PlanFile, read_plan
+from restow.cli.plan_options import AsJson  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,14 +26,13 @@ Examples:
 
 
 def command(
-    first: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
+    first: PlanFile,
     second: Annotated[str, typer.Argument(metavar="PLAN", help="Another one.")],
     as_json: AsJson = False,
 ) -> Answer:
     from restow.plan.compare import compare
-    from restow.plan.text import loads
 
-    found = compare(loads(read_text(first), first), loads(read_text(second), second))
+    found = compare(read_plan(first), read_plan(second))
     return Answer(document=lambda: asdict(found), draw=lambda console: _draw(console, found), as_json=as_json)
 
 

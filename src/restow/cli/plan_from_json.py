@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.frame import Answer
+from restow.cli.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.cli.place_options import Format
+from restow.cli.plan_files import AsFormat, Output, Rollback, Wanted
 from restow.cli.plan_options import (
     USUAL,
     AsJson,
@@ -15,7 +17,6 @@ from restow.cli.plan_options import (
     Fill,
     MovesIn,
     MovesOut,
-    Output,
     SnapshotFile,
     read_text,
 )
@@ -45,28 +46,25 @@ def command(
     fill: Fill = USUAL.fill,
     title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
     output: Output = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document, draw
     from restow.cli.snapshots import snapshot_from
-    from restow.cli.text_files import write_text
     from restow.plan.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import check_limits, plan_from_targets
-    from restow.plan.text import dumps
     from restow.plan.view import view_of
     from restow.plan.wished_limits import WishedLimits, settled
 
+    wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted.check()
     limits = WishedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
     check_limits(settled(limits, ()))
     targets = parse_reassignment(read_text(file), file)
     check_reassignment(targets, file)
     taken = snapshot_from(bootstrap, snapshot)
     plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=limits, title=title)
-    if output is not None:
-        write_text(output, dumps(plan))
+    wanted.save(plan)
     view = view_of(plan, taken)
-    return Answer(
-        document=lambda: document(plan, view),
-        draw=lambda console: draw(console, plan, view, output=output),
-        as_json=as_json,
-    )
+    return wanted.answer(plan, lambda: document(plan, view), lambda console: draw(console, plan, view))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from restow.cli import plan_also
-from restow.cli.frame import Answer
+from restow.cli.place_options import Format
+from restow.cli.plan_files import AsFormat, Output, Rollback, Wanted
 from restow.cli.sizes import parse_size
 from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
@@ -20,6 +21,7 @@ from restow.model import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from restow.cli.frame import Answer
     from restow.model import TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.request import Request
@@ -118,9 +120,6 @@ Seconds: TypeAlias = Annotated[
     float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
-Output: TypeAlias = Annotated[
-    str | None, typer.Option("--output", "-o", metavar="FILE", help="Write the plan into a file.")
-]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
 Html: TypeAlias = Annotated[
     str | None, typer.Option("--html", metavar="FILE", help="Write what it does as a page of its own.")
@@ -151,8 +150,14 @@ class Options:
     seconds: float
     seed: int
     output: str | None
+    form: Format
+    rollback: str | None
     html: str | None
     as_json: bool
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(output=self.output, form=self.form, rollback=self.rollback, as_json=self.as_json)
 
 
 def _others(
@@ -187,6 +192,8 @@ def _shared(
     seconds: Seconds = 60.0,
     seed: Seed = 0,
     output: Output = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
     html: Html = None,
     as_json: AsJson = False,
 ) -> None:
@@ -242,10 +249,10 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     from restow.plan.pin import check_limits
     from restow.plan.propose import propose
     from restow.plan.search.compiled import compiler_s
-    from restow.plan.text import dumps
     from restow.plan.wished_limits import WishedLimits, settled
     from restow.runtime.clock import SystemClock
 
+    options.wanted.check()
     clock = SystemClock()
     limits = WishedLimits(
         extra_copies=options.extra_copies,
@@ -273,18 +280,15 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
         asked=asked,
     )
     told = explain(snapshot, load, plan, request, asked)
-    if options.output is not None:
-        write_text(options.output, dumps(plan))
+    options.wanted.save(plan)
     if options.html is not None:
         from restow.cli.show_html import page_of
         from restow.plan.amounts import by_dir
 
         dirs = by_dir(snapshot, asked.arrays, plan.moves)
         write_text(options.html, page_of(plan, told, dirs))
-    return Answer(
-        document=lambda: document(plan, told),
-        draw=lambda console: draw(console, plan, told, options.output),
-        as_json=options.as_json,
+    return options.wanted.answer(
+        plan, lambda: document(plan, told), lambda console: draw(console, plan, told)
     )
 
 

@@ -15,8 +15,11 @@ _BAR = 24
 
 def document(plan: Plan, told: Explanation) -> dict[str, object]:
     """What `--json` prints."""
+    from restow.plan.text import digest_of
+
     return {
         "title": plan.title,
+        "digest": digest_of(plan),
         "moves": len(plan.moves),
         "waves": len(plan.waves),
         "copied_bytes": told.copied_bytes,
@@ -50,8 +53,8 @@ def document(plan: Plan, told: Explanation) -> dict[str, object]:
     }
 
 
-def draw(console: Console, plan: Plan, told: Explanation, output: str | None) -> None:
-    """Tables, a few sentences, and where the plan is."""
+def draw(console: Console, plan: Plan, told: Explanation) -> None:
+    """Tables and a few sentences."""
     from restow.cli.drawing import count, put
     from restow.cli.sizes import human_bytes
 
@@ -72,8 +75,6 @@ def draw(console: Console, plan: Plan, told: Explanation, output: str | None) ->
         put(console, f"and {len(told.unmet) - 10:,} more that stay out of band", style="yellow")
     for note in told.notes:
         console.print(note, style="dim")
-    if output is not None:
-        put(console, f"The plan is in {output}.")
 
 
 def _draw_goals(console: Console, told: Explanation) -> None:

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.frame import Answer
+from restow.cli.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.cli.place_options import Format
+from restow.cli.plan_files import AsFormat, Digest, PlanFile, Rollback, Wanted, read_plan
 from restow.cli.plan_options import AsJson, read_text
 
 ABOUT = "What a plan does."
 HELP = """Show what a plan does: what moves, how many bytes, before and after per broker, and how long it
-takes at a throttle.
+takes at a throttle; and the plan's digest, by which it can be approved.
 
 Without a snapshot, before and after count the partitions of the plan alone.
 
@@ -20,11 +22,12 @@ Examples:
   $ restow show plan.json
   $ restow show plan.json --moves --throttle 50MB/s
   $ restow show plan.json --snapshot now.json --html plan.html
+  $ restow show plan.json --format kafka --rollback back.json > moves.json
 """
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
+    file: PlanFile,
     moves: Annotated[bool, typer.Option("--moves", help="Every move too.")] = False,
     throttle: Annotated[
         str | None, typer.Option(metavar="RATE", help="Say how long it takes at this, like 50MB/s.")
@@ -34,17 +37,21 @@ def command(
         typer.Option(metavar="FILE", help="A file of `restow snapshot`: count the whole cluster."),
     ] = None,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as a page of its own.")] = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
+    digest: Digest = None,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document, draw
     from restow.cli.sizes import parse_rate
     from restow.cli.text_files import write_text
     from restow.plan.drift import check_same_cluster
-    from restow.plan.text import loads
     from restow.plan.view import view_of
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
-    plan = loads(read_text(file), file)
+    wanted = Wanted(form=form, rollback=rollback, as_json=as_json)
+    wanted.check()
+    plan = read_plan(file, digest)
     taken = None
     if snapshot is not None:
         from restow.snapshot.text import loads as loads_snapshot
@@ -56,8 +63,9 @@ def command(
         from restow.cli.show_html import page_of
 
         write_text(html, page_of(plan))
-    return Answer(
-        document=lambda: document(plan, view, rate),
-        draw=lambda console: draw(console, plan, view, moves=moves, rate=rate),
-        as_json=as_json,
+    wanted.save(plan)
+    return wanted.answer(
+        plan,
+        lambda: document(plan, view, rate),
+        lambda console: draw(console, plan, view, moves=moves, rate=rate),
     )

@@ -29,6 +29,12 @@ def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, o
         "created_ms": plan.created_ms,
         "digest": digest_of(plan),
         "limits": asdict(plan.limits),
+        "topic_ids": dict(plan.topic_ids),
+        "promises": [asdict(each) for each in plan.promises],
+        "leaves": [
+            {"topic": each.partition.topic, "partition": each.partition.partition, "why": each.why}
+            for each in plan.leaves
+        ],
         "bound_bytes": plan.bound_bytes,
         "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},
         **asdict(view),
@@ -53,7 +59,6 @@ def draw(
     *,
     moves: bool = False,
     rate: int | None = None,
-    output: str | None = None,
 ) -> None:
     """Tables and a few sentences."""
     from restow.cli.drawing import clean, count, put
@@ -62,7 +67,8 @@ def draw(
     if plan.title:
         put(console, clean(plan.title), style="bold")
     if not plan.moves:
-        put(console, "Nothing to move: everything is as wanted already.")
+        rest = " but what stays behind" if plan.leaves else ""
+        put(console, f"Nothing to move: everything{rest} is as wanted already.")
     else:
         waves = count(view.waves, "wave")
         put(
@@ -75,11 +81,22 @@ def draw(
         _draw_limits(console, plan)
         _draw_brokers(console, view)
         _draw_dirs(console, view)
+    draw_leaves(console, plan)
     if moves:
         _draw_moves(console, plan.moves)
-    if output is not None:
-        put(console)
-        put(console, f"The plan is in {output}.")
+
+
+def draw_leaves(console: Console, plan: Plan) -> None:
+    """Name what the plan leaves behind, each with the reason."""
+    from restow.cli.drawing import clean, heading
+
+    if not plan.leaves:
+        return
+    heading(console, "Left behind")
+    for each in plan.leaves[:_ROWS]:
+        console.print(clean(f"  {each.partition}: {each.why}"), style="yellow", soft_wrap=True)
+    if len(plan.leaves) > _ROWS:
+        console.print(f"  and {len(plan.leaves) - _ROWS:,} more", style="yellow")
 
 
 def _rates(rate: int | None) -> Sequence[int]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from restow.cli.plan_options import AsJson, Bootstrap, SnapshotFile, read_text
+from restow.cli.plan_files import Digest, PlanFile, read_plan
+from restow.cli.plan_options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.run_flags import JournalFolder  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:
@@ -26,18 +25,18 @@ Examples:
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")],
+    file: PlanFile,
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
     journal: JournalFolder = None,
+    digest: Digest = None,
     as_json: AsJson = False,
 ) -> None:
     from restow.cli.snapshots import snapshot_from
     from restow.cli.verdict_view import tell
-    from restow.plan.text import loads
     from restow.verify.plan_done import verify_plan
 
-    plan = loads(read_text(file), file)
+    plan = read_plan(file, digest)
     now = snapshot_from(bootstrap, snapshot)
     tell(verify_plan(plan, now, _throttles_of(plan, journal)), as_json=as_json)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from restow.model import ReplicaAssignment, Step
+from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
@@ -31,9 +32,6 @@ class Chains:
     """Partitions that are left alone, each with the reason."""
 
 
-REMADE = "its topic was deleted and made anew: that one is not what the plan was made for"
-
-
 def chains_of(
     plan: Plan,
     snapshot: Snapshot,
@@ -47,9 +45,7 @@ def chains_of(
     left: list[tuple[Step, ...]] = []
     under_way: list[Step] = []
     strange: dict[TopicPartition, str] = {}
-    gone = remade(
-        topic_ids or {}, {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
-    )
+    gone = remade(topic_ids or {}, ids_of(snapshot))
     for move in plan.moves_in_order:
         now = snapshot.partition(move.partition)
         if now is None:
@@ -71,11 +67,6 @@ def chains_of(
             if first is not None:
                 under_way.append(first)
     return Chains(steps=tuple(left), under_way=tuple(under_way), strange=strange)
-
-
-def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
-    """Topics that have another id than they had. Clusters older than 2.8 do not tell ids."""
-    return frozenset(topic for topic, known in before.items() if now.get(topic, known) != known)
 
 
 def _under_way(move: Move, now: Partition, extra_copies: int, *, ours: bool) -> Step | str | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
-from restow.execute.chains import REMADE, chains_of, remade
+from restow.execute.chains import chains_of
 from restow.execute.elections import Elections
 from restow.execute.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
 from restow.execute.holding import Holding
@@ -26,6 +26,7 @@ from restow.execute.throttles import DIR_RATE
 from restow.execute.throttling import Throttling
 from restow.execute.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
 from restow.plan.admission import Admission
+from restow.plan.drift import REMADE, remade
 from restow.plan.schedule import SPECIAL_TOPICS, Schedule
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, versions_of
-from restow.execute.chains import REMADE
 from restow.execute.under_way import topics_now
 from restow.model import ReplicaAssignment, TopicPartition
+from restow.plan.drift import REMADE
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:

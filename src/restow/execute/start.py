@@ -19,7 +19,7 @@ from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
 from restow.execute.undo import inverse
-from restow.plan.drift import differences
+from restow.plan.drift import REBASE, differences
 from restow.plan.pin import topic_ids
 from restow.snapshot import capture
 from restow.verify.evidence import some
@@ -123,10 +123,7 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
     _check_cluster(plan, snapshot, "the plan")
     check_earlier_runs(runs, snapshot.cluster_id)
     if drifted := differences(plan, snapshot):
-        raise NotNow(
-            f"the cluster is not what the plan was made for: {some(drifted)}. Make the plan anew, or rebase "
-            "it"
-        )
+        raise NotNow(f"the cluster is not what the plan was made for: {some(drifted)}. To go on, {REBASE}")
 
 
 def check_earlier_runs(runs: Runs, cluster_id: str) -> None:

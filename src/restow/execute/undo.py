@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
-from restow.execute.chains import REMADE, remade
 from restow.model import ANY_DIR, Plan
+from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule import waves_of
 from restow.plan.steps import steps_of
@@ -31,8 +31,7 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
     moves: list[Move] = []
     problems: list[str] = []
-    ids = {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
-    strangers = remade(run.ledger.topic_ids, ids)
+    strangers = remade(run.ledger.topic_ids, ids_of(snapshot))
     changed = [m for m in plan.moves if m.partition in run.ledger.submitted - run.ledger.found]
     for move in sorted(changed, key=lambda each: -arrived.get(each.partition, -1)):
         now = snapshot.partition(move.partition)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
+from restow.model import Left
 from restow.plan.pin import Target, plan_from_targets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from restow.model import BrokerId, Move, Plan, Snapshot, TopicPartition
+
+REMADE = "its topic was deleted and made anew: that one is not what the plan was made for"
+REBASE = "make the plan anew, or rebase it: `restow plan rebase PLAN -o NEW`"
 
 
 class Drift(Enum):
     """In which way a partition is not as the plan found it."""
 
     GONE = "does not exist any more"
+    REMADE = "is of a topic that was deleted and made anew"
     DONE = "is already as the plan wants it"
     MOVING = "is being moved"
     ELSEWHERE = "has other replicas"
@@ -37,17 +44,30 @@ class Difference:
 
 
 def differences(plan: Plan, snapshot: Snapshot) -> tuple[Difference, ...]:
-    """Every partition of the plan that is not as it was; none, and the plan may be executed.
+    """Return every partition of the plan that is not as it was. If there is none, the plan may be executed.
 
-    That it is the plan's cluster is for the caller to know.
+    The caller has checked that it is the plan's cluster.
     """
-    return tuple(found for move in plan.moves if (found := _difference(move, snapshot)))
+    strange = remade(plan.topic_ids, ids_of(snapshot))
+    return tuple(found for move in plan.moves if (found := _difference(move, snapshot, strange)))
 
 
-def _difference(move: Move, snapshot: Snapshot) -> Difference | None:
+def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
+    """Return the topics that have another id than they had. Clusters older than 2.8 do not tell ids."""
+    return frozenset(topic for topic, known in before.items() if now.get(topic, known) != known)
+
+
+def ids_of(snapshot: Snapshot) -> dict[str, str]:
+    """The ids of all topics, as far as the cluster tells them."""
+    return {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
+
+
+def _difference(move: Move, snapshot: Snapshot, strange: frozenset[str]) -> Difference | None:
     partition = snapshot.partition(move.partition)
     if partition is None:
         return Difference(partition=move.partition, drift=Drift.GONE, expected=move.before)
+    if move.partition.topic in strange:
+        return Difference(partition=move.partition, drift=Drift.REMADE, expected=move.before)
     if partition.moving:
         drift = Drift.MOVING
     elif partition.replicas == move.before:
@@ -60,14 +80,23 @@ def _difference(move: Move, snapshot: Snapshot) -> Difference | None:
 
 
 def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
-    """The same targets from where things are now. What is done or gone is left out."""
+    """Make a plan with the same targets and limits from where things are now.
+
+    What is done or gone is left out. A partition of a topic that was made anew stays behind, with the reason:
+    nobody has said where that one is to be.
+    """
     check_same_cluster(plan, snapshot)
+    strange = remade(plan.topic_ids, ids_of(snapshot))
+    there = [move for move in plan.moves if snapshot.partition(move.partition) is not None]
     targets = (
         Target(partition=move.partition, replicas=move.after, log_dirs=move.log_dirs, reason=move.reason)
-        for move in plan.moves
-        if snapshot.partition(move.partition) is not None
+        for move in there
+        if move.partition.topic not in strange
     )
-    return plan_from_targets(snapshot, targets, created_ms=created_ms, limits=plan.limits, title=plan.title)
+    left = [Left(partition=move.partition, why=REMADE) for move in there if move.partition.topic in strange]
+    still = [each for each in plan.leaves if snapshot.partition(each.partition) is not None]
+    made = plan_from_targets(snapshot, targets, created_ms=created_ms, limits=plan.limits, title=plan.title)
+    return replace(made, promises=plan.promises, leaves=(*still, *left))
 
 
 def check_same_cluster(plan: Plan, snapshot: Snapshot) -> None:

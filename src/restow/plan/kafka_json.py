@@ -19,7 +19,7 @@ from restow.plan.pin import Target
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from restow.model import BrokerId
+    from restow.model import BrokerId, Plan
 
 _VERSION = 1
 
@@ -97,6 +97,27 @@ def format_reassignment(
         for name, brokers in sorted(replicas.items())
     )
     return f'{{"version":{_VERSION},"partitions":[{",".join(entries)}]}}'
+
+
+def reassignment_document(
+    entries: Iterable[tuple[TopicPartition, Sequence[BrokerId], Sequence[str]]],
+) -> dict[str, object]:
+    """What Kafka's tool reads, as a JSON document: partitions with their replicas, and directories if any."""
+    rows: list[dict[str, object]] = []
+    for name, replicas, dirs in entries:
+        row = {"topic": name.topic, "partition": name.partition, "replicas": list(replicas)}
+        rows.append(row | {"log_dirs": list(dirs)} if dirs else row)
+    return {"version": _VERSION, "partitions": rows}
+
+
+def there_and_back(plan: Plan) -> tuple[dict[str, object], dict[str, object]]:
+    """A plan for Kafka's tool, and the way back from it. That tool knows neither waves nor limits."""
+    back = []
+    for move in plan.moves:
+        dirs = [move.dirs_before.get(broker, ANY_DIR) for broker in move.before] if move.log_dirs else []
+        back.append((move.partition, move.before, dirs))
+    there = ((move.partition, move.after, move.log_dirs) for move in plan.moves_in_order)
+    return reassignment_document(there), reassignment_document(back)
 
 
 def format_topics(topics: Iterable[str]) -> str:

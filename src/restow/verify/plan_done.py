@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
+from restow.plan.drift import REBASE
 from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | Non
                 gone,
                 "partition",
                 good=f"all {len(found):,} are there",
-                advice="topics were deleted; rebase the plan if it is still wanted",
+                advice=f"topics were deleted; if the rest is still wanted, {REBASE}",
             ),
             none_of(
                 "replicas in place",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
 from restow.model.permissions import Permissions
-from restow.plan.drift import Drift, differences
+from restow.plan.drift import REBASE, Drift, differences
 from restow.verify.evidence import count, none_of, some
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _no_drift(snapshot: Snapshot, plan: Plan) -> Check:
         [each for each in differences(plan, snapshot) if each.drift is not Drift.MOVING],
         "partition",
         good="every partition is where the plan starts from",
-        advice="rebase the plan, or plan again",
+        advice=REBASE,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,20 @@ def refused(stage: Stage, asked: Plan, says: str) -> None:
     assert stage.admin.calls == []
     assert stage.admin.set_ == {}
     assert stage.events == []
+
+
+def test_execute_refuses_a_topic_that_was_remade_since_the_plan_and_names_rebase(stage: Stage) -> None:
+    made = replace(plan(), topic_ids={"t": "id of t"})
+    stage.admin.topic_ids["t"] = "another"
+    refused(stage, made, r"t-0 is of a topic that was deleted and made anew.* `restow plan rebase PLAN")
+
+
+def test_journal_keeps_the_topic_ids_that_the_plan_pinned(stage: Stage) -> None:
+    made = replace(plan(), topic_ids={"t": "id of t"})
+    stage.execute(made)
+    (run,) = asyncio.run(stage.world.runs()).all()
+    assert run.ledger.topic_ids == {"t": "id of t"}
+    assert run.ledger.plan == made
 
 
 def test_a_missing_permission_is_named(stage: Stage) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
-from restow.model import Limits, LogDir, Plan, Snapshot, Topic, TopicPartition
+from restow.model import Limits, LogDir, Plan, Promise, Snapshot, Topic, TopicPartition
 from restow.plan import text
 from restow.plan.drift import Drift, differences, rebase
 from restow.plan.pin import ImpossiblePlan, Target, plan_from_targets
@@ -192,3 +192,23 @@ def test_the_sums_of_a_plan() -> None:
     assert whole[3].before == whole[3].after
     assert whole[0].before.replicas == 0
     assert seconds_at(view, GB / 10) == 10
+
+
+def test_topic_that_was_remade_is_drift_and_stays_behind_when_rebased() -> None:
+    def with_id(here: Snapshot, known: str) -> Snapshot:
+        changed = (replace(each, id=known if each.name == "t" else "same") for each in here.topics)
+        return replace(here, topics=tuple(changed))
+
+    here = snapshot({"t": [(1, 2)], "u": [(1, 2)]})
+    wishes = (target(0, 1, 3), target(0, 1, 3, topic="u"))
+    plan = replace(pinned(with_id(here, "old"), *wishes), promises=(Promise(kind="drained", brokers=(2,)),))
+    now = with_id(here, "new")
+    assert not differences(plan, with_id(here, "old"))
+    assert [str(each) for each in differences(plan, now)] == [
+        "t-0 is of a topic that was deleted and made anew"
+    ]
+    again = rebase(plan, now, created_ms=9)
+    assert [str(move.partition) for move in again.moves] == ["u-0"]
+    assert [str(each.partition) for each in again.leaves] == ["t-0"]
+    assert again.promises == plan.promises
+    assert again.topic_ids == {"u": "same"}

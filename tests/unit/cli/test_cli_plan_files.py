@@ -1,0 +1,179 @@
+"""Plan files on the command line: digests that approve them, Kafka's JSON, and plans rebased."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.model import Snapshot, TopicPartition
+from restow.plan import text
+from restow.plan.kafka_json import check_reassignment, parse_reassignment
+from restow.plan.pin import Target, plan_from_targets
+from restow.snapshot.text import dumps as snapshot_text
+from tests.unit.plan.clusters import snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.unit.cli.conftest import Invoke
+
+
+EXECUTE = ("execute", "-b", "127.0.0.1:1", "--throttle", "none", "--yes")
+
+
+def cluster(replicas: tuple[int, ...] = (1, 2), topic_id: str = "one") -> Snapshot:
+    here = snapshot({"t": [replicas, (2, 3)]}, dirs=("/d", "/e"))
+    return replace(here, topics=tuple(replace(each, id=topic_id) for each in here.topics))
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> str:
+    """t-0 gets a replica on broker 4 instead of 2, t-1 changes a directory."""
+    wishes = [
+        Target(partition=TopicPartition("t", 0), replicas=(1, 4)),
+        Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("any", "/e")),
+    ]
+    path = tmp_path / "plan.json"
+    path.write_text(text.dumps(plan_from_targets(cluster(), wishes, created_ms=7, title="a title")))
+    return str(path)
+
+
+def file_of(here: Snapshot, tmp_path: Path) -> str:
+    path = tmp_path / "snapshot.json"
+    path.write_text(snapshot_text(here))
+    return str(path)
+
+
+def digest_in(path: str) -> str:
+    return str(json.loads(Path(path).read_text())["digest"])
+
+
+def test_plan_and_show_print_the_digest_of_the_file(tmp_path: Path, invoke: Invoke) -> None:
+    made = str(tmp_path / "made.json")
+    told = invoke("plan", "drain", "3", "--snapshot", file_of(cluster(), tmp_path), "-o", made)
+    assert told.exit_code == 0, told.output
+    digest = digest_in(made)
+    assert f"digest {digest}" in told.stdout
+    assert f"restow execute {made} --digest {digest[:19]}" in told.stdout
+    assert f"digest {digest}" in invoke("show", made).stdout
+    assert json.loads(invoke("show", made, "--json").stdout)["digest"] == digest
+
+
+@pytest.mark.parametrize("form", [str, lambda digest: digest[:19], lambda digest: digest[7:].upper()])
+def test_show_takes_the_digest_of_the_plan_in_any_form(
+    plan_file: str, invoke: Invoke, form: Callable[[str], str]
+) -> None:
+    told = invoke("show", plan_file, "--digest", form(digest_in(plan_file)))
+    assert told.exit_code == 0, told.output
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show",),
+        EXECUTE,
+        ("verify", "-b", "127.0.0.1:1"),
+        ("plan", "rebase", "-b", "127.0.0.1:1"),
+    ],
+)
+def test_command_refuses_a_plan_of_another_digest(
+    plan_file: str, refused: Callable[..., str], command: tuple[str, ...]
+) -> None:
+    said = refused(*command, plan_file, "--digest", "sha256:" + "0" * 64)
+    assert "it is not the plan that was approved" in said
+    assert digest_in(plan_file) in said
+
+
+@pytest.mark.parametrize("digest", ["", "sha256:", "0123456789a", "sha512:" + "0" * 64, "g" * 12, "0" * 65])
+def test_show_refuses_what_is_no_digest(plan_file: str, refused: Callable[..., str], digest: str) -> None:
+    assert "is not a digest" in refused("show", plan_file, "--digest", digest)
+
+
+@pytest.mark.parametrize(
+    "command", [("show",), ("execute", "-b", "127.0.0.1:1", "--throttle", "none", "--yes")]
+)
+@pytest.mark.parametrize(
+    ("old", "new"), [('"after": [1, 4]', '"after": [1, 5]'), ('"moves_in": 20', '"moves_in": 999')]
+)
+def test_command_refuses_a_plan_that_was_edited(
+    plan_file: str, refused: Callable[..., str], command: tuple[str, ...], old: str, new: str, tmp_path: Path
+) -> None:
+    edited = tmp_path / "edited.json"
+    edited.write_text(Path(plan_file).read_text().replace(old, new))
+    assert "was changed after it was made" in refused(*command, str(edited))
+
+
+def test_show_prints_a_plan_as_kafka_reads_it(plan_file: str, tmp_path: Path, invoke: Invoke) -> None:
+    back = tmp_path / "back.json"
+    told = invoke("show", plan_file, "--format", "kafka", "--rollback", str(back))
+    assert told.exit_code == 0, told.output
+    targets = parse_reassignment(told.stdout)
+    check_reassignment(targets)
+    assert targets == (
+        Target(partition=TopicPartition("t", 0), replicas=(1, 4)),
+        Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("any", "/e")),
+    )
+    assert parse_reassignment(back.read_text()) == (
+        Target(partition=TopicPartition("t", 0), replicas=(1, 2)),
+        Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("/d", "/d")),
+    )
+
+
+def test_plan_prints_kafka_json_in_the_same_words_as_place(tmp_path: Path, invoke: Invoke) -> None:
+    wish = tmp_path / "wish.json"
+    placed = invoke(
+        *("place", "--brokers", "0-5", "--partitions", "2", "--replication-factor", "2", "--seed", "1"),
+        *("--topic", "t", "--format", "kafka"),
+    ).stdout
+    wish.write_text(placed)
+    here = file_of(cluster(), tmp_path)
+    assert invoke("plan", "from-json", str(wish), "--snapshot", here, "--format", "kafka").stdout == placed
+
+
+def test_plan_writes_the_way_back_beside_kafka_json(tmp_path: Path, invoke: Invoke) -> None:
+    moves = tmp_path / "moves.json"
+    here = file_of(cluster(), tmp_path)
+    told = invoke("plan", "drain", "3", "--snapshot", here, "--format", "kafka", "-o", str(moves))
+    assert told.exit_code == 0, told.output
+    (there,) = parse_reassignment(moves.read_text())
+    (back,) = parse_reassignment((tmp_path / "moves.rollback.json").read_text())
+    assert 3 not in there.replicas
+    assert back.replicas == (2, 3)
+
+
+def test_plan_refuses_kafka_and_its_own_json_on_one_output(
+    tmp_path: Path, refused: Callable[..., str]
+) -> None:
+    here = file_of(cluster(), tmp_path)
+    said = refused("plan", "drain", "3", "--snapshot", here, "--format", "kafka", "--json")
+    assert "both want standard output" in said
+
+
+def test_rebase_makes_the_rest_of_a_plan_from_where_things_are(
+    plan_file: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    new = tmp_path / "new.json"
+    here = file_of(cluster((5, 2)), tmp_path)
+    told = invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new))
+    assert told.exit_code == 0, told.output
+    assert "1 partition has other replicas: t-0" in told.stdout
+    plan = text.loads(new.read_text())
+    assert [(move.before, move.after) for move in plan.moves] == [((5, 2), (1, 4)), ((2, 3), (2, 3))]
+    assert plan.title == "a title"
+
+
+def test_rebase_and_show_name_what_stays_behind_because_its_topic_was_remade(
+    plan_file: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    new = tmp_path / "new.json"
+    here = file_of(cluster(topic_id="two"), tmp_path)
+    told = invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new))
+    assert told.exit_code == 0, told.output
+    for said in (told.stdout, invoke("show", str(new)).stdout):
+        assert "t-0: its topic was deleted and made anew" in said
+        assert "t-1: its topic was deleted and made anew" in said
+    assert not text.loads(new.read_text()).moves
