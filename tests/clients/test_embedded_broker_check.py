@@ -61,7 +61,7 @@ def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.Cap
         async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
             await admin.create([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
             await asyncio.to_thread(cluster.wait_until_known, "checked", 2)
-            controller = (await admin.cluster()).controller
+            controller = await admin.controller()
             assert controller is not None
             return controller
 

@@ -211,7 +211,7 @@ def test_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
             plan = await plan_of(admin, AFTER)
             running = asyncio.create_task(execute(stage.world, plan, options, stage.watcher))
             control = await stage.control()
-            controller = (await admin.cluster()).controller
+            controller = await admin.controller()
             assert controller is not None
             broker = 3 if victim == "target" else controller
             await cluster.kill_broker(broker)

@@ -3,7 +3,7 @@
 from restow.client.admin import Admin, Measures
 from restow.client.errors import BrokerError, ClientError, Unreachable
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
-from restow.client.link import Settings
+from restow.client.opening import Settings
 from restow.client.values import (
     ClusterView,
     Config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
@@ -25,26 +26,33 @@ _RESOURCES_AT_ONCE = 1_000
 async def describe(
     link: Link, resources: Sequence[ConfigOf]
 ) -> dict[ConfigOf, Mapping[str, Config] | BrokerError]:
-    found: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {}
-    for broker, some in _by_broker(resources):
-        request = DescribeConfigsRequest(
-            resources=[
-                DescribeConfigsRequest.DescribeConfigsResource(
-                    resource_type=_KINDS[each.of], resource_name=each.name, configuration_keys=None
-                )
-                for each in some
-            ],
+    """Ask all brokers at the same time: one that does not answer holds up none of the others."""
+    answers = await asyncio.gather(*(_describe(link, broker, some) for broker, some in _by_broker(resources)))
+    return {of: told for answer in answers for of, told in answer.items()}
+
+
+async def _describe(
+    link: Link, broker: int | None, some: Sequence[ConfigOf]
+) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=_KINDS[each.of], resource_name=each.name, configuration_keys=None
+            )
+            for each in some
+        ],
+    )
+    try:
+        answer = await link.ask(request, broker)
+    except Unreachable as error:
+        return dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)))
+    return {
+        ConfigOf(_NAMES[result.resource_type], result.resource_name): BrokerError.of(
+            result.error_code, result.error_message
         )
-        try:
-            answer = await link.ask(request, broker)
-        except Unreachable as error:
-            found.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
-            continue
-        for result in answer.results:
-            of = ConfigOf(_NAMES[result.resource_type], result.resource_name)
-            error_or_none = BrokerError.of(result.error_code, result.error_message)
-            found[of] = error_or_none or {each.name: _config(each) for each in result.configs}
-    return found
+        or {each.name: _config(each) for each in result.configs}
+        for result in answer.results
+    }
 
 
 def _config(config: Message) -> Config:

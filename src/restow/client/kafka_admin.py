@@ -19,7 +19,8 @@ from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
-    from restow.client.link import Link, Settings
+    from restow.client.link import Link
+    from restow.client.opening import Settings
     from restow.client.values import (
         Committed,
         Config,

@@ -39,6 +39,8 @@ async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
         return BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
     if error_or_none := BrokerError.of(getattr(answer, "error_code", 0) or 0):
         return error_or_none
+    if not answer.results:  # what brokers before 3.2 say to somebody who may not know
+        return BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return Disks(
         log_dirs=tuple(_log_dir(each) for each in answer.results),
         replicas=tuple(

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from restow.client.jaas import Login, parse_login
-from restow.client.link import Settings
+from restow.client.opening import Settings
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
 from restow.client.secrets import Secret
 from restow.client.tls import Store, tls_context

@@ -6,17 +6,22 @@ import asyncio
 import gc
 import socket
 import threading
+import time
 from contextlib import suppress
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from kafka.errors import NodeNotReadyError
 
 from harness.process import free_ports
-from restow.client import Settings, Unreachable, connected, link
+from restow.client import Settings, Unreachable, connected
+from restow.client.link import Link
+from restow.client.opening import Attempt
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Coroutine, Iterator
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
 
@@ -28,8 +33,8 @@ def collected() -> Iterator[None]:
     gc.collect()
 
 
-async def connect(bootstrap: str) -> None:
-    async with connected(Settings(bootstrap=bootstrap, connect_timeout_s=0.5)):
+async def connect(bootstrap: str, patience_s: float = 0.5) -> None:
+    async with connected(Settings(bootstrap=bootstrap, connect_timeout_s=patience_s)):
         raise AssertionError("somebody answered")
 
 
@@ -49,16 +54,86 @@ def test_nobody_answers_and_nothing_is_left(second: str) -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("servers", [1, 3])
+def test_connect_tells_of_refused_ports_without_waiting_for_its_time_to_be_up(
+    host: str, servers: int
+) -> None:
+    """With an hour of patience, only an answer at once comes before the test is given up."""
+    with free_ports(servers) as ports:
+        bootstrap = ",".join(f"{host}:{port}" for port in ports)
+        with pytest.raises(Unreachable, match="ECONNREFUSED") as caught:
+            asyncio.run(connect(bootstrap, patience_s=3600))
+        assert all(str(port) in str(caught.value) for port in ports)
+
+
+def test_connect_gives_a_name_that_does_not_resolve_few_tries() -> None:
+    with pytest.raises(Unreachable, match="DNS"):
+        asyncio.run(connect("no-such-host.invalid:9092", patience_s=3600))
+
+
+def test_connect_does_not_wait_for_a_silent_server_beside_others_that_refuse() -> None:
+    """The silent one is given its time; then all of them are named."""
+    with socket.create_server(("127.0.0.1", 0)) as silent, free_ports(1) as [port]:
+        bootstrap = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{port}"
+        with pytest.raises(Unreachable, match=r"Unable to bootstrap|timed out") as caught:
+            asyncio.run(connect(bootstrap))
+        assert "ECONNREFUSED" in str(caught.value)
+
+
+def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
+    async def main(server: socket.socket) -> None:
+        server.setblocking(False)
+        connecting = asyncio.create_task(connect(f"127.0.0.1:{server.getsockname()[1]}", patience_s=3600))
+        accepted, _ = await asyncio.get_running_loop().sock_accept(server)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        accepted.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        asyncio.run(main(silent))
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+
+
+class NeverReady:
+    """Stands for the library's connections: every try fails after a while, and its time is noted."""
+
+    def __init__(self) -> None:
+        self.given_ms: list[int] = []
+        self.cluster = SimpleNamespace(broker_metadata=lambda _: object())
+
+    def run(self, send: Callable[[], Coroutine[Any, Any, object]]) -> object:
+        with suppress(StopIteration):
+            send().send(None)
+        time.sleep(0.1)
+        raise NodeNotReadyError
+
+    def send(self, _: object, *, node_id: int, request_timeout_ms: int) -> object:
+        assert node_id == 1
+        self.given_ms.append(request_timeout_ms)
+        return asyncio.sleep(0)
+
+
+def test_ask_gives_all_its_tries_together_the_time_of_one() -> None:
+    manager = NeverReady()
+    link = Link(SimpleNamespace(_manager=manager), Settings(bootstrap="h:1", timeout_s=3))
+    with pytest.raises(Unreachable, match="broker 1"):
+        asyncio.run(link.ask(object(), 1))
+    assert manager.given_ms[0] <= 3000
+    assert manager.given_ms == sorted(set(manager.given_ms), reverse=True)
+
+
 def test_a_single_server_that_said_nothing_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may stand still for longer than a connection takes."""
     asked: list[str] = []
-    really_connect = link._connect
+    really_connect = Attempt._connect
 
-    def watched(settings: Settings) -> Any:
-        asked.append(settings.bootstrap)
-        return really_connect(settings)
+    def watched(attempt: Attempt) -> Any:
+        asked.append(attempt._server)
+        return really_connect(attempt)
 
-    monkeypatch.setattr(link, "_connect", watched)
+    monkeypatch.setattr(Attempt, "_connect", watched)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(Unreachable, match="does not answer"):
