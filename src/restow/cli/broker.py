@@ -57,6 +57,7 @@ def command(
     from pathlib import Path
 
     from restow.cli.broker_run import run_until_told
+    from restow.cli.frame import CleanFormatter
     from restow.cluster.broker import BrokerOptions
     from restow.cluster.config_table import InvalidConfig
     from restow.cluster.standalone import StoreAddress, standalone
@@ -80,7 +81,9 @@ def command(
         broker = standalone(options, address)
     except InvalidConfig as error:
         raise InvalidInput(f"--config: {error}") from error
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=log_level.upper(), handlers=[log])
     if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
         logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
     run(run_until_told(broker, as_json=as_json))

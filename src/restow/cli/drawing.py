@@ -79,23 +79,51 @@ def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def cut(text: str, width: int, marks: Glyphs) -> str:
-    """At most `width` characters. What is missing is missing in the middle: names differ at their ends."""
-    if len(text) <= width:
+    """At most `width` cells. What is missing is missing in the middle: names differ at their ends."""
+    from rich.cells import cell_len
+
+    if cell_len(text) <= width:
         return text
-    room = width - len(marks.dots)
+    room = min(width, len(text)) - len(marks.dots)
     if room < 2:
         return text[:width]
-    tail = room // 2
-    return text[: room - tail] + marks.dots + text[len(text) - tail :]
+    while True:
+        tail = room // 2
+        found = text[: room - tail] + marks.dots + text[len(text) - tail :]
+        if cell_len(found) <= width or room <= 2:
+            return found
+        room -= 1
 
 
 def clean(text: str) -> str:
-    """A name from a file as it may go to a terminal: no escape sequences, no line breaks."""
-    return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
+    """A text from outside as it may go to a terminal: no escape sequences, no line breaks."""
+    return text if text.isprintable() else "".join(map(_printable, text))
+
+
+def clean_lines(text: str) -> str:
+    """The same, but line breaks and tabs stay."""
+    return text if text.isprintable() else "".join(c if c in "\n\t" else _printable(c) for c in text)
+
+
+def _printable(char: str) -> str:
+    if char.isprintable():
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}"
+
+
+def is_pipe(console: Console) -> bool:
+    """Whether nobody has said how wide a line may be (`frame.console` finds out)."""
+    return console.soft_wrap
 
 
 def put(console: Console, line: Text | str = "", style: str | None = None) -> None:
-    """One line as it is: never wrapped, cut at the terminal's edge."""
+    """A sentence: it goes on in the next line where there is no more room, for nothing in it may be cut."""
+    console.print(clean(line) if isinstance(line, str) else line, style=style)
+
+
+def put_picture(console: Console, line: Text | str, style: str | None = None) -> None:
+    """A line of a picture: never wrapped, cut at the terminal's edge."""
     console.print(line, style=style, no_wrap=True, overflow="ellipsis", crop=True)
 
 

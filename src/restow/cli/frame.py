@@ -9,8 +9,10 @@ and an exit code:
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import starmap
 from pathlib import Path
@@ -20,11 +22,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from restow.cli.connection import add_connection_options
-from restow.cli.drawing import clean
+from restow.cli.drawing import clean_lines
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
@@ -68,14 +70,27 @@ def save_document(path: str, document: object) -> None:
 
 
 def console() -> Console:
-    """Rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe."""
-    from rich.console import Console
+    """Return rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe.
 
-    class Pipe(Console):
+    Whatever is printed through it is cleaned of escape sequences and other controls that rich did not make
+    itself. In a pipe without COLUMNS lines are as long as they need to be.
+    """
+    from rich.console import Console
+    from rich.segment import Segment
+
+    class Clean(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Pipe(highlight=False, emoji=False, markup=False, soft_wrap=False)
+        def render(self, renderable: Any, options: Any = None) -> Any:
+            for segment in super().render(renderable, options):
+                if segment.control or segment.text.isprintable() or segment.text == "\n":
+                    yield segment
+                else:
+                    yield Segment(clean_lines(segment.text), segment.style)
+
+    no_width = not sys.stdout.isatty() and not os.environ.get("COLUMNS")
+    return Clean(highlight=False, emoji=False, markup=False, soft_wrap=no_width)
 
 
 def use_colour(stream: Any) -> bool:
@@ -96,8 +111,7 @@ def warn(message: str) -> None:
 def _to_stderr(label: str, colour: str, message: str) -> None:
     shown = f"\x1b[{colour}m{label}\x1b[0m" if use_colour(sys.stderr) else label
     # A message may quote what a broker or a file said, which must not steer the terminal.
-    lines = "\n".join(clean(line) for line in message.split("\n"))
-    text = f"{shown} {lines}\n"
+    text = f"{shown} {clean_lines(message)}\n"
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
@@ -161,10 +175,17 @@ class Group(_HelpInSections, TyperGroup):
 class Root(Group):
     """The outermost group: prints what the command returned, and catches what it raised."""
 
+    def make_context(self, *given: Any, **named: Any) -> Any:
+        with _clean_complaints():
+            return super().make_context(*given, **named)
+
     def invoke(self, ctx: Any) -> Any:
         debug = bool(ctx.params.get("debug"))
+        if logging.lastResort is not None:
+            logging.lastResort.setFormatter(CleanFormatter())
         try:
-            answer = super().invoke(ctx)
+            with _clean_complaints():
+                answer = super().invoke(ctx)
             if isinstance(answer, Answer):
                 show(answer)
         except (typer.Exit, typer.Abort, typer.TyperException, KeyboardInterrupt):
@@ -178,6 +199,24 @@ class Root(Group):
             complain(_sentence(error))
             raise typer.Exit(ASKED_WRONGLY if isinstance(error, InvalidInput) else FAILED) from None
         return None
+
+
+@contextmanager
+def _clean_complaints() -> Iterator[None]:
+    """Let the option parser repeat what it was given without what would act on the terminal."""
+    try:
+        yield
+    except typer.TyperException as error:
+        message = clean_lines(error.format_message())
+        error.format_message = lambda: message  # type: ignore[method-assign]
+        raise
+
+
+class CleanFormatter(logging.Formatter):
+    """Log lines, which repeat what clients sent."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return clean_lines(super().format(record))
 
 
 def _sentence(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put, ranges
+from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put, put_picture, ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,15 +46,11 @@ def _title(report: GroupReport, marks: Glyphs) -> str:
 
 
 def _draw_members(console: Console, report: GroupReport, rows: int, marks: Glyphs) -> None:
-    from rich.table import Table
+    from restow.cli.table_view import BAR, NAME, NUMBER, WORDS, Grid
 
     sizes = {member: len(owned) for member, owned in report.after.items()}
     largest = max(sizes.values(), default=0)
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("member", no_wrap=True)
-    table.add_column("count", justify="right")
-    table.add_column("", no_wrap=True, min_width=8)
-    table.add_column("partitions", overflow="fold")
+    table = Grid(("member", NAME), ("count", NUMBER), ("", BAR), ("partitions", WORDS))
     names = list(report.after)
     head, tail = middle_out(len(names), rows)
     for index in (*head, *tail):
@@ -98,16 +94,16 @@ def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs
     head, tail = middle_out(len(names), rows)
     for block in blocks[:_MAX_BLOCKS]:
         put(console)
-        put(
+        put_picture(
             console,
             " " * margin + "  ".join(_topic_label(part, marks) for part in block).rstrip(),
             style="bold cyan",
         )
-        put(console, " " * margin + "  ".join(_ruler(part) for part in block).rstrip(), style="dim")
+        put_picture(console, " " * margin + "  ".join(_ruler(part) for part in block).rstrip(), style="dim")
         for index in (*head, *tail):
             if tail and index == tail[0]:
                 put(console, marks.dots, style="dim")
-            put(console, _strip(report, names[index], block, margin, marks))
+            put_picture(console, _strip(report, names[index], block, margin, marks))
     if len(blocks) > _MAX_BLOCKS:
         drawn = sum(len(part.partitions) for block in blocks[:_MAX_BLOCKS] for part in block)
         left_out = sum(report.partitions.values()) - drawn

@@ -69,21 +69,18 @@ def list_assignors() -> tuple[AssignorLine, ...]:
 
 
 def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
-    from rich.table import Table
+    from rich.text import Text
 
     from restow.cli.drawing import clean
+    from restow.cli.table_view import LABEL, NAME, WORDS, Grid
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("rebalance", no_wrap=True)
-    table.add_column("from", no_wrap=True)
-    table.add_column("about", overflow="fold")
+    table = Grid(("name", NAME), ("rebalance", LABEL), ("from", LABEL), ("about", WORDS))
     for line in lines:
         table.add_row(
-            clean(line.name),
+            Text(clean(line.name), style="bold"),
             {True: "cooperative", False: "eager", None: "broken"}[line.cooperative],
             "plug-in" if line.plugged_in else "restow",
-            clean(line.about),
+            line.about,
         )
     console.print(table)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put
+from restow.cli.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put, put_picture
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,7 +119,7 @@ def _draw_matrix(console: Console, report: PlaceReport, rows: int, marks: Glyphs
         if tail and index == len(head):
             left_out = count(len(partitions) - len(shown), "partition")
             put(console, f"{marks.dots:>9}  {left_out} left out (--rows 0 shows all)", style="dim")
-        put(console, _row(report, partition, followers[partition], width, columns, marks))
+        put_picture(console, _row(report, partition, followers[partition], width, columns, marks))
     if columns.left_out:
         put(
             console,
@@ -142,13 +142,13 @@ def _draw_header(console: Console, columns: _Columns, margin: int, width: int, m
             cut(rack, columns.group_width(rack, ids), marks).center(columns.group_width(rack, ids))
             for rack, ids in columns.racks
         ]
-        put(console, " " * margin + gap.join(names).rstrip(), style="bold cyan")
+        put_picture(console, " " * margin + gap.join(names).rstrip(), style="bold cyan")
     *above, last = columns.id_lines()
     for line in above:
-        put(console, " " * margin + line.rstrip(), style="bold")
+        put_picture(console, " " * margin + line.rstrip(), style="bold")
     text = Text(f"partition  leader  {'followers':<{width}}   ", style="dim")
     text.append(last.rstrip(), style="not dim bold")
-    put(console, text)
+    put_picture(console, text)
 
 
 def _row(
@@ -180,28 +180,31 @@ def _row(
 def _draw_loads(console: Console, report: PlaceReport, rows: int, marks: Glyphs) -> None:
     from rich.text import Text
 
+    from restow.cli.table_view import BAR, NAME, NUMBER, Grid
+
     loads = sorted(report.evaluation.loads, key=lambda load: (load.rack is None, load.rack or "", load.id))
-    racks = [clean(load.rack or "-") for load in loads]
-    rack_width = min(16, max(4, *map(len, racks)))
     most_replicas = max(load.replicas for load in loads)
     most_leaders = max(load.leaders for load in loads)
-    digits = max(len(str(most_replicas)), 1)
-    room = max(8, min(24, (console.width - 6 - rack_width - 2 * digits - 12) // 2))
+    room = max(8, min(24, (console.width - 44) // 2))
     heading(console, "Per broker")
-    field = room + digits + 1
-    put(console, f"broker  {'rack':<{rack_width}}  {'replicas':<{field}}   leaders", style="dim")
+    table = Grid(
+        ("broker", NUMBER), ("rack", NAME), ("replicas", NUMBER), ("", BAR), ("leaders", NUMBER), ("", BAR)
+    )
     head, tail = middle_out(len(loads), rows)
     for index in (*head, *tail):
         load = loads[index]
-        if tail and index == tail[0]:
-            left_out = count(len(loads) - len(head) - len(tail), "broker")
-            put(console, f"{marks.dots:>6}  {left_out} left out (--rows 0 shows all)", style="dim")
-        line = Text(f"{load.id:>6}  {cut(racks[index], rack_width, marks):<{rack_width}}  ")
-        line.append(f"{load.replicas:>{digits}} ")
-        line.append(f"{bar(load.replicas, most_replicas, room, marks):<{room}}   ", style="cyan")
-        line.append(f"{load.leaders:>{digits}} ")
-        line.append(bar(load.leaders, most_leaders, room, marks), style="green")
-        put(console, line)
+        table.add_row(
+            str(load.id),
+            load.rack or "-",
+            f"{load.replicas:,}",
+            Text(bar(load.replicas, most_replicas, room, marks), style="cyan"),
+            f"{load.leaders:,}",
+            Text(bar(load.leaders, most_leaders, room, marks), style="green"),
+        )
+    if tail:
+        left_out = count(len(loads) - len(head) - len(tail), "broker")
+        table.caption = f"{left_out} after broker {loads[head[-1]].id} left out (--rows 0 shows all)"
+    console.print(table)
 
 
 def _draw_verdict(console: Console, report: PlaceReport) -> None:

@@ -37,13 +37,10 @@ def command(
 
 
 def _draw(console: Console, found: Comparison) -> None:
-    from rich.table import Table
-
     from restow.cli.sizes import human_bytes
+    from restow.cli.table_view import LABEL, NUMBER, Grid
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    for name in ("", "first", "second"):
-        table.add_column(name, justify="left" if not name else "right")
+    table = Grid(("", LABEL), ("first", NUMBER), ("second", NUMBER))
     table.add_row("moves", *(f"{each:,}" for each in found.moves))
     table.add_row("to copy", *map(human_bytes, found.copied_bytes))
     table.add_row("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes))

@@ -78,12 +78,17 @@ def draw(console: Console, plan: Plan, told: Explanation) -> None:
 
 
 def _draw_goals(console: Console, told: Explanation) -> None:
-    from rich.table import Table
+    from restow.cli.table_view import LABEL, NUMBER, Grid
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column("goal", no_wrap=True)
-    for name in ("band", "max/share before", "after", "min/share before", "after", "out of band"):
-        table.add_column(name, justify="right")
+    table = Grid(
+        ("goal", LABEL),
+        ("band", NUMBER),
+        ("max/share before", NUMBER),
+        ("max/share after", NUMBER),
+        ("min/share before", NUMBER),
+        ("min/share after", NUMBER),
+        ("out of band", NUMBER),
+    )
     for goal in told.goals:
         table.add_row(
             goal.name,
@@ -100,16 +105,15 @@ def _draw_goals(console: Console, told: Explanation) -> None:
 
 
 def _draw_brokers(console: Console, told: Explanation) -> None:
-    from rich.table import Table
-
     from restow.cli.drawing import bar, glyphs, middle_out
     from restow.cli.sizes import human_bytes
+    from restow.cli.table_view import BAR, NUMBER, Grid
 
     most = max((max(each.before_bytes, each.after_bytes) for each in told.brokers), default=0)
     marks = glyphs(console)
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("broker", "before", "", "after", "", "replicas"):
-        table.add_column(name, justify="left" if name == "" else "right", no_wrap=True)
+    table = Grid(
+        ("broker", NUMBER), ("before", NUMBER), ("", BAR), ("after", NUMBER), ("", BAR), ("replicas", NUMBER)
+    )
     head, tail = middle_out(len(told.brokers), 40)
     for number in (*head, *tail):
         each = told.brokers[number]

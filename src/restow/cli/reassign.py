@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from restow.cli.drawing import clean_lines
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -71,7 +73,7 @@ def reassign(given: Sequence[str]) -> int:
     try:
         arguments = parse_arguments(given)
     except UsageError as error:
-        sys.stderr.write(f"{error}\nSee restow reassign --help.\n")
+        sys.stderr.write(f"{clean_lines(str(error))}\nSee restow reassign --help.\n")
         return 1
     hush()
 
@@ -98,5 +100,5 @@ def _read(path: str) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    sys.stdout.write(f"{clean_lines(line)}\n")
     sys.stdout.flush()

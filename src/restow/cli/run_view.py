@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from restow.cli.drawing import PRETTY, bar, clean, count
 from restow.cli.sizes import human_bytes
+from restow.cli.table_view import BAR, LABEL, NAME, NUMBER, Grid
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -82,15 +82,8 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def _table(*columns: tuple[str, bool]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name, right in columns:
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
-    return table
-
-
-def _brokers(brokers: tuple[BrokerPart, ...]) -> Table:
-    table = _table(("to broker", False), ("", False), ("done", True), ("of", True), ("replicas", True))
+def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
+    table = Grid(("to broker", LABEL), ("", BAR), ("done", NUMBER), ("of", NUMBER), ("replicas", NUMBER))
     for each in brokers[:_ROWS]:
         table.add_row(
             str(each.broker),
@@ -102,15 +95,15 @@ def _brokers(brokers: tuple[BrokerPart, ...]) -> Table:
     return table
 
 
-def _replicas(copying: tuple[Copying, ...]) -> Table:
-    table = _table(
-        ("replica", False),
-        ("from", True),
-        ("to", True),
-        ("copied", True),
-        ("of", True),
-        ("behind", True),
-        ("", False),
+def _replicas(copying: tuple[Copying, ...]) -> Grid:
+    table = Grid(
+        ("replica", NAME),
+        ("from", NUMBER),
+        ("to", NUMBER),
+        ("copied", NUMBER),
+        ("of", NUMBER),
+        ("behind", NUMBER),
+        ("", LABEL),
     )
     slowest = sorted(copying, key=lambda each: each.copied_bytes - each.size_bytes)
     for each in slowest[:_ROWS]:

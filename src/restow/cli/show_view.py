@@ -126,15 +126,13 @@ def _draw_limits(console: Console, plan: Plan) -> None:
 
 
 def _draw_brokers(console: Console, view: PlanView) -> None:
-    from rich.table import Table
-
     from restow.cli.drawing import heading, middle_out
     from restow.cli.sizes import human_bytes
+    from restow.cli.table_view import NUMBER, Grid
 
     heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs"):
-        table.add_column(name, justify="right", no_wrap=True)
+    names = ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs")
+    table = Grid(*((name, NUMBER) for name in names))
     head, tail = middle_out(len(view.brokers), _ROWS)
     for number in (*head, *tail):
         each = view.brokers[number]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
-    from rich.table import Table
 
+    from restow.cli.table_view import Grid
     from restow.client import ClusterView, Disks, KafkaAdmin
     from restow.model import BrokerId, Topic
 
@@ -153,22 +153,23 @@ def status_view(status: Status) -> RenderableType:
     return Group(_table(status), *lines)
 
 
-def _table(status: Status) -> Table:
-    from rich.table import Table
-
+def _table(status: Status) -> Grid:
     from restow.cli.sizes import human_bytes
+    from restow.cli.table_view import LABEL, NAME, NUMBER, Grid
 
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("broker", "address", "rack", "state"):
-        table.add_column(name, overflow="fold")
-    for name in ("leaders", "replicas", "in sync", "on disk"):
-        table.add_column(name, justify="right", no_wrap=True)
+    table = Grid(
+        ("broker", LABEL),
+        ("address", NAME),
+        ("rack", NAME),
+        ("state", LABEL),
+        *((name, NUMBER) for name in ("leaders", "replicas", "in sync", "on disk")),
+    )
     for line in status.brokers:
         state = "down" if line.address is None else "controller" if line.is_controller else "up"
         table.add_row(
             str(line.id),
-            clean(line.address or "-"),
-            clean(line.rack or "-"),
+            line.address or "-",
+            line.rack or "-",
             state,
             f"{line.leaders:,}",
             f"{line.replicas:,}",

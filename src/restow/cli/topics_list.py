@@ -45,19 +45,13 @@ def _document(topic: Topic) -> dict[str, object]:
 
 
 def _draw(console: Console, topics: tuple[Topic, ...]) -> None:
-    from rich.table import Table
+    from restow.cli.table_view import NAME, NUMBER, Grid
 
-    from restow.cli.drawing import clean
-
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column("topic", overflow="fold")
-    table.add_column("partitions", justify="right")
-    table.add_column("factor", justify="right")
-    table.add_column("out of sync", justify="right")
+    table = Grid(("topic", NAME), ("partitions", NUMBER), ("factor", NUMBER), ("out of sync", NUMBER))
     for topic in topics:
         behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
         table.add_row(
-            clean(topic.name),
+            topic.name,
             f"{len(topic.partitions):,}",
             str(_factor(topic)),
             f"{behind:,}" if behind else "-",

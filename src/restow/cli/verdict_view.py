@@ -55,17 +55,14 @@ def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
 
 def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
     """One line for each check, with what to do below those that do not hold."""
-    from rich.table import Table
     from rich.text import Text
 
     from restow.cli.drawing import PRETTY, clean, glyphs
+    from restow.cli.table_view import LABEL, WORDS, Grid
 
     is_pretty = glyphs(console) is PRETTY
     signs, arrow = (_PRETTY, "→") if is_pretty else (_PLAIN, "->")
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    table = Grid(("", LABEL), ("", LABEL), ("", WORDS), header=False)
     for check in verdict.checks:
         words = Text(clean(check.evidence))
         if check.advice and check.outcome is not Outcome.HOLDS:
