@@ -15,7 +15,8 @@ import pytest
 from harness.certificates import PASSWORD, as_jks
 from restow.cli.app import run
 from restow.cli.connection import Manner, settings_for
-from restow.client import KafkaAdmin, NewTopic, Quorum, connected
+from restow.client import BrokerError, KafkaAdmin, NewTopic, Quorum, connected
+from restow.execute.mark import GROUP
 from restow.execute.ready import readiness
 from restow.model import Move, Plan, TopicPartition
 from restow.runtime.clock import SystemClock
@@ -182,6 +183,24 @@ def test_missing_permissions_are_named_before_the_first_move(secured: Secured, t
     eventually(lambda: blocking(on(at, properties, tmp_path, _preflight)) == ())
 
 
+def test_marking_a_run_needs_read_on_its_group(secured: Secured, tmp_path: Path) -> None:
+    properties = login("alice", "SCRAM-SHA-512", "SASL_PLAINTEXT")
+    at = secured.cluster.at["CLEAR"]
+    assert on(at, properties, tmp_path, _marked) == "GROUP_AUTHORIZATION_FAILED"
+    grant(secured.cluster.at["PLAINTEXT"], group=("READ",))
+    eventually(lambda: on(at, properties, tmp_path, _marked) == "marked")
+
+
+async def _marked(admin: KafkaAdmin) -> str:
+    seat = admin.seat(GROUP, "alice-at-home", b"")
+    async with seat.kept():
+        try:
+            assert await seat.taken() is None
+        except BrokerError as error:
+            return error.code.name
+    return "marked"
+
+
 def test_the_quorum_is_known(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bootstrap = secured.cluster.at["PLAINTEXT"]
     found = on(bootstrap, {}, tmp_path, lambda admin: admin.quorum())
@@ -203,7 +222,9 @@ async def _preflight(admin: KafkaAdmin) -> Verdict:
     return await readiness(admin, plan, snapshot)
 
 
-def grant(bootstrap: str, *, topic: tuple[str, ...], cluster: tuple[str, ...]) -> None:
+def grant(
+    bootstrap: str, *, topic: tuple[str, ...] = (), cluster: tuple[str, ...] = (), group: tuple[str, ...] = ()
+) -> None:
     from kafka.admin import (
         ACL,
         ACLOperation,
@@ -215,6 +236,7 @@ def grant(bootstrap: str, *, topic: tuple[str, ...], cluster: tuple[str, ...]) -
 
     wanted = [(ResourcePattern(ResourceType.TOPIC, "t"), each) for each in topic]
     wanted += [(ResourcePattern(ResourceType.CLUSTER, "kafka-cluster"), each) for each in cluster]
+    wanted += [(ResourcePattern(ResourceType.GROUP, GROUP), each) for each in group]
     client = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         client.create_acls(

@@ -131,7 +131,11 @@ def world_of(admin: KafkaAdmin, journal: str | None) -> World:
     from restow.runtime.disk import SystemDisk
 
     return World(
-        admin=admin, clock=SystemClock(), disk=SystemDisk(), root=journal or state_folder(os.environ)
+        admin=admin,
+        clock=SystemClock(),
+        disk=SystemDisk(),
+        root=journal or state_folder(os.environ),
+        seats=admin.seat,
     )
 
 

@@ -4,6 +4,7 @@ from restow.client.admin import Admin, Measures
 from restow.client.errors import BrokerError, ClientError, Unreachable
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
 from restow.client.opening import Settings
+from restow.client.seat import SESSION_S, Occupant, Seat
 from restow.client.values import (
     ClusterView,
     Config,
@@ -23,6 +24,7 @@ from restow.client.versions import versions_of
 from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
 
 __all__ = [
+    "SESSION_S",
     "Admin",
     "BrokerError",
     "ClientError",
@@ -37,10 +39,12 @@ __all__ = [
     "MoveUnderWay",
     "NewTopic",
     "Node",
+    "Occupant",
     "OffsetRange",
     "Quorum",
     "ReplicaOf",
     "ReplicaOnDisk",
+    "Seat",
     "Settings",
     "Unreachable",
     "ZooKeeperAdmin",

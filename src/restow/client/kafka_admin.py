@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from restow.client import configs, groups, moves, offsets, rights, topics
 from restow.client.errors import BrokerError
 from restow.client.link import open_link
+from restow.client.seat import SESSION_S, Seat
 from restow.client.values import ClusterView, Node
 from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 
@@ -140,6 +141,10 @@ class KafkaAdmin:
             return quorum.leader
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         return int(answer.controller_id) if answer.controller_id >= 0 else None
+
+    def seat(self, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S) -> Seat:
+        """Return a seat that one client at a time can hold; not taken yet."""
+        return Seat(self._link, group, instance_id, said, session_s)
 
     async def close(self) -> None:
         await self._link.close()

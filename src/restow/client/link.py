@@ -46,6 +46,10 @@ class Link:
         self._answered: int | None = None
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="restow-link")
 
+    async def another(self) -> Link:
+        """Open a second link to the same cluster. Brokers answer the requests of one connection in turn."""
+        return await open_link(self._settings)
+
     @property
     def timeout_ms(self) -> int:
         return int(self._settings.timeout_s * 1000)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.execute.lock import holder_of
+from restow.execute.mark import other_at_it
 from restow.execute.ready import readiness
 from restow.execute.start import NotNow, check_earlier_runs
 from restow.model import Check, Outcome
@@ -24,12 +25,20 @@ async def examine(world: World, plan: Plan) -> Verdict:
     runs = await world.runs()
     snapshot = await capture(world.admin, world.clock)
     verdict = await readiness(world.admin, plan, snapshot)
-    own = (_nobody_at_it(world, runs), _earlier_runs(runs, snapshot), _limits(plan, snapshot))
+    elsewhere = await other_at_it(world, runs)
+    own = (_nobody_at_it(world, runs, elsewhere), _earlier_runs(runs, snapshot), _limits(plan, snapshot))
     return replace(verdict, checks=(*verdict.checks, *own))
 
 
-def _nobody_at_it(world: World, runs: Runs) -> Check:
+def _nobody_at_it(world: World, runs: Runs, elsewhere: str | None) -> Check:
     holder = holder_of(world.disk, runs.folder)
+    if holder is None and elsewhere is not None:
+        return Check(
+            name="no other run",
+            outcome=Outcome.FAILS,
+            evidence=f"another machine carries out a run: {elsewhere}",
+            advice="wait until it has ended",
+        )
     if holder is None:
         return Check(
             name="no other run", outcome=Outcome.HOLDS, evidence="nobody here carries out a run on it"

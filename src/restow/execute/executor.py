@@ -6,7 +6,7 @@ deleted, another tool at work) concerns the partitions it concerns; the others g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
@@ -22,7 +22,6 @@ from restow.execute.records import step_document
 from restow.execute.sight import look
 from restow.execute.standing import Event, Standing
 from restow.execute.taking_back import take_back
-from restow.execute.throttles import DIR_RATE
 from restow.execute.throttling import Throttling
 from restow.execute.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
 from restow.plan.admission import Admission
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from restow.client import Admin, ReplicaOf
     from restow.execute.book import Book
     from restow.execute.control import Control
+    from restow.execute.mark import Mark
     from restow.execute.options import Options
     from restow.execute.sight import Sight
     from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
@@ -61,9 +61,10 @@ class Executor:
         options: Options,
         control: Control,
         watcher: Watcher,
+        mark: Mark,
     ) -> None:
         self._admin, self._clock, self._book = admin, clock, book
-        self._options, self._watcher = options, watcher
+        self._options, self._watcher, self._mark = options, watcher, mark
         plan = book.ledger.plan
         chains = chains_of(plan, snapshot, book.ledger.topic_ids, book.ledger.submitted)
         self._aims = {move.partition: move.after for move in plan.moves}
@@ -132,7 +133,10 @@ class Executor:
             return Outcome(ending=Ending.LEFT, reason="told to let it go on by itself")
         if self.pace.stop == "cancel":
             return await self._cancel()
-        begun = [] if self.pace.paused else self._schedule.admit()
+        if (other := self._mark.lost_to) is not None and not self._running:
+            why = f"somebody else carries out a run on this cluster now: {other}"
+            return Outcome(ending=Ending.FAILED, reason=why)
+        begun = [] if self._paused else self._schedule.admit()
         try:
             begun = await self._throttle(begun, look=surveyed)
             seen_last = await look_at(self._admin, begun, self._dir_movers(begun)) if begun else None
@@ -149,7 +153,7 @@ class Executor:
         if not self._running and not self._schedule.left and self._elections.over:
             ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
             return Outcome(ending=ending)
-        idle = not self._running and not self.pace.paused and self._schedule.left > 0
+        idle = not self._running and not self._paused and self._schedule.left > 0
         return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
 
     async def _survey(self) -> bool:
@@ -224,9 +228,8 @@ class Executor:
         if not self._running:
             return {}
         for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
-            self.tell(
-                "directory refused", partition=str(which.partition), broker=which.broker, why=str(error)
-            )
+            where = {"partition": str(which.partition), "broker": which.broker}
+            self.tell("directory refused", **where, why=str(error))
         moves = await self._admin.moves()
         quiet = {name.topic for name in self._running if name not in moves}
         now = await partitions_now(self._admin, quiet)
@@ -265,10 +268,7 @@ class Executor:
         """Settings for all that is under way from now on. What cannot be throttled is not begun."""
         steps = [*self._steps(), *begun]
         applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
-        for setting, value in applied.changed.items():
-            self.tell("throttle", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
-        for setting, value in applied.left_alone.items():
-            self.tell("left alone", of=f"{setting.of} {setting.name}", key=setting.key, value=value)
+        applied.told(self.tell)
         kept = []
         for step in begun:
             error = applied.refusal(step)
@@ -282,10 +282,7 @@ class Executor:
         return {which.broker for step in steps for which in self._wishes(step) if which.broker in step.before}
 
     def _wishes(self, step: Step) -> dict[ReplicaOf, str]:
-        if not step.log_dirs:
-            return {}
-        copies = {} if self._sight is None else self._sight.copies.get(step.partition, {})
-        return wishes_of(step, {broker: copy.log_dir for broker, copy in copies.items() if not copy.future})
+        return wishes_of(step, {} if self._sight is None else self._sight.copies.get(step.partition, {}))
 
     async def _submit(self, begun: Sequence[Step]) -> None:
         if not begun:
@@ -352,16 +349,18 @@ class Executor:
             except (BrokerError, Unreachable) as error:
                 self.tell("throttles not brought back", why=str(error))
         ledger = self._book.ledger
-        outcome = Outcome(
-            ending=outcome.ending,
-            reason=outcome.reason,
-            dropped=ledger.dropped,
-            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
-        )
+        left = tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours))
+        outcome = replace(outcome, dropped=ledger.dropped, throttles_left=left)
         self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
         self._report()
         self.tell("ended", **outcome.document())
         return outcome
+
+    @property
+    def _paused(self) -> str | None:
+        """Say why nothing new begins. What is under way is brought to its end before a lost run ends."""
+        other = self._mark.lost_to
+        return self.pace.paused if other is None else f"the cluster was lost to {other}"
 
     @property
     def _alive(self) -> frozenset[BrokerId]:
@@ -374,8 +373,7 @@ class Executor:
     def _report(self) -> None:
         if self._sight is None:
             return
-        rates = {int(s.name): int(v) for s, v in self._throttling.foreign.items() if v and s.key != DIR_RATE}
-        rate = self._throttling.wanted.rate
+        rates, rate = self._throttling.foreign_rates, self._throttling.wanted.rate
         report = self._progress.report(self._sight, self._steps(), throttle=rate, foreign_rates=rates)
         self.pace.learn(report)
         self._watcher.standing(
@@ -387,7 +385,7 @@ class Executor:
                 under_way=len(self._running),
                 throttle=rate,
                 auto=self.pace.auto,
-                paused=self.pace.paused,
+                paused=self._paused,
                 waits=self._schedule.why_stuck(),
                 under_replicated=len(self._sight.under_replicated),
                 offline=len(self._sight.offline),

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from restow.execute.doctor import Finding, Ill, examine, journals
 from restow.execute.elections import Elections
-from restow.execute.lock import Holder, cluster_lock, holder_of
+from restow.execute.lock import holder_of
+from restow.execute.mark import claimed
 from restow.execute.options import Options
 from restow.execute.standing import Event
 from restow.execute.start import World, begun, take_back_run
@@ -29,7 +30,8 @@ async def fix(world: World, watcher: Watcher) -> tuple[Finding, ...]:
     """Set right what can be, and say what is still out of order afterwards."""
     runs = await world.runs()
     name = runs.new(world.clock)
-    with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
+    async with claimed(world, runs, name) as mark:
+        await mark.confirm(world, watcher)
         found = await _look(world, runs)
         for run in dict.fromkeys(each.run for each in found if each.run is not None):
             await take_back_run(world, runs.get(run), watcher)

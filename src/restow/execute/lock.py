@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from restow.runtime.disk import Disk
 
 _LOCK, _NOTE = "lock", "holder.json"
+_MOST = 10**14
+"""Beyond any process id, and any time that can be shown."""
 
 
 class ClusterLocked(RestowError):
@@ -36,14 +38,15 @@ class Holder:
     host: str
     user: str
     run: str
+    since_ms: int | None = None
 
     @classmethod
-    def this_process(cls, run: str) -> Holder:
+    def this_process(cls, run: str, since_ms: int | None = None) -> Holder:
         try:
             user = getpass.getuser()
         except (KeyError, OSError):
             user = str(os.getuid())
-        return cls(pid=os.getpid(), host=platform.node(), user=user, run=run)
+        return cls(pid=os.getpid(), host=platform.node(), user=user, run=run, since_ms=since_ms)
 
 
 @contextmanager
@@ -73,9 +76,26 @@ def holder_of(disk: Disk, folder: str) -> Holder | None:
 
 def _note(disk: Disk, folder: str) -> Holder | None:
     try:
-        return Holder(**json.loads(disk.read_bytes(f"{folder}/{_NOTE}")))
-    except (OSError, ValueError, TypeError):
+        return holder_from(disk.read_bytes(f"{folder}/{_NOTE}"))
+    except OSError:
         return None
+
+
+def holder_from(note: bytes) -> Holder | None:
+    """Read what a holder wrote of itself; None if it is anything else."""
+    try:
+        said = json.loads(note)
+        texts = [said[key] for key in ("host", "user", "run")]
+        pid, since_ms = said["pid"], said.get("since_ms")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    numbers = [pid] if since_ms is None else [pid, since_ms]
+    if not all(type(each) is int and 0 <= each < _MOST for each in numbers):
+        return None
+    if not all(isinstance(each, str) for each in texts):
+        return None
+    host, user, run = texts
+    return Holder(pid=pid, host=host, user=user, run=run, since_ms=since_ms)
 
 
 def _who(disk: Disk, folder: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
@@ -12,7 +12,8 @@ from restow.execute.control import CANCEL, Control, Wishes
 from restow.execute.executor import Executor, Watcher
 from restow.execute.journal import Journal
 from restow.execute.ledger import has_heard_of
-from restow.execute.lock import Holder, cluster_lock, holder_of
+from restow.execute.lock import Holder, holder_of
+from restow.execute.mark import Mark, claimed
 from restow.execute.options import Options
 from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
@@ -21,6 +22,7 @@ from restow.execute.standing import Event
 from restow.execute.undo import inverse
 from restow.plan.drift import REBASE, differences
 from restow.plan.pin import topic_ids
+from restow.runtime.chance import SystemChance
 from restow.snapshot import capture
 from restow.verify.evidence import some
 
@@ -28,8 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from restow.client import Admin
+    from restow.execute.mark import Seats
     from restow.execute.outcome import Outcome
     from restow.model import Plan, Snapshot
+    from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
 
@@ -49,6 +53,9 @@ class World:
     clock: Clock
     disk: Disk
     root: str
+    seats: Seats | None = None
+    """How a run is marked on the cluster; None to rely on the lock of this machine."""
+    chance: Chance = field(default_factory=SystemChance)
 
     async def runs(self) -> Runs:
         """Of the cluster that the admin talks to."""
@@ -59,25 +66,27 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
     """Carry out a plan, if the cluster is what the plan was made for."""
     runs = await world.runs()
     name = runs.new(world.clock)
-    with cluster_lock(world.disk, runs.folder, Holder.this_process(name)):
+    async with claimed(world, runs, name) as mark:
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
         await _check_ready(world, plan, snapshot)
+        await mark.confirm(world, watcher)
         with begun(world, runs, name, plan, snapshot=snapshot) as book:
-            return await _run(world, book, snapshot, options, watcher)
+            return await _run(world, book, snapshot, options, watcher, mark)
 
 
 async def resume(world: World, options: Options, watcher: Watcher, name: str | None = None) -> Outcome:
     """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named."""
     runs = await world.runs()
     run = runs.get(name) if name else run_to_resume(runs)
-    with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
+    async with claimed(world, runs, run.name) as mark:
         snapshot = await _after(world, run)
         with _opened(world, run.folder) as book:
             _check_cluster(book.ledger.plan, snapshot, run.folder)
             await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
+            await mark.confirm(world, watcher)
             book.write("resumed", who=asdict(Holder.this_process(run.name)))
-            return await _run(world, book, snapshot, options, watcher)
+            return await _run(world, book, snapshot, options, watcher, mark)
 
 
 async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Outcome | None:
@@ -88,7 +97,8 @@ async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Out
     if holder is not None and holder.run == run.name:
         Control(world.disk, run.folder).wish(Wishes(stop=CANCEL))
         return None
-    with cluster_lock(world.disk, runs.folder, Holder.this_process(run.name)):
+    async with claimed(world, runs, run.name) as mark:
+        await mark.confirm(world, watcher)
         return await take_back_run(world, run, watcher)
 
 
@@ -104,8 +114,9 @@ async def undo(
     runs = await world.runs()
     run = runs.get(name) if name else runs.last_to_move()
     own = runs.new(world.clock)
-    with cluster_lock(world.disk, runs.folder, Holder.this_process(own)):
+    async with claimed(world, runs, own) as mark:
         if not run.ledger.is_settled:
+            await mark.confirm(world, watcher)
             taken = await take_back_run(world, run, watcher)
             if taken.throttles_left or runs.get(run.name).ledger.under_way:
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
@@ -114,8 +125,9 @@ async def undo(
         plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
         if plan.moves:
             await _check_ready(world, plan, snapshot)
+        await mark.confirm(world, watcher)
         with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name) as book:
-            return await _run(world, book, snapshot, options, watcher)
+            return await _run(world, book, snapshot, options, watcher, mark)
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
@@ -190,14 +202,16 @@ async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
         control = Control(world.disk, run.folder)
         control.clear()
         control.wish(Wishes(stop=CANCEL))
-        executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher)
+        executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher, Mark(None))
         return await executor.run()
 
 
-async def _run(world: World, book: Book, snapshot: Snapshot, options: Options, watcher: Watcher) -> Outcome:
+async def _run(
+    world: World, book: Book, snapshot: Snapshot, options: Options, watcher: Watcher, mark: Mark
+) -> Outcome:
     control = Control(world.disk, book.folder)
     control.clear()
-    executor = Executor(world.admin, world.clock, book, snapshot, options, control, watcher)
+    executor = Executor(world.admin, world.clock, book, snapshot, options, control, watcher, mark)
     executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
     return await executor.run()
 

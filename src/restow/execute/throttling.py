@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ConfigOf
-from restow.execute.throttles import RATES, Setting, Wanted, merged, needed, restoration
+from restow.execute.throttles import DIR_RATE, RATES, Setting, Wanted, merged, needed, restoration
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from restow.client import Admin
     from restow.execute.book import Book
+    from restow.execute.standing import Tell
     from restow.model import BrokerId, Step
     from restow.runtime.clock import Clock
 
@@ -36,6 +37,12 @@ class Applied:
     failed: Mapping[Setting, BrokerError] = field(default_factory=dict)
     left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
     """Rates that somebody else has set since, with what they set."""
+
+    def told(self, tell: Tell) -> None:
+        """Tell of every setting."""
+        for kind, settings in (("throttle", self.changed), ("left alone", self.left_alone)):
+            for setting, value in settings.items():
+                tell(kind, of=f"{setting.of} {setting.name}", key=setting.key, value=value)
 
     def refusal(self, step: Step) -> BrokerError | None:
         """Why this step cannot be throttled. A broker that is down gets its settings later."""
@@ -94,6 +101,11 @@ class Throttling:
             await self._read(set(self._sent))  # whoever comes after us has to find it so
         told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
         return Applied(changed=told, failed=failed, left_alone=back.left_alone)
+
+    @property
+    def foreign_rates(self) -> dict[BrokerId, int]:
+        """The rates that others have set for replication, by broker."""
+        return {int(s.name): int(v) for s, v in self.foreign.items() if v and s.key != DIR_RATE}
 
     @property
     def _set_to(self) -> Wanted:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.client import Admin, MoveUnderWay
-    from restow.model import BrokerId, Partition, Step, Topic
+    from restow.model import BrokerId, Copy, Partition, Step, Topic
 
 _GRACE_S = 10.0
 """For so long brokers may know less than the controller."""
@@ -68,8 +68,9 @@ class Running:
         return State.TAKEN, f"somebody else has cancelled it; it has the replicas {list(now.replicas)}"
 
 
-def wishes_of(step: Step, lies: Mapping[BrokerId, str]) -> dict[ReplicaOf, str]:
-    """The directories that have to be asked for. `lies` says where its replicas are."""
+def wishes_of(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[ReplicaOf, str]:
+    """Return the directories that have to be asked for. `copies` are its replicas on disk."""
+    lies = {broker: copy.log_dir for broker, copy in copies.items() if not copy.future}
     return {
         ReplicaOf(step.partition, broker): path
         for broker, path in zip(step.after, step.log_dirs, strict=False)

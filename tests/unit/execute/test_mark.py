@@ -1,0 +1,178 @@
+"""A run marks itself on the cluster, and gives way where somebody else has done so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import BrokerError, Occupant
+from restow.execute.examine import examine
+from restow.execute.fix import fix
+from restow.execute.lock import ClusterLocked
+from restow.execute.mark import GROUP, who_is
+from restow.execute.outcome import Ending
+from restow.execute.start import cancel, resume
+from restow.model import Limits
+from restow.wire.error_codes import ErrorCode
+from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+ALICE = {"user": "alice", "host": "ops-2", "pid": 42, "run": "20261116-070000", "since_ms": 1_794_812_400_000}
+SAYS_ALICE = "alice, with run 20261116-070000, process 42 on ops-2, since 2026-11-16 07:00:00 UTC"
+
+
+def member(said: object = ALICE) -> Occupant:
+    metadata = said if isinstance(said, bytes) else json.dumps(said).encode()
+    return Occupant(member_id="m", instance_id="i", host="/10.0.0.7", said=metadata)
+
+
+@dataclass
+class FakeSeat:
+    """A seat that somebody else has, or takes, or that cannot be had."""
+
+    there: Occupant | None = None
+    first: Occupant | BrokerError | None = None
+    lost_to: Occupant | None = None
+    asked: list[tuple[str, str, bytes]] = field(default_factory=list)
+    held: bool = False
+
+    def __call__(self, group: str, instance_id: str, said: bytes) -> FakeSeat:
+        self.asked.append((group, instance_id, said))
+        return self
+
+    async def occupant(self) -> Occupant | None:
+        return self.there
+
+    @asynccontextmanager
+    async def kept(self) -> AsyncIterator[None]:
+        self.held = True
+        try:
+            yield
+        finally:
+            self.held = False
+
+    async def taken(self) -> Occupant | None:
+        if isinstance(self.first, BrokerError):
+            raise self.first
+        return self.first
+
+
+def seated(stage: Stage, seat: FakeSeat) -> Stage:
+    stage.world = replace(stage.world, seats=seat)
+    return stage
+
+
+@pytest.mark.parametrize("seat", [FakeSeat(there=member()), FakeSeat(first=member())])
+def test_run_is_refused_with_the_name_of_whoever_is_at_it(stage: Stage, seat: FakeSeat) -> None:
+    """Found there beforehand, or come at the same moment and told to be second."""
+    done = plan_for(stage, [(1, 3)])
+    assert stage.execute(done).is_good
+    calls = len(stage.admin.calls)
+    seated(stage, seat)
+    for attempt in (lambda: stage.execute(plan_for(stage, AWAY)), stage.undo):
+        with pytest.raises(ClusterLocked, match=f"another machine carries out a run .*: {SAYS_ALICE}"):
+            attempt()
+    name = name_of(stage)
+    for work in (
+        resume(stage.world, THROTTLED, stage.watcher, name),
+        cancel(stage.world, stage.watcher, name),
+        fix(stage.world, stage.watcher),
+    ):
+        with pytest.raises(ClusterLocked, match=SAYS_ALICE):
+            asyncio.run(work)
+    assert len(stage.admin.calls) == calls
+    assert len(asyncio.run(stage.world.runs()).names()) == 1
+    assert not seat.held
+
+
+def name_of(stage: Stage) -> str:
+    return asyncio.run(stage.world.runs()).names()[0]
+
+
+def test_check_says_who_is_at_it_elsewhere(stage: Stage) -> None:
+    seated(stage, FakeSeat(there=member()))
+    verdict = asyncio.run(examine(stage.world, plan_for(stage, AWAY)))
+    assert f"another machine carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
+
+
+def test_run_warns_and_goes_on_where_it_may_not_mark_itself(stage: Stage) -> None:
+    seated(stage, FakeSeat(first=BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    (warned,) = (each for each in stage.events if each.kind == "warned")
+    assert "needs READ on the group __restow_run. Nothing keeps" in str(warned.facts["why"])
+
+
+def test_mark_says_who_and_is_gone_after_the_run(stage: Stage) -> None:
+    seat = FakeSeat()
+    seated(stage, seat)
+    held = []
+    stage.hooks.append(lambda _: held.append(seat.held))
+    assert stage.execute(plan_for(stage, [(1, 3)])).is_good
+    (group, instance, said), *_ = seat.asked
+    assert group == GROUP
+    assert json.loads(said)["run"] == name_of(stage)
+    assert all(held)
+    assert not seat.held
+    stage.undo()
+    assert {asked[1] for asked in seat.asked} == {instance}, "the same folder is the same to the cluster"
+
+
+def test_other_folder_is_another_member(stage: Stage, tmp_path: Path) -> None:
+    seat = FakeSeat()
+    seated(stage, seat)
+    stage.execute(plan_for(stage, [(1, 3)]))
+    stage.world = replace(stage.world, root=str(tmp_path / "another"))
+    stage.execute(plan_for(stage, [(1, 2)]))
+    assert len({asked[1] for asked in seat.asked}) == 2
+
+
+def test_run_that_lost_its_mark_begins_nothing_more_and_ends_in_order(stage: Stage) -> None:
+    seat = FakeSeat()
+    seated(stage, seat)
+    stage.after(3, lambda: setattr(seat, "lost_to", member()))
+    outcome = stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
+    assert outcome.ending is Ending.FAILED
+    assert outcome.reason == f"somebody else carries out a run on this cluster now: {SAYS_ALICE}"
+    begun = [each for each in stage.events if each.kind == "begun"]
+    assert 0 < len(begun) < 4
+    assert len([each for each in stage.events if each.kind == "arrived"]) == len(begun)
+    assert stage.standings[-1].paused == f"the cluster was lost to {SAYS_ALICE}"
+    assert stage.admin.set_ == {}
+    seat.lost_to = None
+    assert stage.resume().is_good
+    assert stage.replicas() == AWAY
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"null",
+        {"user": "a"},
+        {**ALICE, "pid": "x"},
+        {**ALICE, "since_ms": 1e300},
+        {**ALICE, "since_ms": 10**30},
+        {**ALICE, "user": None},
+    ],
+)
+def test_member_that_says_nonsense_is_named_by_its_address(said: object) -> None:
+    assert (
+        who_is(member(said))
+        == "a member of the group __restow_run from /10.0.0.7 that does not say who it is"
+    )
+
+
+def test_what_a_member_says_cannot_steer_a_terminal() -> None:
+    told = who_is(member({**ALICE, "user": "\x1b[2J" + "x" * 10_000}))
+    assert "\x1b" not in told
+    assert len(told) < 300
