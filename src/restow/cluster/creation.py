@@ -21,8 +21,13 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
     from restow.runtime.chance import Chance
+    from restow.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
+
+_AUTO_BURST = 100
+_AUTO_PER_S = 10.0
+_MOST_COMPLAINTS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +78,7 @@ class TopicCreation:
         chance: Chance,
         defaults: Callable[[], CreationDefaults],
         check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
+        clock: Clock,
     ) -> None:
         """`check_configs` answers what to write down, or raises Refused."""
         self._store = store
@@ -83,6 +89,9 @@ class TopicCreation:
         self._check_configs = check_configs
         self._under_way: set[str] = set()
         self._complaints: set[tuple[str, str]] = set()
+        self._clock = clock
+        self._allowance = float(_AUTO_BURST)
+        self._allowed_s = clock.monotonic_s()
 
     def plan(self, new: NewTopic) -> PlannedTopic:
         """Refused, if it cannot be."""
@@ -119,7 +128,10 @@ class TopicCreation:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
     def create_in_passing(self, name: str) -> bool:
-        """Begin to create a topic that somebody uses, if that is wanted; whether it will be there."""
+        """Begin to create a topic that somebody uses, if that is wanted; whether it will be there.
+
+        So many at once, and so many a second after that: a client that is told no asks again.
+        """
         defaults = self._defaults()
         if name == GROUP_OFFSETS_TOPIC:
             new = NewTopic(
@@ -133,6 +145,8 @@ class TopicCreation:
         else:
             return False
         if name not in self._under_way:
+            if name != GROUP_OFFSETS_TOPIC and not self._is_allowed_one_more():
+                return False
             try:
                 planned = self.plan(new)
             except Refused as refused:
@@ -140,6 +154,15 @@ class TopicCreation:
                 return False
             self._under_way.add(name)
             self._tasks.start(self._create_and_forget(planned), f"creation of {name}")
+        return True
+
+    def _is_allowed_one_more(self) -> bool:
+        now_s = self._clock.monotonic_s()
+        self._allowance = min(self._allowance + (now_s - self._allowed_s) * _AUTO_PER_S, _AUTO_BURST)
+        self._allowed_s = now_s
+        if self._allowance < 1:
+            return False
+        self._allowance -= 1
         return True
 
     async def _create_and_forget(self, planned: PlannedTopic) -> None:
@@ -154,5 +177,7 @@ class TopicCreation:
     def _complain(self, name: str, refused: Refused) -> None:
         """Once: clients ask for the topic again and again."""
         if (name, str(refused)) not in self._complaints:
+            if len(self._complaints) >= _MOST_COMPLAINTS:
+                self._complaints.clear()
             self._complaints.add((name, str(refused)))
             log.warning("topic %s cannot be created: %s", name, refused)

@@ -76,7 +76,7 @@ class Life:
         """Whether its session with the store was lost."""
         self._on_ruined = on_ruined
         self._tasks = Tasks()
-        self._orders = Orders()
+        self._orders = Orders(store)
         where = partial(locate, store)
         name = f"broker-{options.broker_id}"
         self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
@@ -216,7 +216,7 @@ class Life:
                 new_topic_id=partial(random_topic_id, chance),
             ),
             creation=TopicCreation(
-                store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked
+                store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked, clock
             ),
             orders=self._orders,
             producer_ids=ProducerIds(options.broker_id, store),

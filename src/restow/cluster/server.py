@@ -9,7 +9,8 @@ answer that the peer could read. The one exception is ApiVersions, which a clien
 
 Answers take memory until they are read. So a Fetch, whose answer may be large, is begun only when all before
 it but one have been answered and the client has read most of that; and who lets nothing move is hung up on.
-One may wait, because a follower ends the fetch that waits for data by the next one of its session.
+One may wait, because a follower ends the fetch that waits for data by the next one of its session. Requests
+take memory until they are answered: all clients together may have so much (`backlog.py`).
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class ServerLimits:
     max_frame_bytes: int = 100 * 1024 * 1024
     max_idle_ms: int = 600_000
     """A negative one is none."""
+    max_backlog_bytes: int = 256 * 1024 * 1024
+    """Of answers that clients have not read, and as much again of requests that wait. Not Kafka's."""
 
 
 class _Waiting(NamedTuple):
@@ -74,7 +77,7 @@ async def serve(
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
-    backlog = Backlog()
+    backlog = Backlog(limits.max_backlog_bytes)
     return await network.listen(
         host, port, lambda: ClientConnection(codec, services, backlog, idle_ms), limits.max_frame_bytes
     )
@@ -106,6 +109,10 @@ class ClientConnection:
             self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)
 
     def frame(self, payload: bytes) -> None:
+        if not self._backlog.has_room_for(len(payload)):
+            log.warning("closing the connection of %s: too much waits for answers", self._connection.peer)
+            self._connection.close()
+            return
         try:
             request = self._codec.parse_request(payload)
         except MalformedRequest as error:
@@ -128,6 +135,8 @@ class ClientConnection:
         for waiting in self._waiting:
             waiting.answer.cancel()
         self._waiting.clear()
+        self._backlog.waiting_bytes -= self._waiting_bytes
+        self._waiting_bytes = 0
         if self._draining is not None:
             self._draining.cancel()
         self._ready_bytes = 0
@@ -159,6 +168,7 @@ class ClientConnection:
         self._requests += 1
         self._waiting.append(_Waiting(answer, size, turn))
         self._waiting_bytes += size
+        self._backlog.waiting_bytes += size
         answer.add_done_callback(self._send_what_is_ready)
         if len(self._waiting) >= _MOST_WAITING or self._waiting_bytes >= _MOST_WAITING_BYTES:
             self._paused = True
@@ -168,7 +178,9 @@ class ClientConnection:
         waiting = self._waiting
         while waiting and waiting[0].answer.done():
             answer = waiting[0].answer
-            self._waiting_bytes -= waiting.popleft().size
+            size = waiting.popleft().size
+            self._waiting_bytes -= size
+            self._backlog.waiting_bytes -= size
             if answer.cancelled():
                 self._connection.close()
                 return

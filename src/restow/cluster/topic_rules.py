@@ -93,7 +93,7 @@ def new_assignment(
     by_hand: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """Replicas for a new topic: by hand if given, else as Kafka places them."""
-    _check_count(partitions if by_hand is None else len(by_hand))
+    check_count(partitions if by_hand is None else len(by_hand))
     try:
         if by_hand is None:
             rng = np.random.default_rng(chance.randrange(1 << 63))
@@ -108,12 +108,15 @@ def new_assignment(
         raise _refused(error) from error
 
 
-def _check_count(partitions: int) -> None:
-    """Kafka's own limit since it keeps its metadata itself; before, the size of a node was one."""
+def check_count(partitions: int) -> None:
+    """Refuse more partitions than one request may make, of all its topics together.
+
+    Kafka has had this limit since it keeps its metadata itself; before, the size of a node was one.
+    """
     if partitions > _MOST_AT_ONCE:
         raise Refused(
             ErrorCode.POLICY_VIOLATION,
-            f"{partitions} partitions are too many to be made at once: at most {_MOST_AT_ONCE} at a time.",
+            f"{partitions} partitions are too many for one request: at most {_MOST_AT_ONCE} at a time.",
         )
 
 
@@ -133,7 +136,7 @@ def more_partitions(
             if to < count
             else f"The topic already has {count} partitions.",
         )
-    _check_count(to - count)
+    check_count(to - count)
     if by_hand is not None and len(by_hand) != to - count:
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -1,9 +1,11 @@
-"""Connections that came in: through which door, and how many may through all of them."""
+"""Connections that came in: through which door, and how many may through all of them, and with how much."""
 
 from __future__ import annotations
 
 import resource
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from restow.runtime.frames import NetworkError
 
 Member = TypeVar("Member")
 
@@ -24,6 +26,45 @@ class Crowd:
     def __init__(self, most: int) -> None:
         self.most = most
         self.count = 0
+
+
+class TooMuchHalfSent(NetworkError):
+    """Frames that are not whole yet take more memory than all connections together may use for them."""
+
+
+class Sender(Protocol):
+    """A connection that may be hung up on."""
+
+    def abort(self, reason: Exception | None) -> None: ...
+
+
+class HalfSent:
+    """What has come of large frames that are not whole yet, of all connections together.
+
+    To wait until there is room would let those who never finish their frames stop everybody. When it is too
+    much, whoever has sent the most of an unfinished frame is hung up on.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held: dict[Sender, int] = {}
+        self.total_bytes = 0
+
+    def note(self, sender: Sender, held_bytes: int) -> None:
+        """The connection holds so much now, 0 if its frame is whole or it is gone."""
+        self.total_bytes += held_bytes - self._held.pop(sender, 0)
+        if held_bytes:
+            self._held[sender] = held_bytes
+        while self.total_bytes > self._most_bytes:
+            largest = max(self._held, key=self._held.__getitem__)
+            taken = self._held.pop(largest)
+            self.total_bytes -= taken
+            largest.abort(
+                TooMuchHalfSent(
+                    f"{taken} bytes of an unfinished frame, more than any other connection, where all "
+                    f"together may hold {self._most_bytes}"
+                )
+            )
 
 
 class Company(Generic[Member]):

@@ -91,6 +91,11 @@ class FrameCutter:
         """Whether nothing of a frame has come that has not been taken."""
         return self._large is None and self._start == self._end
 
+    @property
+    def large_bytes(self) -> int:
+        """How much has come of a frame that needs a buffer for itself and is not whole yet."""
+        return self._large_end if self._large is not None else 0
+
     def room(self) -> memoryview:
         """Where the next bytes belong. Never empty, once all frames have been taken."""
         if self._large is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
-from restow.runtime.company import Company, Crowd, most_connections
+from restow.runtime.company import Company, Crowd, HalfSent, most_connections
 from restow.runtime.frames import LENGTH, BadFrame, Buffer, FrameCutter, NetworkError, SpareBuffers
 
 if TYPE_CHECKING:
@@ -114,15 +114,19 @@ class SystemNetwork:
         max_unsent_bytes: int = 256 * 1024 * 1024,
         max_answer_bytes: int = 512 * 1024 * 1024,
         max_connections: int | None = None,
+        max_half_sent_bytes: int = 256 * 1024 * 1024,
     ) -> None:
         """`drain` waits above the first; who leaves more than the second unread and is to get still more is
         hung up on; `connect`ed peers may send frames up to the third. Who comes when `max_connections` are
         there (by default as many as leave enough file descriptors) is hung up on before anybody hears of it.
+        When those who came in have sent `max_half_sent_bytes` of frames that are not whole yet, whoever has
+        sent the most is hung up on.
         """
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
         self._max_answer_bytes = max_answer_bytes
         self._spares = SpareBuffers()
+        self._half_sent = HalfSent(max_half_sent_bytes)
         self._crowd = Crowd(most_connections() if max_connections is None else max_connections)
 
     async def listen(
@@ -131,7 +135,7 @@ class SystemNetwork:
         company: Company[_FramedConnection] = Company(self._crowd)
 
         def accept() -> _FramedConnection:
-            return self._connection(make_handler(), max_frame_bytes, company)
+            return self._connection(make_handler(), max_frame_bytes, company, self._half_sent)
 
         server = await asyncio.get_running_loop().create_server(accept, host, port, backlog=_BACKLOG)
         return _SystemListener(server, company)
@@ -143,12 +147,17 @@ class SystemNetwork:
         return connection
 
     def _connection(
-        self, handler: FrameHandler, max_frame_bytes: int, company: Company[_FramedConnection]
+        self,
+        handler: FrameHandler,
+        max_frame_bytes: int,
+        company: Company[_FramedConnection],
+        half_sent: HalfSent | None = None,
     ) -> _FramedConnection:
         return _FramedConnection(
             handler,
             company,
             FrameCutter(max_frame_bytes, self._spares),
+            half_sent or HalfSent(max_frame_bytes),
             high_water_bytes=self._high_water_bytes,
             max_unsent_bytes=self._max_unsent_bytes,
         )
@@ -201,6 +210,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         handler: FrameHandler,
         company: Company[_FramedConnection],
         cutter: FrameCutter,
+        half_sent: HalfSent,
         *,
         high_water_bytes: int,
         max_unsent_bytes: int,
@@ -213,6 +223,8 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self.gone: asyncio.Future[None] = self._loop.create_future()
         self._transport: asyncio.Transport | None = None
         self._cutter = cutter
+        self._half_sent = half_sent
+        self._half_sent_bytes = 0
         self._admitted = False
         self._reading = True
         self._hung_up = False
@@ -308,6 +320,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._hung_up = True
         self._cutter.close()
+        self._note_half_sent()
         if not self._admitted:
             return
         self._company.dismiss(self)
@@ -335,6 +348,12 @@ class _FramedConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._cutter.received(nbytes)
         self._deliver()
+        if self._half_sent_bytes or self._cutter.large_bytes:
+            self._note_half_sent()
+
+    def _note_half_sent(self) -> None:
+        self._half_sent_bytes = self._cutter.large_bytes
+        self._half_sent.note(self, self._half_sent_bytes)
 
     def _catch_up(self) -> None:
         """What a pause has kept back comes first; then there is room in the buffer for more."""

@@ -205,7 +205,9 @@ def test_orders_of_an_earlier_controller_are_refused(tmp_path: Path, key: int) -
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))
             for version in served_versions()[key]:
-                client.ask(key, version, 1, REQUESTS[key](controller_id=9, controller_epoch=0))
+                epoch = cluster.brokers[0].services.orders.broker_epoch
+                earlier = REQUESTS[key](controller_id=9, controller_epoch=0, broker_epoch=epoch)
+                client.ask(key, version, 1, earlier)
                 assert (await client.answer(key, version)).error_code == ErrorCode.STALE_CONTROLLER_EPOCH
                 client.ask(key, version, 1, REQUESTS[key](controller_epoch=5, broker_epoch=0))
                 assert (await client.answer(key, version)).error_code == ErrorCode.STALE_BROKER_EPOCH

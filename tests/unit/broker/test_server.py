@@ -27,7 +27,9 @@ from restow.wire.messages import (
 from tests.unit.broker.conversations import HOST, Client, run
 
 if TYPE_CHECKING:
+    from restow.cluster.services import Context
     from restow.runtime.network import Listener
+    from restow.wire.codec import Request
 
 FETCH = 1
 API_VERSIONS = 18
@@ -264,6 +266,47 @@ def test_a_client_that_does_not_read_is_not_read_from(monkeypatch: pytest.Monkey
         assert begun == count
         writer.close()
         await writer.wait_closed()
+        await listener.close()
+
+    run(scenario())
+
+
+def test_large_requests_that_wait_for_answers_are_bounded_over_all_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Small ones are let in all the same, and when something was answered there is room again."""
+    go_on = asyncio.Event()
+    begun: list[Request] = []
+
+    async def slow(request: Request, context: Context) -> Any:
+        begun.append(request)
+        await go_on.wait()
+        return HeartbeatResponse(error_code=0)
+
+    monkeypatch.setitem(HANDLERS, HEARTBEAT, Handler(HANDLERS[HEARTBEAT].versions, slow))
+
+    async def scenario() -> None:
+        listener = await listening(max_backlog_bytes=400_000)
+        clients = [await Client.connect(listener.port) for _ in range(4)]
+        large = HeartbeatRequest(
+            group_id="g", generation_id=1, member_id="m" * 30_000, group_instance_id=None
+        )
+        larger = HeartbeatRequest(
+            group_id="g" * 30_000, generation_id=1, member_id="m" * 30_000, group_instance_id="i" * 30_000
+        )
+        for client in clients[:3]:
+            client.ask(HEARTBEAT, 3, 1, larger)
+            client.ask(HEARTBEAT, 3, 2, large)
+        while len(begun) < 6:
+            await asyncio.sleep(0.01)
+        clients[3].ask(HEARTBEAT, 3, 1, larger)
+        await clients[3].is_closed.wait()
+        go_on.set()
+        for client in clients[:3]:
+            assert [await client.number(), await client.number()] == [1, 2]
+        again = await Client.connect(listener.port)
+        again.ask(HEARTBEAT, 3, 1, larger)
+        assert await again.number() == 1
         await listener.close()
 
     run(scenario())

@@ -213,7 +213,7 @@ def test_leaders_that_nobody_can_take_over_are_named() -> None:
             await cluster.settled()
             await cluster.stop_broker(1)
             await cluster.settled()
-            assert await controller.handle_controlled_shutdown(0, -1) == (T0,)
+            assert await controller.handle_controlled_shutdown(0, cluster.brokers[0].epoch) == (T0,)
             await cluster.start_broker(1)
             assert await leader_and_isr(cluster) == (0, (0,))
 
@@ -228,8 +228,10 @@ def test_only_a_registered_broker_takes_its_leave_and_only_from_the_controller()
             assert (controller.controller_id, other.controller_id) == (0, 0)
             with pytest.raises(UnknownBroker):
                 await controller.handle_controlled_shutdown(7, -1)
-            with pytest.raises(StaleBrokerEpoch):
-                await controller.handle_controlled_shutdown(1, cluster.brokers[1].epoch - 1)
+            registered = cluster.brokers[1].epoch
+            for epoch in (registered - 1, registered + 1, -1, 0, 2**63 - 1):
+                with pytest.raises(StaleBrokerEpoch):
+                    await controller.handle_controlled_shutdown(1, epoch)
             with pytest.raises(NotController):
                 await other.handle_controlled_shutdown(1, -1)
             assert controller.is_active

@@ -193,7 +193,7 @@ def test_whoever_waits_for_a_controller_that_stops_is_told() -> None:
                     await asyncio.Event().wait()
 
             controller = await cluster.start_controller(0, at=stand_still)
-            asked = asyncio.create_task(controller.handle_controlled_shutdown(0, -1))
+            asked = asyncio.create_task(controller.handle_controlled_shutdown(0, cluster.brokers[0].epoch))
             await reached.wait()
             await controller.stop()
             with pytest.raises(NotController):

@@ -279,7 +279,9 @@ class Schedule(RuleBasedStateMachine):
             if broker_id in self.live():
                 for controller, _ in self.active():
                     with suppress(ControllerError):
-                        await controller.handle_controlled_shutdown(broker_id, -1)
+                        await controller.handle_controlled_shutdown(
+                            broker_id, self.cluster.brokers[broker_id].epoch
+                        )
                 await self.cluster.stop_broker(broker_id)
 
         self.runner.run(leave())

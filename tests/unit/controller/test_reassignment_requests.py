@@ -85,8 +85,8 @@ def test_a_broker_that_is_down_cannot_be_added_but_may_stay() -> None:
 
 def test_a_broker_that_is_shutting_down_cannot_be_added() -> None:
     async def run() -> None:
-        async with moving_cluster((0, 1)) as (_, controller, _):
-            await controller.handle_controlled_shutdown(2, -1)
+        async with moving_cluster((0, 1)) as (cluster, controller, _):
+            await controller.handle_controlled_shutdown(2, cluster.brokers[2].epoch)
             refusal = await alter(controller, (0, 2))
             assert refusal is not None
             assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

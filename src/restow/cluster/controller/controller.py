@@ -106,7 +106,7 @@ class Controller:
         return self._term is not None and topic in self._term.context.deleting
 
     async def handle_controlled_shutdown(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
-        """Take leaders off a broker; the partitions that it still leads. `epoch` is its own, or -1."""
+        """Take leaders off a broker; the partitions that it still leads. `epoch` is its registration's."""
 
         async def leave() -> tuple[TopicPartition, ...]:
             return await self._in_office().shutdown.leave(broker_id, epoch)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
 
-ANY_EPOCH = -1
 _log = logging.getLogger(__name__)
 
 
@@ -40,8 +39,8 @@ class ControlledShutdown:
         broker = context.brokers.get(broker_id)
         if broker is None:
             raise UnknownBroker(f"broker {broker_id} is not registered: it has nothing to hand over")
-        if epoch not in (ANY_EPOCH, broker.epoch):
-            raise StaleBrokerEpoch(f"broker {broker_id} has registered anew: epoch {epoch} is over")
+        if epoch != broker.epoch:
+            raise StaleBrokerEpoch(f"broker {broker_id} is not registered with epoch {epoch}")
         context.shutting_down.add(broker_id)
         _log.info("broker %d is shutting down", broker_id)
         leads = self._led_by(broker_id)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def handle(request: Request, context: Context) -> Message:
     broker = context.broker
     async with broker.orders.turn:
-        refusal = broker.orders.refusal_of(request.body)
+        refusal = await broker.orders.refusal_of(request.body)
         if refusal:
             return LeaderAndIsrResponse(error_code=refusal, topics=[])
         await broker.config_store.learn(topic.topic_name for topic in request.body.topic_states)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 async def handle(request: Request, context: Context) -> Message:
     broker = context.broker
     async with broker.orders.turn:
-        refusal = broker.orders.refusal_of(request.body)
+        refusal = await broker.orders.refusal_of(request.body)
         if refusal:
             return StopReplicaResponse(error_code=refusal, partition_errors=[])
         return broker.replicas.stop_replicas(request.body)

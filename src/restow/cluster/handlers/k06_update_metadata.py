@@ -25,7 +25,7 @@ async def handle(request: Request, context: Context) -> Message:
     broker = context.broker
     async with broker.orders.turn:
         known_epoch = broker.orders.controller_epoch
-        refusal = broker.orders.refusal_of(request.body)
+        refusal = await broker.orders.refusal_of(request.body)
         if known_epoch < broker.orders.controller_epoch:
             broker.tasks.start(stop_strays(broker), "what nobody could be told to delete")
         if not refusal:

@@ -2,7 +2,10 @@
 
 The answer has the partitions that it still leads; when there are none it may stop.
 
-Versions: 2 brings the broker's epoch, by which an order of its earlier life is told apart.
+The broker has to name the epoch with which it is registered, which is not told to clients: otherwise anybody
+could take the leaders off any broker.
+
+Versions: 2 brings that epoch. Earlier ones are not served.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from restow.wire.codec import Request
 
 
-@handles(7, range(1, 4))
+@handles(7, range(2, 4))
 async def handle(request: Request, context: Context) -> Message:
     body = request.body
     try:

@@ -1,7 +1,8 @@
 """CreateTopics: new topics, placed by Kafka's algorithm or by hand. Served by the controller.
 
 Answers when every partition of every new topic has a leader, as far as the controller's broker knows, or with
-REQUEST_TIMED_OUT; the topics come into being all the same.
+REQUEST_TIMED_OUT; the topics come into being all the same. A request that wants more partitions than one may
+is refused as a whole.
 
 Versions: from 4 on counts of -1 mean the broker's defaults; 5 tells what the topic has got, 7 its id.
 Gaps: quotas for changes, and policies.
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.creation import NewTopic
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused
+from restow.cluster.topic_rules import FROM_DEFAULT, Refused, check_count
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreateTopicsResponse, Message
 
@@ -32,8 +33,10 @@ async def handle(request: Request, context: Context) -> Message:
     results = {}
     created = []
     times = Counter(topic.name for topic in body.topics)
+    wanted = _partitions_wanted(body.topics, context)
     for topic in body.topics:
         try:
+            check_count(wanted)
             planned = _plan(topic, times[topic.name], context)
             if not body.validate_only:
                 await context.broker.creation.create(planned)
@@ -47,6 +50,13 @@ async def handle(request: Request, context: Context) -> Message:
             created.append(planned)
     await _wait(created, results, body.timeout_ms / 1000, context)
     return CreateTopicsResponse(topics=[results[topic.name] for topic in body.topics])
+
+
+def _partitions_wanted(topics: list[Message], context: Context) -> int:
+    """How many partitions a request would make, of all its topics together."""
+    default = context.broker.configs.integer("num.partitions")
+    counts = (len(each.assignments) or each.num_partitions for each in topics)
+    return sum(default if count == FROM_DEFAULT else max(count, 0) for count in counts)
 
 
 def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:

@@ -2,7 +2,8 @@
 controller.
 
 Answers when the new partitions have leaders, as far as the controller's broker knows, or with
-REQUEST_TIMED_OUT. Gaps: quotas for changes.
+REQUEST_TIMED_OUT. A request that wants more partitions than one may is refused as a whole. Gaps: quotas for
+changes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError, expand_topic
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused, more_partitions
+from restow.cluster.topic_rules import Refused, check_count, more_partitions
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
 
@@ -27,9 +28,12 @@ async def handle(request: Request, context: Context) -> Message:
     results: dict[str, Refused | None] = {}
     grown: dict[str, int] = {}
     times = Counter(topic.name for topic in body.topics)
+    metadata = context.broker.metadata
+    more = sum(max(topic.count - metadata.partition_count(topic.name), 0) for topic in body.topics)
     for topic in body.topics:
         results[topic.name] = None
         try:
+            check_count(more)
             await _grow(topic, times[topic.name], context, only_check=body.validate_only)
         except Refused as refused:
             results[topic.name] = refused

@@ -1,0 +1,161 @@
+"""Orders are taken from the controller in office alone, and a broker's farewell from that broker alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from restow.cluster.embedded import EmbeddedCluster
+from restow.cluster.handlers import HangUp
+from restow.cluster.orders import Orders
+from restow.cluster.store import ensure_paths
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.cluster.store.znodes import Controller, ControllerEpoch
+from restow.wire import messages
+from restow.wire.error_codes import ErrorCode
+from tests.unit.broker.conversations import Client, run
+from tests.unit.broker.harm import port_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from restow.cluster.store import Store
+
+OURS = 77
+"""The epoch with which the broker under test is registered."""
+
+
+def order(epoch: int, controller_id: int = 1, broker_epoch: int = OURS) -> Any:
+    return messages.StopReplicaRequest(
+        controller_id=controller_id, controller_epoch=epoch, broker_epoch=broker_epoch, topic_states=[]
+    )
+
+
+async def elected(store: Store, controller_id: int, epoch: int) -> None:
+    """Put a controller into the store, as an election would."""
+    if await store.exists(Controller.PATH):
+        await store.delete(Controller.PATH)
+    if not await store.exists(ControllerEpoch.PATH):
+        await store.create(ControllerEpoch.PATH, b"0")
+    await store.create(Controller.PATH, Controller(broker_id=controller_id, timestamp_ms=1).encode())
+    await store.set(ControllerEpoch.PATH, ControllerEpoch(epoch).encode())
+
+
+async def with_controller(controller_id: int = 1, epoch: int = 5) -> tuple[Orders, Store]:
+    store = cast("Store", EmbeddedStore().session())
+    await ensure_paths(store, ["/brokers"])
+    await elected(store, controller_id, epoch)
+    orders = Orders(store)
+    orders.broker_epoch = OURS
+    return orders, store
+
+
+def test_order_is_taken_if_it_agrees_with_the_store() -> None:
+    async def scenario() -> None:
+        orders, _ = await with_controller()
+        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+        assert orders.controller_epoch == 5
+
+    run(scenario())
+
+
+def test_order_of_an_epoch_that_the_store_does_not_have_is_not_answered() -> None:
+    """A controller whose election this broker cannot see yet asks again, and is heard then."""
+
+    async def scenario() -> None:
+        orders, store = await with_controller()
+        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+        for epoch in (6, 2**31 - 1):
+            with pytest.raises(HangUp, match=f"epoch {epoch}, but the store knows of epoch 5"):
+                await orders.refusal_of(order(epoch))
+        assert orders.controller_epoch == 5
+        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+        await elected(store, 2, 6)
+        assert await orders.refusal_of(order(6, controller_id=2)) == ErrorCode.NONE
+        assert await orders.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
+
+    run(scenario())
+
+
+def test_order_of_somebody_who_is_not_the_controller_is_refused() -> None:
+    async def scenario() -> None:
+        orders, _ = await with_controller()
+        for _ in range(2):
+            assert await orders.refusal_of(order(5, controller_id=2)) == ErrorCode.STALE_CONTROLLER_EPOCH
+            assert await orders.refusal_of(order(4)) == ErrorCode.STALE_CONTROLLER_EPOCH
+            assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+
+    run(scenario())
+
+
+def test_order_is_refused_while_nobody_is_controller() -> None:
+    async def scenario() -> None:
+        orders, store = await with_controller()
+        await store.delete(Controller.PATH)
+        assert await orders.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
+        await elected(store, 3, 6)
+        assert await orders.refusal_of(order(6, controller_id=3)) == ErrorCode.NONE
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("broker_epoch", [-1, 0, OURS - 1, OURS + 1, 2**63 - 1])
+def test_order_for_another_life_of_the_broker_is_refused(broker_epoch: int) -> None:
+    async def scenario() -> None:
+        orders, _ = await with_controller()
+        refusal = await orders.refusal_of(order(5, broker_epoch=broker_epoch))
+        assert refusal == ErrorCode.STALE_BROKER_EPOCH
+
+    run(scenario())
+
+
+def test_order_that_comes_before_the_broker_knows_its_epoch_is_taken() -> None:
+    async def scenario() -> None:
+        orders, _ = await with_controller()
+        orders.broker_epoch = 0
+        assert await orders.refusal_of(order(5)) == ErrorCode.NONE
+
+    run(scenario())
+
+
+def forged(cluster: EmbeddedCluster) -> list[tuple[int, int, Any]]:
+    """Orders that would break the cluster, by somebody who knows all that requests tell of it."""
+    stop = messages.StopReplicaRequest
+    topic = stop.StopReplicaTopicState
+    part = topic.StopReplicaPartitionState(partition_index=0, leader_epoch=-1, delete_partition=True)
+    states = [topic(topic_name="t", partition_states=[part])]
+    latest = 2**31 - 1
+    return [
+        (5, 4, stop(controller_id=0, controller_epoch=latest, broker_epoch=-1, topic_states=states)),
+        (5, 4, stop(controller_id=0, controller_epoch=1, broker_epoch=-1, topic_states=states)),
+        (5, 4, stop(controller_id=0, controller_epoch=latest, broker_epoch=2**63 - 1, topic_states=states)),
+        (4, 7, messages.LeaderAndIsrRequest(controller_epoch=latest, topic_states=[], live_leaders=[])),
+        (6, 8, messages.UpdateMetadataRequest(controller_epoch=latest, topic_states=[], live_brokers=[])),
+        *((7, 3, messages.ControlledShutdownRequest(broker_id=each, broker_epoch=-1)) for each in range(2)),
+    ]
+
+
+def test_forged_orders_change_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(brokers=2, data=tmp_path, fsync=False) as cluster:
+            services = [broker.services for broker in cluster.brokers.values()]
+            known = services[0].metadata
+            assert services[0].creation.create_in_passing("t")
+            assert await known.until(lambda: known.partition_count("t") == 1, 60)
+            before = known.partitions("t")
+            epochs = [each.orders.controller_epoch for each in services]
+            for broker_id in cluster.brokers:
+                for key, version, body in forged(cluster):
+                    client = await Client.connect(port_of(cluster, broker_id))
+                    client.ask(key, version, 1, body)
+                    assert (await client.answer(key, version)).error_code != 0
+                    client.connection.close()
+            assert known.partitions("t") == before
+            assert [each.orders.controller_epoch for each in services] == epochs
+            leader = services[before[0].leader_id]
+            assert [each.topic_partition.topic for each in leader.replicas.hosted()] == ["t"]
+            assert services[0].creation.create_in_passing("u")
+            assert await known.until(lambda: known.partition_count("u") == 1, 60)
+
+    run(scenario())
