@@ -56,7 +56,8 @@ CommandProperties: TypeAlias = Annotated[
     typer.Option(
         "--command-property",
         metavar="NAME=VALUE",
-        help="One of these properties by itself; also as RESTOW_CLIENT_SASL_PASSWORD and the like.",
+        help="Set one of these properties, such as security.protocol=SSL; secrets go into files "
+        "(sasl.password.file=/run/secrets/kafka) or the environment (RESTOW_CLIENT_SASL_PASSWORD).",
         rich_help_panel=PANEL,
     ),
 ]
@@ -110,19 +111,34 @@ def settings_for(bootstrap: str, how: Manner | None = None) -> Settings:
     """File, environment, command line: what is said later counts more."""
     from restow.client.properties import settings
 
-    return settings(bootstrap, *_layers(how))
+    return settings(bootstrap, *_layers(how), environment=os.environ, warn=_warn_once)
 
 
 def properties_for(how: Manner | None = None) -> dict[str, str]:
     """The same as Kafka's properties by name, for whoever connects elsewhere. Secrets are bare in it."""
-    return {name: "".join(found.value) for layer in _layers(how) for name, found in layer.items()}
+    from restow.client.secret_files import resolve
+
+    found = resolve(_layers(how), os.environ, _warn_once)
+    return {name: "".join(each.value) for name, each in found.items()}
+
+
+@cache
+def _warn_once(message: str) -> None:
+    from restow.cli.frame import warn
+
+    warn(message)
 
 
 def _layers(how: Manner | None) -> tuple[Mapping[str, Property], ...]:
-    from restow.client.property_files import from_environment, from_flags, read_properties
+    from restow.client.property_files import from_environment, from_flags, has_secrets, read_properties
+    from restow.client.secret_files import warn_if_open_to_all
 
     how = how or _said.get() or Manner()
-    file = read_properties(how.command_config) if how.command_config else {}
+    file: dict[str, Property] = {}
+    if how.command_config:
+        file = read_properties(how.command_config)
+        if has_secrets(file):
+            warn_if_open_to_all(how.command_config, _warn_once)
     return file, from_environment(os.environ), from_flags(how.command_property)
 
 

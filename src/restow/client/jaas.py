@@ -2,13 +2,13 @@
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="…";
 
-What is wrong with it is told without quoting any of it, for it has a password in it.
+Errors say what is wrong with it without quoting any of it, for it has a password in it.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.client.secrets import Secret
@@ -31,12 +31,26 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _FLAGS = {"required", "requisite", "sufficient", "optional"}
 _SHAPE = 'write it like: ….PlainLoginModule required username="…" password="…";'
 
-_MODULES = {"PlainLoginModule": "PLAIN", "ScramLoginModule": "SCRAM"}
+_MODULES = {
+    "PlainLoginModule": "PLAIN",
+    "ScramLoginModule": "SCRAM",
+    "OAuthBearerLoginModule": "OAUTHBEARER",
+    "Krb5LoginModule": "GSSAPI",
+    "IAMLoginModule": "AWS_MSK_IAM",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A login module by the family of mechanisms that it is for, and its options, which may be secrets."""
+
+    family: str
+    options: Mapping[str, str] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Who logs in, and by which family of mechanisms."""
+    """Who logs in with a password, and by which family of mechanisms."""
 
     family: str
     """"PLAIN" or "SCRAM"."""
@@ -44,8 +58,8 @@ class Login:
     password: Secret
 
 
-def parse_login(text: str, where: str) -> Login:
-    """The one entry there may be."""
+def parse_entry(text: str, where: str) -> Entry:
+    """Read the one entry there may be."""
     words = _words(text, where)
     if len(words) < 3 or words[-1] != (";", True):
         raise InvalidInput(f"{where}: it does not end in a semicolon; {_SHAPE}")
@@ -55,16 +69,21 @@ def parse_login(text: str, where: str) -> Login:
     family = _MODULES.get(module.rpartition(".")[2])
     if family is None:
         raise InvalidInput(
-            f"{where}: it names a login module that restow cannot use; it knows PlainLoginModule and "
-            "ScramLoginModule"
+            f"{where}: it names a login module that restow cannot use; it knows {', '.join(_MODULES)}"
         )
-    options = _options(rest, where)
+    return Entry(family=family, options=_options(rest, where))
+
+
+def parse_login(text: str, where: str) -> Login:
+    """Read an entry that logs in with a password."""
+    entry = parse_entry(text, where)
+    options = entry.options
     if options.get("tokenauth", "false").lower() == "true":
         raise InvalidInput(f"{where}: restow cannot log in with a delegation token; give a user and password")
     for name in ("username", "password"):
         if name not in options:
             raise InvalidInput(f"{where}: it has no {name}; {_SHAPE}")
-    return Login(family=family, username=options["username"], password=Secret(options["password"]))
+    return Login(family=entry.family, username=options["username"], password=Secret(options["password"]))
 
 
 def _options(words: list[tuple[str, bool]], where: str) -> Mapping[str, str]:

@@ -54,6 +54,8 @@ class Silent(Unreachable):
 async def connect(settings: Settings) -> Any:
     """Return a client of kafka-python's that is connected, or raise Unreachable with the reason."""
     servers = _servers(settings.bootstrap)
+    if (tokens := settings.options.get("sasl_oauth_token_provider")) is not None:
+        await asyncio.to_thread(tokens.token)  # its failure is no matter of the brokers
     failures: dict[str, Unreachable] = {}
     attempts = [partial(_try_server, each, settings, failures) for each in servers]
     try:

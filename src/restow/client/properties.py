@@ -12,31 +12,40 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from restow.client.jaas import Login, parse_login
+from restow.client.logins import login
 from restow.client.opening import Settings
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
+from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve
 from restow.client.secrets import Secret
 from restow.client.tls import Store, tls_context
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from restow.client.property_files import Property
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _NUMBER = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _NEED_TLS = re.compile(r"ssl\.(truststore|keystore|key)\.")
-_NEED_SASL = frozenset({"sasl.mechanism", "sasl.jaas.config", "sasl.username", "sasl.password"})
+_NEED_SASL = frozenset(
+    {
+        "sasl.jaas.config",
+        "sasl.mechanism",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.password",
+        "sasl.username",
+    }
+)
+_NAMES = frozenset(KNOWN | {f"{name}.file" for name in FROM_FILES} | {PROVIDERS})
 
 
-class _Given:
+class Given:
     """All properties that were given, the strongest of each name."""
 
-    def __init__(self, layers: tuple[Mapping[str, Property], ...]) -> None:
-        self._all = {name: found for layer in layers for name, found in layer.items()}
+    def __init__(self, found: Mapping[str, Property]) -> None:
+        self._all = found
 
     def __iter__(self) -> Any:
         return iter(self._all)
@@ -60,10 +69,16 @@ class _Given:
         return int(value)
 
 
-def settings(bootstrap: str, *layers: Mapping[str, Property]) -> Settings:
-    """What connects to these brokers."""
-    given = _Given(layers)
-    _known(given)
+def settings(
+    bootstrap: str,
+    *layers: Mapping[str, Property],
+    environment: Mapping[str, str] | None = None,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Settings:
+    """Return what connects to these brokers; tell `warn` of files that others can read the secrets in."""
+    for layer in layers:
+        _known(layer)
+    given = Given(resolve(layers, environment or {}, warn))
     protocol = given.text("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise InvalidInput(
@@ -80,12 +95,7 @@ def settings(bootstrap: str, *layers: Mapping[str, Property]) -> Settings:
     if protocol.endswith("SSL"):
         options["ssl_context"] = _tls(given)
     if protocol.startswith("SASL"):
-        mechanism, login = _login(given)
-        options |= {
-            "sasl_mechanism": mechanism,
-            "sasl_plain_username": login.username,
-            "sasl_plain_password": login.password,
-        }
+        options |= login(given, protocol)
     timeouts = {}
     if "request.timeout.ms" in given:
         timeouts["timeout_s"] = given.number("request.timeout.ms", 1) / 1000
@@ -94,17 +104,25 @@ def settings(bootstrap: str, *layers: Mapping[str, Property]) -> Settings:
     return Settings(bootstrap=bootstrap, options=options, **timeouts)
 
 
-def _known(given: _Given) -> None:
-    for name in given:
+def _known(layer: Mapping[str, Property]) -> None:
+    """Refuse names that Kafka does not know. None of them is shown: it may be the end of a password."""
+    for name, found in layer.items():
         if name in REFUSED:
-            raise InvalidInput(f"{given.where(name)} is not supported: {REFUSED[name]}")
-        if name not in KNOWN and not name.startswith(("sasl.oauthbearer.", "metrics.")):
-            near = get_close_matches(name, KNOWN, n=1)
-            meant = f": did you mean {near[0]}?" if near else ""
-            raise InvalidInput(f"{given.where(name)} is no property of Kafka's clients{meant}")
+            raise InvalidInput(f"{found.where}: {name} is not supported: {REFUSED[name]}")
+        if name.startswith("sasl.oauthbearer.assertion."):
+            raise InvalidInput(f"{found.where}: {name} is not supported: only client credentials are")
+        if name in _NAMES or name.startswith(("metrics.", f"{PROVIDERS}.")):
+            continue
+        near = get_close_matches(name, _NAMES, n=1)
+        meant = (
+            f"did you mean {near[0]}?"
+            if near
+            else "if this goes on with a value before it, that line must end in a backslash"
+        )
+        raise InvalidInput(f"{found.where}: there is a name that is no property of Kafka's clients: {meant}")
 
 
-def _agree(given: _Given, protocol: str) -> None:
+def _agree(given: Given, protocol: str) -> None:
     """Credentials that would silently not be used, or be sent in the clear, are a mistake."""
     said = "security.protocol" in given
     for name in given:
@@ -119,7 +137,7 @@ def _agree(given: _Given, protocol: str) -> None:
             )
 
 
-def _tls(given: _Given) -> ssl.SSLContext:
+def _tls(given: Given) -> ssl.SSLContext:
     algorithm = given.text("ssl.endpoint.identification.algorithm", "https")
     if algorithm.lower() not in {"", "https"}:
         raise InvalidInput(
@@ -151,30 +169,3 @@ def _tls(given: _Given) -> ssl.SSLContext:
         check_host=bool(algorithm),
         versions=versions,
     )
-
-
-def _login(given: _Given) -> tuple[str, Login]:
-    mechanism = given.text("sasl.mechanism")
-    if mechanism not in _MECHANISMS:
-        where = given.where("sasl.mechanism") if mechanism else "sasl.mechanism"
-        what = repr(mechanism) if mechanism else "Kafka's default, GSSAPI,"
-        raise InvalidInput(f"{where}: {what} is not supported; set it to one of {', '.join(_MECHANISMS)}")
-    family = mechanism.partition("-")[0]
-    user, password = given.text("sasl.username"), given.secret("sasl.password")
-    if "sasl.jaas.config" in given:
-        if user or password:
-            raise InvalidInput("sasl.username and sasl.password, and sasl.jaas.config, exclude each other")
-        where = given.where("sasl.jaas.config")
-        jaas = given.secret("sasl.jaas.config")
-        login = parse_login(jaas.reveal() if jaas else "", where)
-        if login.family != family:
-            raise InvalidInput(
-                f"{where} logs in by {login.family}, but sasl.mechanism is {mechanism}: they must agree"
-            )
-        return mechanism, login
-    if not user or password is None:
-        raise InvalidInput(
-            f"sasl.mechanism is {mechanism}, but nobody is named who logs in: set sasl.jaas.config, or "
-            "sasl.username and sasl.password"
-        )
-    return mechanism, Login(family=family, username=user, password=password)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from restow.client.property_names import KNOWN
 from restow.client.secrets import Secret
 from restow.errors import InvalidInput
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = "RESTOW_CLIENT_"
 """RESTOW_CLIENT_SECURITY_PROTOCOL is security.protocol."""
 
-_SECRET = re.compile(r"password|jaas|keystore\.key$|secret")
+_SECRET = re.compile(r"password|passphrase|jaas|keystore\.key$|secret|token$")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 _CONTINUES = re.compile(r"(?<!\\)(?:\\\\)*\\$")
@@ -55,7 +56,7 @@ def from_flags(given: Iterable[str]) -> dict[str, Property]:
             raise InvalidInput(
                 "--command-property: what is given is not NAME=VALUE; write it like security.protocol=SSL"
             )
-        found[name.strip()] = Property(_guarded(name, value), "--command-property")
+        found[name.strip()] = Property(_guarded(name.strip(), value), "--command-property")
     return found
 
 
@@ -70,7 +71,11 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Property]:
 
 
 def _guarded(name: str, value: str) -> str:
-    return Secret(value) if _SECRET.search(name) else value
+    """Hide what may be a secret; so may all that stands behind a name that Kafka does not know.
+
+    A password line that lost its backslash goes on in a line of its own, whose first word looks like a name.
+    """
+    return value if name in KNOWN and not _SECRET.search(name) else Secret(value)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
@@ -97,3 +102,11 @@ def _unescaped(text: str, path: str, number: int) -> str:
         return _ESCAPED.get(match[2], match[2])
 
     return _ESCAPE.sub(one, text)
+
+
+def has_secrets(found: Mapping[str, Property]) -> bool:
+    """Say whether a secret stands in these properties themselves; a reference to a file is none."""
+    return any(
+        _SECRET.search(name) and not name.endswith(".file") and not each.value.startswith("${")
+        for name, each in found.items()
+    )

@@ -35,16 +35,22 @@ SECURITY = frozenset(
         "ssl.truststore.password",
         "ssl.truststore.type",
         "sasl.jaas.config",
+        "sasl.kerberos.service.name",
+        "sasl.login.callback.handler.class",
+        "sasl.client.callback.handler.class",
         "sasl.mechanism",
+        "sasl.oauthbearer.client.credentials.client.id",
+        "sasl.oauthbearer.client.credentials.client.secret",
+        "sasl.oauthbearer.header.urlencode",
+        "sasl.oauthbearer.jwt.retriever.class",
+        "sasl.oauthbearer.scope",
+        "sasl.oauthbearer.token.endpoint.url",
         "sasl.password",
         "sasl.username",
     }
 )
 
 REFUSED = {
-    "config.providers": "values are not looked up elsewhere; write them into the file",
-    "sasl.client.callback.handler.class": "classes of Java's cannot be loaded here",
-    "sasl.login.callback.handler.class": "classes of Java's cannot be loaded here",
     "sasl.login.class": "classes of Java's cannot be loaded here",
     "security.providers": "classes of Java's cannot be loaded here",
     "ssl.cipher.suites": "OpenSSL has other names for them; leave it out and its choice is used",
@@ -59,7 +65,7 @@ _COMMON = """
     metrics.sample.window.ms metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms retries
     retry.backoff.max.ms socket.connection.setup.timeout.max.ms ssl.keymanager.algorithm
     ssl.secure.random.implementation ssl.trustmanager.algorithm sasl.kerberos.kinit.cmd
-    sasl.kerberos.min.time.before.relogin sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter
+    sasl.kerberos.min.time.before.relogin sasl.kerberos.ticket.renew.jitter
     sasl.kerberos.ticket.renew.window.factor sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
     sasl.login.refresh.window.factor sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms
@@ -81,4 +87,21 @@ _CONSUMERS_AND_PRODUCERS = """
 PASSED_OVER = frozenset((_COMMON + _CONSUMERS_AND_PRODUCERS).split())
 """Properties of Kafka's clients, one file of which often serves several, that change nothing here."""
 
-KNOWN = frozenset(NUMBERS) | TIMEOUTS | SECURITY | frozenset(REFUSED) | PASSED_OVER
+OF_VALIDATORS = frozenset(
+    f"sasl.oauthbearer.{each}"
+    for each in (
+        "clock.skew.seconds",
+        "expected.audience",
+        "expected.issuer",
+        "jwks.endpoint.refresh.ms",
+        "jwks.endpoint.retry.backoff.max.ms",
+        "jwks.endpoint.retry.backoff.ms",
+        "jwks.endpoint.url",
+        "jwt.validator.class",
+        "scope.claim.name",
+        "sub.claim.name",
+    )
+)
+"""How tokens are checked, which brokers do."""
+
+KNOWN = OF_VALIDATORS | frozenset(NUMBERS) | TIMEOUTS | SECURITY | frozenset(REFUSED) | PASSED_OVER
