@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _QUESTION = "\nctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing? "
 _LOG_ROWS = 8
-_QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected")
+_QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
 
 
 class Screen:
@@ -131,9 +131,7 @@ class Screen:
 def conclude(outcome: Outcome, *, interactive: bool) -> int:
     """Say how it came out, where that has not been said as an event; returns the exit code."""
     if interactive:
-        page = console()
-        page.print(f"{outcome.ending.value}{': ' + outcome.reason if outcome.reason else ''}", style="bold")
-        for partition, reason in list(outcome.dropped.items())[:10]:
-            page.print(f"left out: {partition}: {reason}")
-        page.print(outcome.next)
+        from restow.cli.run_summary import draw_outcome
+
+        draw_outcome(console(), outcome)
     return 0 if outcome.is_good else FAILED

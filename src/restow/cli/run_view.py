@@ -14,10 +14,10 @@ from restow.cli.table_view import BAR, LABEL, NAME, NUMBER, Grid
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from restow.execute.progress import BrokerPart, Copying, Eta
+    from restow.execute.progress import BrokerPart, Copying, DirPart, Eta
     from restow.execute.standing import Standing
 
-_BAR = 24
+_BAR, _SMALL_BAR = 24, 16
 _ROWS = 12
 
 
@@ -27,28 +27,44 @@ def picture(standing: Standing) -> RenderableType:
     parts: list[RenderableType] = [_head(standing), _bytes(standing)]
     if report.brokers:
         parts.append(_brokers(report.brokers))
+    if report.dirs:
+        parts.append(_dirs(report.dirs))
     if report.copying:
         parts.append(_replicas(report.copying))
     parts += [
         Text(f"! {clean(str(each))}: {clean(each.advice)}", style="red") for each in report.still[:_ROWS]
     ]
     parts.append(_foot(standing))
+    if standing.others is not None:
+        parts += [Text(), Text("not of this run:", style="yellow"), picture(standing.others)]
     return Group(*parts)
 
 
 def _head(standing: Standing) -> Text:
     total = standing.steps_done + standing.steps_left
-    text = Text(f"run {standing.run}" if standing.run else "moves under way", style="bold")
+    text = Text(f"run {clean(standing.run)}" if standing.run else "moves under way", style="bold")
     text.append(
         f"   {standing.steps_done:,} of {count(total, 'step')} done, {standing.under_way:,} under way", ""
     )
-    if standing.throttle is not None:
-        text.append(f"   throttle {human_bytes(standing.throttle)}/s{' (auto)' if standing.auto else ''}")
-    if standing.paused:
+    if throttle := _throttle(standing):
+        text.append(f"   {throttle}")
+    if standing.ended:
+        text.append(f"\nended: {clean(standing.ended)}", style="yellow")
+    elif standing.paused:
         text.append(f"\npaused: {clean(standing.paused)}", style="yellow")
     elif standing.waits:
         text.append(f"\nwaits: {clean(standing.waits)}", style="yellow")
     return text
+
+
+def _throttle(standing: Standing) -> str:
+    """The throttle that holds now: of brokers if some copy from each other, else of directories."""
+    within = bool(standing.report.dirs) and not standing.report.brokers
+    rate = standing.dir_throttle if within else standing.throttle
+    if rate is None:
+        return ""
+    source = " (auto)" if standing.auto else f" (of {clean(standing.by_hour)})" if standing.by_hour else ""
+    return f"throttle {human_bytes(rate)}/s{source}"
 
 
 def _bytes(standing: Standing) -> Text:
@@ -56,20 +72,20 @@ def _bytes(standing: Standing) -> Text:
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
-        f"{human_bytes(report.rate)}/s   {until(report.eta)}",
+        f"{human_bytes(report.rate)}/s in all   {until(report.eta)}",
         style="default",
     )
     return text
 
 
-def _bar(value: int, maximum: int) -> str:
-    return bar(value, maximum, _BAR, PRETTY).ljust(_BAR, "·")
+def _bar(value: int, maximum: int, width: int = _BAR) -> str:
+    return bar(value, maximum, width, PRETTY).ljust(width, "·")
 
 
 def until(eta: Eta | None) -> str:
     """`3 to 5 min left`."""
     if eta is None:
-        return "no estimate yet"
+        return "no estimate yet: nothing has been copied so far"
     low, high = duration(eta.soonest_s), duration(eta.latest_s)
     return f"{low} left" if low == high else f"{low} to {high} left"
 
@@ -83,15 +99,58 @@ def duration(seconds: float) -> str:
 
 
 def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
-    table = Grid(("to broker", LABEL), ("", BAR), ("done", NUMBER), ("of", NUMBER), ("replicas", NUMBER))
-    for each in brokers[:_ROWS]:
+    """Those that have most left to do first, as they set the time."""
+    table = Grid(
+        ("broker", LABEL),
+        ("", BAR),
+        ("received", NUMBER),
+        ("of", NUMBER),
+        ("sent", NUMBER),
+        ("of", NUMBER),
+        ("moving", NUMBER),
+    )
+    left = sorted(
+        brokers,
+        key=lambda e: (-max(e.to_do_bytes - e.done_bytes, e.to_send_bytes - e.sent_bytes), e.broker),
+    )
+    for each in left[:_ROWS]:
+        done, total = max(
+            (each.done_bytes, each.to_do_bytes),
+            (each.sent_bytes, each.to_send_bytes),
+            key=lambda pair: pair[1] - pair[0],
+        )
         table.add_row(
             str(each.broker),
-            _bar(each.done_bytes, each.to_do_bytes),
+            _bar(done, total, _SMALL_BAR),
+            *(
+                _size(size)
+                for size in (each.done_bytes, each.to_do_bytes, each.sent_bytes, each.to_send_bytes)
+            ),
+            str(each.replicas),
+        )
+    _tell_of_more(table, len(left))
+    return table
+
+
+def _dirs(dirs: tuple[DirPart, ...]) -> Grid:
+    table = Grid(
+        ("to log dir", NAME),
+        ("broker", LABEL),
+        ("", BAR),
+        ("copied", NUMBER),
+        ("of", NUMBER),
+        ("moving", NUMBER),
+    )
+    for each in sorted(dirs, key=lambda e: e.done_bytes - e.to_do_bytes)[:_ROWS]:
+        table.add_row(
+            clean(each.path),
+            str(each.broker),
+            _bar(each.done_bytes, each.to_do_bytes, _SMALL_BAR),
             human_bytes(each.done_bytes),
             human_bytes(each.to_do_bytes),
             str(each.replicas),
         )
+    _tell_of_more(table, len(dirs))
     return table
 
 
@@ -107,8 +166,9 @@ def _replicas(copying: tuple[Copying, ...]) -> Grid:
     )
     slowest = sorted(copying, key=lambda each: each.copied_bytes - each.size_bytes)
     for each in slowest[:_ROWS]:
+        where = clean(str(each.partition)) + (f" into {clean(each.log_dir)}" if each.log_dir else "")
         table.add_row(
-            clean(str(each.partition)),
+            where,
             "-" if each.leader is None else str(each.leader),
             str(each.broker),
             human_bytes(each.copied_bytes),
@@ -116,9 +176,17 @@ def _replicas(copying: tuple[Copying, ...]) -> Grid:
             human_bytes(each.behind_bytes),
             "in sync" if each.in_sync else "",
         )
-    if len(copying) > _ROWS:
-        table.caption = f"and {len(copying) - _ROWS:,} more"
+    _tell_of_more(table, len(copying))
     return table
+
+
+def _size(size_bytes: int) -> str:
+    return human_bytes(size_bytes) if size_bytes else "-"
+
+
+def _tell_of_more(table: Grid, rows: int) -> None:
+    if rows > _ROWS:
+        table.caption = f"and {rows - _ROWS:,} more"
 
 
 def _foot(standing: Standing) -> Text:

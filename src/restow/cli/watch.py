@@ -14,9 +14,12 @@ from restow.cli.run_flags import JournalFolder, world_of
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
+    from restow.execute.standing import Standing
 
 ABOUT = "Watch whatever is being moved."
 HELP = """Watch the reassignments that are under way, whoever began them, until there are none, or ctrl-C.
+
+Of a run that is carried out from this machine it shows what the run itself shows, what waits included.
 
 \b
 Examples:
@@ -58,8 +61,14 @@ async def _watch(
                         sys.stdout.flush()
                     else:
                         live.update(picture(standing), refresh=True)
-                    if told.is_set() or not (keep_on or standing.under_way):
+                    if told.is_set() or not (keep_on or _goes_on(standing)):
                         return
             finally:
                 if live is not None:
                     live.stop()
+
+
+def _goes_on(standing: Standing) -> bool:
+    """Whether there is more to see: something moves, or a run that has not ended has something left."""
+    waits = standing.steps_left > 0 and standing.ended is None
+    return standing.under_way > 0 or waits or standing.others is not None

@@ -14,19 +14,21 @@ from restow.execute.chains import chains_of
 from restow.execute.elections import Elections
 from restow.execute.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
 from restow.execute.holding import Holding
-from restow.execute.outcome import Ending, Outcome
+from restow.execute.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
 from restow.execute.pace import Pace
 from restow.execute.patience import Patience
-from restow.execute.progress import Progress
+from restow.execute.progress import Progress, places
 from restow.execute.records import step_document
 from restow.execute.sight import look
 from restow.execute.standing import Event, Standing
 from restow.execute.taking_back import take_back
+from restow.execute.telling import Telling
 from restow.execute.throttling import Throttling
 from restow.execute.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
 from restow.plan.admission import Admission
 from restow.plan.drift import REMADE, remade
 from restow.plan.schedule import SPECIAL_TOPICS, Schedule
+from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -77,13 +79,22 @@ class Executor:
         self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
         self._running: dict[TopicPartition, Running] = {}
         self._progress = Progress(options.stall_s)
-        self._progress.expect(step for steps in chains.steps for step in steps)
+        for steps in chains.steps:
+            self._progress.expect(steps, places(snapshot, steps[0].partition))
         self._throttling = Throttling(admin, clock, book, options.throttle)
         self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
         self._sight: Sight | None = None
         self._surveyed_s = self._survey_took_s = 0.0
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
-        self._steps_done = 0
+        self._telling = Telling(
+            book.folder.rpartition("/")[2],
+            clock,
+            self._progress,
+            self._schedule,
+            self._throttling,
+            self.pace,
+            watcher.standing,
+        )
         self._strange, self._adopted = chains.strange, chains.under_way
         self._snapshot = snapshot
         self._patience = Patience(clock, options, self.tell)
@@ -106,6 +117,9 @@ class Executor:
             outcome = await self._until_over()
         except BrokerError as error:
             outcome = Outcome(ending=Ending.FAILED, reason=str(error))
+        except CalledToEnd:
+            hear_the_call_to_end()
+            outcome = Outcome(ending=Ending.LEFT, reason=NO_ANSWER_IN_TIME)
         return await self._end(outcome)
 
     async def _until_over(self) -> Outcome:
@@ -216,7 +230,7 @@ class Executor:
             if at or not begun:
                 self._schedule.adopt(step)
             self._schedule.finish(step)
-        self._steps_done += len(rest)
+        self._telling.steps_done += len(rest)
         self._holding.ordinary.discard(name)
         self.tell("found done", partition=str(name), replicas=list(last))
 
@@ -255,8 +269,8 @@ class Executor:
         name = step.partition
         del self._running[name]
         self._schedule.finish(step)
-        self._progress.finish(step)
-        self._steps_done += 1
+        self._progress.finish(step, self._clock.monotonic_s())
+        self._telling.steps_done += 1
         self.pace.something_changed()
         self.tell("arrived", partition=str(name), replicas=list(step.after))
         if not self._schedule.rest_of(name):
@@ -346,13 +360,21 @@ class Executor:
         if outcome.ending not in (Ending.LEFT, Ending.LOST):
             try:
                 await self._throttle([], look=True)
+                self._sight = await look(self._admin, self._clock)
             except (BrokerError, Unreachable) as error:
                 self.tell("throttles not brought back", why=str(error))
-        ledger = self._book.ledger
-        left = tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours))
-        outcome = replace(outcome, dropped=ledger.dropped, throttles_left=left)
+            except CalledToEnd:
+                hear_the_call_to_end()
+                self.tell("throttles not brought back", why=NO_ANSWER_IN_TIME)
         self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
-        self._report()
+        self._report(outcome.ending.value)
+        ledger = self._book.ledger
+        outcome = replace(
+            outcome,
+            dropped=ledger.dropped,
+            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
+            summary=self._telling.summary(ledger),
+        )
         self.tell("ended", **outcome.document())
         return outcome
 
@@ -370,25 +392,6 @@ class Executor:
         """Say why a step has to wait at the moment."""
         return self._holding.reason(step, self._sight, busy=bool(self._running))
 
-    def _report(self) -> None:
-        if self._sight is None:
-            return
-        rates, rate = self._throttling.foreign_rates, self._throttling.wanted.rate
-        report = self._progress.report(self._sight, self._steps(), throttle=rate, foreign_rates=rates)
-        self.pace.learn(report)
-        self._watcher.standing(
-            Standing(
-                run=self._book.folder.rpartition("/")[2],
-                report=report,
-                steps_done=self._steps_done,
-                steps_left=self._schedule.left,
-                under_way=len(self._running),
-                throttle=rate,
-                auto=self.pace.auto,
-                paused=self._paused,
-                waits=self._schedule.why_stuck(),
-                under_replicated=len(self._sight.under_replicated),
-                offline=len(self._sight.offline),
-                latency_s=self._sight.latency_s,
-            )
-        )
+    def _report(self, ended: str | None = None) -> None:
+        if self._sight is not None:
+            self._telling.report(self._sight, self._steps(), self._paused, ended)

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
+NO_ANSWER_IN_TIME = "told to end, and the cluster did not answer in time"
+
+
 class Ending(Enum):
     """The ways a run can end."""
 
@@ -36,6 +39,49 @@ _NEXT = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run has done, by what was seen, and what it has not."""
+
+    run: str
+    partitions_moved: int
+    partitions_left: int
+    """Not begun, under way, or left out."""
+    copied_bytes: int
+    left_bytes: int
+    """What the steps that are left would have to copy; what was left out does not count."""
+    seconds: float
+    predicted_s: float | None
+    """By the busiest broker, at the throttle that held at the start; None without a throttle."""
+    busiest: str = ""
+    """The broker that had most to do, and which way."""
+    busiest_bytes: int = 0
+
+    @property
+    def mean_rate(self) -> float:
+        """Bytes per second of all brokers together, over the whole time."""
+        return self.copied_bytes / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def busiest_rate(self) -> float:
+        return self.busiest_bytes / self.seconds if self.seconds > 0 else 0.0
+
+    def document(self) -> dict[str, object]:
+        return {
+            "run": self.run,
+            "partitions_moved": self.partitions_moved,
+            "partitions_left": self.partitions_left,
+            "copied_bytes": self.copied_bytes,
+            "left_bytes": self.left_bytes,
+            "seconds": round(self.seconds, 1),
+            "mean_rate": round(self.mean_rate),
+            "predicted_s": None if self.predicted_s is None else round(self.predicted_s, 1),
+            "busiest": self.busiest,
+            "busiest_bytes": self.busiest_bytes,
+            "busiest_rate": round(self.busiest_rate),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """An ending, why, and which partitions were left out."""
 
@@ -44,6 +90,7 @@ class Outcome:
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     throttles_left: tuple[str, ...] = ()
     """Settings that could not be brought back yet; the journal knows them."""
+    summary: Summary | None = None
 
     @property
     def is_good(self) -> bool:
@@ -66,4 +113,5 @@ class Outcome:
             "dropped": {str(partition): reason for partition, reason in self.dropped.items()},
             "throttles_left": list(self.throttles_left),
             "next": self.next,
+            "summary": None if self.summary is None else self.summary.document(),
         }

@@ -25,7 +25,9 @@ class Sight:
     partitions: Mapping[TopicPartition, Partition] = field(default_factory=dict)
     moves: Mapping[TopicPartition, MoveUnderWay] = field(default_factory=dict)
     copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
-    """By broker. A future copy hides the one it is to replace."""
+    """By broker, as they are in use."""
+    futures: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
+    """By broker: what is being made in another directory, to replace the one in use."""
     dirs: Mapping[BrokerId, tuple[LogDir, ...]] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     latency_s: float = 0.0
@@ -79,21 +81,21 @@ async def look(admin: Admin, clock: Clock) -> Sight:
     moves = await admin.moves()
     disks = await admin.disks(sorted(alive))
     copies: dict[TopicPartition, dict[BrokerId, Copy]] = {}
+    futures: dict[TopicPartition, dict[BrokerId, Copy]] = {}
     dirs: dict[BrokerId, tuple[LogDir, ...]] = {}
     for broker, told in disks.items():
         if isinstance(told, BrokerError):
             continue
         dirs[broker] = told.log_dirs
         for each in told.replicas:
-            here = copies.setdefault(each.partition, {})
-            if each.future or broker not in here:
-                here[broker] = Copy(
-                    broker=broker,
-                    log_dir=each.log_dir,
-                    size_bytes=each.size_bytes,
-                    lag_messages=each.lag_messages,
-                    future=each.future,
-                )
+            here = (futures if each.future else copies).setdefault(each.partition, {})
+            here[broker] = Copy(
+                broker=broker,
+                log_dir=each.log_dir,
+                size_bytes=each.size_bytes,
+                lag_messages=each.lag_messages,
+                future=each.future,
+            )
     return Sight(
         at_s=clock.monotonic_s(),
         alive=alive,
@@ -102,6 +104,7 @@ async def look(admin: Admin, clock: Clock) -> Sight:
         },
         moves=moves,
         copies=copies,
+        futures=futures,
         dirs=dirs,
         topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
         latency_s=latency_s,

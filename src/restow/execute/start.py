@@ -15,6 +15,7 @@ from restow.execute.ledger import has_heard_of
 from restow.execute.lock import Holder, holder_of
 from restow.execute.mark import Mark, claimed
 from restow.execute.options import Options
+from restow.execute.posting import posting
 from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
@@ -211,6 +212,7 @@ async def _run(
 ) -> Outcome:
     control = Control(world.disk, book.folder)
     control.clear()
+    watcher = posting(world.disk, book.folder, watcher)
     executor = Executor(world.admin, world.clock, book, snapshot, options, control, watcher, mark)
     executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
     return await executor.run()

@@ -136,11 +136,13 @@ def _full_dir(replica: Copying, sight: Sight, *, vanished: bool) -> str | None:
     A broker tells nothing of what lies in a directory that has failed: a replica that has vanished, or never
     came, is in there.
     """
-    copy = sight.copies.get(replica.partition, {}).get(replica.broker)
+    known = sight.copies if replica.log_dir is None else sight.futures
+    copy = known.get(replica.partition, {}).get(replica.broker)
     dirs = sight.dirs.get(replica.broker, ())
     if copy is None and vanished and (failed := [each.path for each in dirs if each.failed]):
         return f"broker {replica.broker}: {failed[0]} has failed"
-    here = [each for each in dirs if copy is None or each.path == copy.log_dir]
+    wanted = replica.log_dir if copy is None else copy.log_dir
+    here = [each for each in dirs if wanted is None or each.path == wanted]
     bad = []
     for each in here:
         if each.failed:

@@ -15,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.plan.traffic import Way
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -44,6 +46,11 @@ class Wanted:
 
     rate: int | None = None
     dir_rate: int | None = None
+
+    def by_way(self) -> dict[Way, float]:
+        """Return the rates that hold, by the way bytes take through a broker."""
+        rates = {Way.RECEIVED: self.rate, Way.SENT: self.rate, Way.WITHIN: self.dir_rate}
+        return {way: rate for way, rate in rates.items() if rate is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

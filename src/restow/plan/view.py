@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR
+from restow.plan.traffic import Channel, Traffic, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -64,7 +65,8 @@ class PlanView:
 
 def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
     """The sums of a plan."""
-    received, sent, within = _traffic(plan)
+    traffic = traffic_of(plan)
+    received, sent, within = (traffic.of(way) for way in Way)
     before, after = _loads(plan, snapshot)
     brokers = sorted(before.keys() | after.keys())
     return PlanView(
@@ -78,9 +80,9 @@ def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
                 broker=broker,
                 before=before.get(broker, Load()),
                 after=after.get(broker, Load()),
-                received_bytes=received[broker],
-                sent_bytes=sent[broker],
-                dir_bytes=within[broker],
+                received_bytes=received.get(broker, 0),
+                sent_bytes=sent.get(broker, 0),
+                dir_bytes=within.get(broker, 0),
             )
             for broker in brokers
         ),
@@ -90,27 +92,23 @@ def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
 
 
 def seconds_at(view: PlanView, bytes_per_s: float) -> float:
-    """How long it takes at least at that throttle, which holds for what each broker receives and sends.
+    """Return how long it takes at least at that throttle, which holds for each way through each broker."""
+    traffic = Traffic()
+    for each in view.brokers:
+        ways = zip(Way, (each.received_bytes, each.sent_bytes, each.dir_bytes), strict=True)
+        traffic.by_channel.update({Channel(way, each.broker): size for way, size in ways})
+    return traffic.seconds_at(dict.fromkeys(Way, bytes_per_s)) or 0.0
 
-    The broker that has the most to do sets the time; the others wait for it.
-    """
-    busiest = max((max(each.received_bytes, each.sent_bytes) for each in view.brokers), default=0)
-    return busiest / bytes_per_s
 
-
-def _traffic(plan: Plan) -> tuple[Counter[BrokerId], Counter[BrokerId], Counter[BrokerId]]:
-    received: Counter[BrokerId] = Counter()
-    sent: Counter[BrokerId] = Counter()
-    within: Counter[BrokerId] = Counter()
+def traffic_of(plan: Plan) -> Traffic:
+    """Add up what a plan copies, as if every leader were the first replica."""
+    traffic = Traffic()
     for move in plan.moves:
-        adding = move.adding
-        for broker in adding:
-            received[broker] += move.size_bytes
-        if adding:
-            sent[move.before[0]] += move.size_bytes * len(adding)
+        for broker in move.adding:
+            traffic.copy(move.size_bytes, to=broker, sender=move.before[0])
         for broker in move.dir_changes:
-            within[broker] += move.size_bytes
-    return received, sent, within
+            traffic.copy_within(move.size_bytes, broker)
+    return traffic
 
 
 def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load], dict[BrokerId, Load]]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
 
+from restow.cli.run_summary import draw_outcome
 from restow.cli.run_view import duration, picture, until
-from restow.execute.progress import BrokerPart, Copying, Eta, Report
-from restow.execute.standing import Standing
+from restow.execute.outcome import Ending, Outcome, Summary
+from restow.execute.progress import BrokerPart, Copying, DirPart, Eta, Report
+from restow.execute.standing import Standing, standing_of
 from restow.execute.stillness import Cause, Still
 from restow.model import TopicPartition
 
@@ -67,7 +70,7 @@ def test_everything_is_in_it() -> None:
     text = drawn(standing())
     for words in (
         "run 20261115-082137   3 of 12 steps done, 1 under way   throttle 50.0 MB/s (auto)",
-        "2.0 GB of 8.0 GB   50.0 MB/s   2.0 min to 5.0 min left",
+        "2.0 GB of 8.0 GB   50.0 MB/s in all   2.0 min to 5.0 min left",
         "dead target: broker 4 is not there: bring it back",
         "0 under-replicated, 0 offline, requests take 3 ms",
     ):
@@ -88,4 +91,101 @@ def test_durations(seconds: float, text: str) -> None:
 
 
 def test_no_estimate() -> None:
-    assert until(None) == "no estimate yet"
+    assert until(None) == "no estimate yet: nothing has been copied so far"
+
+
+def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
+    name = TopicPartition("a-topic-with-a-name-that-is-rather-long-for-a-terminal-of-eighty-columns", 11)
+    copying = Copying(
+        partition=name,
+        broker=1001,
+        leader=1002,
+        size_bytes=288_400_000,
+        copied_bytes=111_000_000,
+        in_sync=False,
+        log_dir="/var/lib/kafka/data-of-the-second-disk",
+    )
+    report = Report(
+        done_bytes=111_000_000,
+        to_do_bytes=288_400_000,
+        rate=1e6,
+        eta=None,
+        brokers=tuple(
+            BrokerPart(
+                broker=1000 + number,
+                done_bytes=111_000_000,
+                to_do_bytes=288_400_000,
+                replicas=10,
+                sent_bytes=123_400_000,
+                to_send_bytes=999_000_000,
+            )
+            for number in range(14)
+        ),
+        copying=(copying,),
+        still=(),
+        dirs=(
+            DirPart(
+                broker=1001,
+                path="/var/lib/kafka/data-of-the-second-disk-in-a-folder-of-many-letters-and-one-more",
+                done_bytes=111_000_000,
+                to_do_bytes=288_400_000,
+                replicas=1,
+            ),
+        ),
+    )
+    page = Console(width=80, file=io.StringIO(), color_system=None)
+    with page.capture() as captured:
+        page.print(picture(standing(report=report)))
+    text = captured.get()
+    for words in ("received", "288 MB", "111 MB", "123 MB", "999 MB", "behind", "moving", "and 2 more"):
+        assert words in text
+
+
+def test_moves_of_others_are_shown_beside_the_run() -> None:
+    text = drawn(standing(others=standing(run="", steps_done=0, steps_left=2, under_way=2)))
+    assert "not of this run:" in text
+    assert "moves under way   0 of 2 steps done, 2 under way" in text
+
+
+def test_the_summary_says_what_was_done_and_cleans_what_came_from_the_cluster() -> None:
+    outcome = Outcome(
+        ending=Ending.IN_PART,
+        reason="because \x1b[2J",
+        dropped={TopicPartition("evil\x1b[31m", 0): "its topic \x1b]0;x\x07 is gone"},
+        summary=Summary(
+            run="20261115-082137",
+            partitions_moved=12,
+            partitions_left=1,
+            copied_bytes=145_000_000,
+            left_bytes=12_000_000,
+            seconds=81,
+            predicted_s=79,
+            busiest="broker 3 received",
+            busiest_bytes=81_000_000,
+        ),
+    )
+    page = Console(width=200, file=io.StringIO(), color_system=None)
+    with page.capture() as captured:
+        draw_outcome(page, outcome)
+    text = captured.get()
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    for words in (
+        "done in part: because",
+        "moved     12 partitions, 145 MB copied",
+        "took      81 s, 1.8 MB/s in all; broker 3 received 81.0 MB, 1.0 MB/s",
+        "predicted 79 s, by the busiest broker and the throttle",
+        "left      1 partition, 12.0 MB to copy",
+        "restow resume",
+    ):
+        assert words in text
+
+
+def test_a_run_named_by_a_hostile_file_cannot_reach_the_terminal() -> None:
+    text = drawn(standing(run="\x1b[2Jrun", ended="\x1b[2J", by_hour="\x1b[2J", auto=False))
+    assert "\x1b" not in text
+
+
+def test_a_standing_is_read_back_as_it_was_written() -> None:
+    before = standing()
+    assert standing_of(json.loads(json.dumps(before.document()))) == before

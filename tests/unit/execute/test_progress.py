@@ -7,13 +7,16 @@ from dataclasses import replace
 import pytest
 
 from restow.client import MoveUnderWay
-from restow.execute.progress import Progress, eta_of
+from restow.execute.progress import BrokerPart, DirPart, Eta, Progress
 from restow.execute.sight import Sight
 from restow.execute.stillness import Cause
-from restow.model import Copy, LogDir, Partition, Step, TopicPartition
+from restow.execute.throttles import Wanted
+from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
+from restow.plan.traffic import Channel, Way
 
 NAME = TopicPartition("t", 0)
 STEP = Step(partition=NAME, before=(1, 2), after=(1, 3), size_bytes=1000)
+LIES = {1: "/d", 2: "/d"}
 
 
 def sight(
@@ -43,15 +46,15 @@ def sight(
 
 def causes(*sights: Sight, throttle: int | None = None, foreign: dict[int, int] | None = None) -> list[Cause]:
     progress = Progress(stall_s=30)
-    progress.expect([STEP])
+    progress.expect([STEP], LIES)
     for each in sights:
-        report = progress.report(each, [STEP], throttle=throttle, foreign_rates=foreign)
+        report = progress.report(each, [STEP], throttle=Wanted(rate=throttle), foreign_rates=foreign)
     return [each.cause for each in report.still]
 
 
 def test_bytes_rate_and_estimate() -> None:
     progress = Progress(stall_s=30)
-    progress.expect([STEP])
+    progress.expect([STEP], LIES)
     progress.report(sight(0, 0), [STEP])
     report = progress.report(sight(5, 100), [STEP])
     assert (report.done_bytes, report.to_do_bytes, report.rate) == (100, 1000, 20)
@@ -61,22 +64,158 @@ def test_bytes_rate_and_estimate() -> None:
     assert report.rate == 30
     assert report.eta is not None
     assert report.eta.soonest_s < report.eta.latest_s
-    (broker,) = report.brokers
-    assert (broker.broker, broker.done_bytes, broker.to_do_bytes, broker.replicas) == (3, 400, 1000, 1)
-    progress.finish(STEP)
+    assert report.brokers == (
+        BrokerPart(broker=1, done_bytes=0, to_do_bytes=0, replicas=0, sent_bytes=400, to_send_bytes=1000),
+        BrokerPart(broker=3, done_bytes=400, to_do_bytes=1000, replicas=1),
+    )
+    progress.finish(STEP, 19)
     assert progress.report(sight(20, 1000), []).done_bytes == 1000
 
 
 def test_what_is_dropped_is_not_to_be_done() -> None:
     progress = Progress(stall_s=30)
-    progress.expect([STEP])
+    progress.expect([STEP], LIES)
     progress.forget([STEP])
     report = progress.report(sight(0, 0), [])
     assert (report.to_do_bytes, report.brokers) == (0, ())
 
 
-def test_no_rate_no_estimate() -> None:
-    assert eta_of(100, []) is None
+def test_report_has_no_estimate_while_nothing_is_known_of_the_rate() -> None:
+    progress = Progress(stall_s=30)
+    progress.expect([STEP], LIES)
+    assert progress.report(sight(0, 0), [STEP]).eta is None
+    assert progress.predicted_s is None
+
+
+def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
+    progress = Progress(stall_s=30)
+    progress.expect([STEP], LIES)
+    report = progress.report(sight(0, 0), [STEP], throttle=Wanted(rate=50))
+    assert report.eta == Eta(soonest_s=20, latest_s=20)
+    assert progress.predicted_s == 20
+
+
+def cluster(
+    at_s: float, sizes: dict[TopicPartition, int], copied: dict[tuple[TopicPartition, int], int]
+) -> Sight:
+    """Partitions led by broker 1, and what other brokers have of them."""
+    return Sight(
+        at_s=at_s,
+        alive=frozenset(range(1, 9)),
+        partitions={
+            name: Partition(number=name.partition, replicas=(1, 2), isr=(1, 2), leader=1) for name in sizes
+        },
+        copies={
+            name: {
+                1: Copy(broker=1, log_dir="/d", size_bytes=size),
+                **{
+                    broker: Copy(broker=broker, log_dir="/d", size_bytes=has)
+                    for (which, broker), has in copied.items()
+                    if which == name
+                },
+            }
+            for name, size in sizes.items()
+        },
+    )
+
+
+def test_estimate_goes_by_the_busiest_broker_and_not_by_the_sum_of_all_rates() -> None:
+    """One leader sends at 10 B/s, half of it to each of two brokers: what is left for it takes 76 s."""
+    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    steps = [
+        Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=480) for name in names
+    ]
+    sizes = dict.fromkeys(names, 480)
+    progress = Progress(stall_s=30)
+    for step in steps:
+        progress.expect([step], LIES)
+    for second in range(0, 22, 2):
+        copied = {(names[0], 3): 5 * second, (names[1], 4): 5 * second}
+        report = progress.report(cluster(second, sizes, copied), steps, throttle=Wanted(rate=10))
+    assert report.rate == 10
+    assert report.eta == Eta(soonest_s=76, latest_s=76)
+    assert progress.predicted_s == 96
+
+
+def test_estimate_waits_for_the_broker_that_is_slower_than_the_others() -> None:
+    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    steps = [
+        Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=1000) for name in names
+    ]
+    progress = Progress(stall_s=30)
+    for step in steps:
+        progress.expect([step], LIES)
+    for second in range(0, 22, 2):
+        copied = {(names[0], 3): 2 * second, (names[1], 4): 20 * second}
+        report = progress.report(cluster(second, dict.fromkeys(names, 1000), copied), steps)
+    assert report.eta is not None
+    assert report.eta.latest_s == pytest.approx((1000 - 40) / 2)
+
+
+def test_done_never_exceeds_the_total_and_ends_at_all_of_it_while_the_leader_grows() -> None:
+    """A replica copies what its leader has by the time it arrives, not what it had when the plan was made."""
+    names = [TopicPartition("t", 0), TopicPartition("t", 1)]
+    steps = [Step(partition=n, before=(1, 2), after=(1, 3), size_bytes=1000) for n in names]
+    progress = Progress(stall_s=30)
+    for step in steps:
+        progress.expect([step], LIES)
+    seen = []
+    for second in range(0, 40, 2):
+        sizes = dict.fromkeys(names, 1000 + 30 * second)
+        first = min(sizes[names[0]], 100 * second)
+        seen.append(progress.report(cluster(second, sizes, {(names[0], 3): first}), steps[:1]))
+    assert all(each.done_bytes <= each.to_do_bytes for each in seen)
+    assert [each.to_do_bytes for each in seen] == [2 * (1000 + 30 * second) for second in range(0, 40, 2)]
+    progress.finish(steps[0], 39)
+    progress.finish(steps[1], 39)
+    end = progress.report(cluster(40, sizes, {(names[0], 3): 2190, (names[1], 3): 2200}), [])
+    assert (end.done_bytes, end.to_do_bytes, end.eta) == (4390, 4390, Eta(soonest_s=0, latest_s=0))
+    assert progress.done.busiest() == (Channel(Way.RECEIVED, 3), 4390)
+
+
+def between_dirs(at_s: float, copied: int | None) -> Sight:
+    """Broker 2 has the replica in /d, and `copied` bytes of it in /e; None when it lies there."""
+    there = copied is None
+    return replace(
+        sight(at_s, 0),
+        copies={
+            NAME: {
+                1: Copy(broker=1, log_dir="/d", size_bytes=5000),
+                2: Copy(broker=2, log_dir="/e" if there else "/d", size_bytes=800),
+            }
+        },
+        futures={}
+        if there
+        else {NAME: {2: Copy(broker=2, log_dir="/e", size_bytes=copied or 0, future=True)}},
+    )
+
+
+def test_a_replica_that_changes_its_directory_counts_with_its_own_size() -> None:
+    step = Step(partition=NAME, before=(1, 2), after=(1, 2), size_bytes=5000, log_dirs=(ANY_DIR, "/e"))
+    progress = Progress(stall_s=30)
+    progress.expect([step], LIES)
+    progress.report(between_dirs(0, 0), [step])
+    report = progress.report(between_dirs(4, 200), [step])
+    assert (report.done_bytes, report.to_do_bytes, report.rate) == (200, 800, 50)
+    assert report.eta == Eta(soonest_s=12, latest_s=12)
+    assert report.dirs == (DirPart(broker=2, path="/e", done_bytes=200, to_do_bytes=800, replicas=1),)
+    (copying,) = report.copying
+    assert (copying.broker, copying.log_dir, copying.behind_bytes) == (2, "/e", 600)
+    progress.finish(step, 9)
+    report = progress.report(between_dirs(10, None), [])
+    assert (report.done_bytes, report.to_do_bytes) == (800, 800)
+    assert report.dirs == (DirPart(broker=2, path="/e", done_bytes=800, to_do_bytes=800, replicas=0),)
+
+
+def test_a_chain_of_steps_counts_a_change_of_directory_once() -> None:
+    first = Step(
+        partition=NAME, before=(1, 2), after=(1, 2, 3), size_bytes=100, log_dirs=(ANY_DIR, "/e", "/f")
+    )
+    second = Step(partition=NAME, before=(1, 2, 3), after=(2, 3), size_bytes=100, log_dirs=("/e", "/f"))
+    progress = Progress(stall_s=30)
+    progress.expect([first, second], LIES)
+    empty = Sight(at_s=0)
+    assert progress.report(empty, []).to_do_bytes == 200, "to broker 3, and within broker 2"
 
 
 def test_what_gets_on_is_not_still() -> None:
