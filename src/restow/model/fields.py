@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from restow.model.ids import BrokerId
 
 T = TypeVar("T")
+DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What reading a damaged document may raise."""
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 _SHOWN = 60
 
@@ -58,13 +60,34 @@ def members(value: object) -> dict[str, Any]:
     return value
 
 
+def optional(value: object, checked: Callable[[object], T]) -> T | None:
+    """None, or what is wanted."""
+    return None if value is None else checked(value)
+
+
+def flag(value: object) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{shown(value)} is not true or false")  # noqa: TRY004
+    return value
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """A list of texts."""
+    return tuple(map(text, items(value)))
+
+
 def broker(value: object) -> BrokerId:
     return number(value, INT_MAX)
 
 
 def brokers(value: object) -> tuple[BrokerId, ...]:
     """Broker ids, none of them twice."""
-    found = tuple([number(each, INT_MAX) for each in items(value)])
+    found = tuple(items(value))
+    if not found:
+        return ()
+    if {*map(type, found)} != {int} or min(found) < 0 or max(found) > INT_MAX:
+        raise ValueError(f"{shown(value)} is not a list of brokers")
     if len(set(found)) < len(found):
         raise ValueError(f"{shown(value)} names a broker twice")
     return found
@@ -80,13 +103,16 @@ def no_constant(name: str) -> object:
     raise ValueError(f"{name} is not a number")
 
 
+def what(error: BaseException) -> str:
+    """What is wrong with a document, in a few words."""
+    return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+
+
 def shown(value: object) -> str:
     """A value in a complaint, cut short. An enormous number is not written out: that alone takes minutes."""
     if isinstance(value, int) and value.bit_length() > 256:
         return "an enormous number"
-    found = (
-        repr(value) if not isinstance(value, list | dict) else f"{type(value).__name__} {value!r:.{_SHOWN}}"
-    )
+    found = repr(value)
     return found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
 
 

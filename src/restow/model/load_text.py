@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from restow.errors import InvalidDocument
+from restow.model import fields
 from restow.model.ids import TopicPartition
 from restow.model.load import LoadModel, Resource
 from restow.model.long_json import read
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from restow.model.long_json import Pieces
 
 VERSION = 1
+_MOST = 1e18
 
 
 def dumps(load: LoadModel) -> str:
@@ -56,8 +58,8 @@ def dumps(load: LoadModel) -> str:
         )
         for row, name in enumerate(load.partitions)
     )
-    fields = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
-    return f'{{{fields},\n"partitions": [\n{lines}]}}\n'
+    head_text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in head.items())
+    return f'{{{head_text},\n"partitions": [\n{lines}]}}\n'
 
 
 def loads(text: str, source: str = "the load model") -> LoadModel:
@@ -68,19 +70,24 @@ def loads(text: str, source: str = "the load model") -> LoadModel:
         raise
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidDocument(f"{source} is damaged: {what}. Make it again") from None
+    except fields.DAMAGE as error:
+        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Make it again") from None
 
 
 def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
     if not isinstance(document, dict) or document.get("restow_load") != VERSION:
         raise InvalidDocument(f"{source} is not a load model of format {VERSION}")
-    about = document["resources"]
+    about = {
+        fields.text(name): fields.members(each)
+        for name, each in fields.members(document["resources"]).items()
+    }
     names: list[TopicPartition] = []
     columns: dict[str, list[NDArray[np.float64]]] = {name: [np.empty((0, 2))] for name in about}
     for rows in pieces:
-        names += [TopicPartition(str(row["topic"]), int(row["partition"])) for row in rows]
+        names += [
+            TopicPartition(fields.text(row["topic"]), fields.number(row["partition"], fields.INT_MAX))
+            for row in fields.items(rows)
+        ]
         for name, found in columns.items():
             found.append(_pairs(name, rows, source))
     if len(set(names)) != len(names):
@@ -89,18 +96,25 @@ def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
     resources = {}
     for name, found in columns.items():
         pairs = np.concatenate(found)
-        capacity = about[name].get("capacity", {})
         resources[name] = Resource(
             leading=pairs[:, 0].copy(),
             following=pairs[:, 1].copy(),
-            capacity={int(broker): float(value) for broker, value in capacity.items()},
+            capacity=fields.by_broker(about[name].get("capacity", {}), _capacity),
         )
     return LoadModel(
-        cluster_id=str(document["cluster_id"]),
-        made_ms=int(document["made_ms"]),
+        cluster_id=fields.text(document["cluster_id"]),
+        made_ms=fields.number(document["made_ms"]),
         partitions=tuple(names),
         resources=resources,
     )
+
+
+def _capacity(value: object) -> float:
+    """How much of something a broker has."""
+    found = fields.real(value)
+    if not 0 <= found <= _MOST:
+        raise ValueError(f"{found:g} is not a capacity: give a number from 0 to {_MOST:g}")
+    return found
 
 
 def _pairs(name: str, rows: list[dict[str, Any]], source: str) -> NDArray[np.float64]:

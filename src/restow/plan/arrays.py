@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 
+_MOST = 1e18
+"""No partition carries more, and sums of such numbers are still numbers."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrays:
     """Brokers come sorted by id, live ones and those that only still have replicas; partitions by name."""
@@ -208,10 +212,10 @@ def checked(resource: str, given: Floats, load: LoadModel) -> Floats:
         raise InvalidInput(
             f"the load model has {len(load.partitions)} partitions but {len(given)} values of {resource}"
         )
-    odd = ~(np.isfinite(given) & (given >= 0))
+    odd = ~((given >= 0) & (given <= _MOST))
     if odd.any():
         where = load.partitions[int(np.argmax(odd))]
         raise InvalidInput(
-            f"the load model says {given[odd][0]} {resource} of {where}: loads are finite and not negative"
+            f"the load model says {given[odd][0]} {resource} of {where}: loads are from 0 to {_MOST:g}"
         )
     return given

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 VERSION = 2
 _OLDEST = 1
-_DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
 
 def dumps(plan: Plan) -> str:
@@ -87,9 +86,8 @@ def plan_from(document: Mapping[str, Any], source: str) -> Plan:
     try:
         plan = _plan(document)
         start = _starting_hash(plan) if version == 1 else ""
-    except _DAMAGE as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidDocument(f"{source} is damaged: {what}. Make the plan again") from None
+    except fields.DAMAGE as error:
+        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Make the plan again") from None
     if version == 1 and document.get("starting_hash", start) != start:
         raise InvalidDocument(
             f"{source} is damaged: its moves do not start from what its hash says. Make the plan again"
@@ -222,14 +220,14 @@ def _promise(document: Mapping[str, Any]) -> Promise:
     return Promise(
         kind=fields.text(document["kind"]),
         brokers=fields.brokers(document.get("brokers", [])),
-        topics=tuple(map(fields.text, fields.items(document.get("topics", [])))),
+        topics=fields.texts(document.get("topics", [])),
         factor=None if factor is None else fields.number(factor, fields.INT_MAX),
     )
 
 
 def _move(document: Mapping[str, Any]) -> Move:
     name, after = _partition(document), _replicas(document["after"])
-    dirs = tuple(map(fields.text, fields.items(document.get("log_dirs", []))))
+    dirs = fields.texts(document.get("log_dirs", []))
     if dirs and len(dirs) != len(after):
         raise ValueError(f"{name} has {len(after)} replicas but {len(dirs)} directories")
     return Move(

@@ -14,18 +14,20 @@ A copy is a broker, a directory, its bytes, its lag in messages, and whether it 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.errors import InvalidDocument
-from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, fields
 from restow.model.long_json import read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from restow.model.long_json import Pieces
 
+T = TypeVar("T")
 VERSION = 1
+_COPY = (int, str, int, int, bool)
 
 
 def dumps(snapshot: Snapshot) -> str:
@@ -54,9 +56,8 @@ def loads(text: str, source: str = "the snapshot") -> Snapshot:
         raise
     except (json.JSONDecodeError, RecursionError) as error:
         raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        what = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise InvalidDocument(f"{source} is damaged: {what}. Take it again") from None
+    except fields.DAMAGE as error:
+        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Take it again") from None
 
 
 def _lines(records: Iterable[str]) -> str:
@@ -97,16 +98,16 @@ def _topic_text(topic: Topic) -> str:
 
 
 def _partition_fields(partition: Partition) -> dict[str, object]:
-    fields: dict[str, object] = {
+    found: dict[str, object] = {
         "number": partition.number,
         "replicas": partition.replicas,
         "isr": partition.isr,
         "leader": partition.leader,
     }
     if partition.moving:
-        fields |= {"adding": partition.adding, "removing": partition.removing}
-    fields["copies"] = partition.copies
-    return fields
+        found |= {"adding": partition.adding, "removing": partition.removing}
+    found["copies"] = partition.copies
+    return found
 
 
 def _snapshot(document: Any, pieces: Pieces, source: str) -> Snapshot:
@@ -118,40 +119,103 @@ def _snapshot(document: Any, pieces: Pieces, source: str) -> Snapshot:
             f"format {VERSION}"
         )
     return Snapshot(
-        cluster_id=document["cluster_id"],
-        taken_ms=document["taken_ms"],
-        controller=document["controller"],
-        brokers=tuple(_broker(each) for each in document["brokers"]),
-        topics=tuple(_topic(each) for topics in pieces for each in topics),
-        default_configs=document["default_configs"],
-        unanswered=tuple(document["unanswered"]),
-        hidden_topics=tuple(document.get("hidden_topics", ())),
-        denied=tuple(document.get("denied", ())),
+        cluster_id=fields.text(document["cluster_id"]),
+        taken_ms=fields.number(document["taken_ms"]),
+        controller=fields.optional(document["controller"], fields.broker),
+        brokers=_each_once(map(_broker, fields.items(document["brokers"])), lambda each: each.id, "broker"),
+        topics=_each_once(
+            (_topic(each) for topics in pieces for each in topics), lambda each: each.name, "topic"
+        ),
+        default_configs=_configs(document["default_configs"]),
+        unanswered=fields.brokers(document["unanswered"]),
+        hidden_topics=fields.texts(document.get("hidden_topics", [])),
+        denied=fields.texts(document.get("denied", [])),
     )
 
 
-def _broker(fields: Mapping[str, Any]) -> LiveBroker:
+def _each_once(found: Iterable[T], name: Callable[[T], object], kind: str) -> tuple[T, ...]:
+    there = tuple(found)
+    seen = set()
+    for each in there:
+        if name(each) in seen:
+            raise ValueError(f"{kind} {name(each)} is there twice")
+        seen.add(name(each))
+    return there
+
+
+def _configs(value: object) -> dict[str, str]:
+    return {fields.text(key): fields.text(each) for key, each in fields.members(value).items()}
+
+
+def _broker(document: Mapping[str, Any]) -> LiveBroker:
     return LiveBroker(
-        **{**fields, "log_dirs": tuple(LogDir(**each) for each in fields["log_dirs"])},
+        id=fields.broker(document["id"]),
+        host=fields.text(document["host"]),
+        port=fields.number(document["port"], 65535),
+        rack=fields.optional(document["rack"], fields.text),
+        log_dirs=_each_once(
+            map(_log_dir, fields.items(document["log_dirs"])), lambda each: each.path, "log dir"
+        ),
+        configs=_configs(document["configs"]),
     )
 
 
-def _topic(fields: Mapping[str, Any]) -> Topic:
-    topic = Topic(**{**fields, "partitions": tuple(_partition(each) for each in fields["partitions"])})
-    for place, partition in enumerate(topic.partitions):
+def _log_dir(document: Mapping[str, Any]) -> LogDir:
+    return LogDir(
+        path=fields.text(document["path"]),
+        total_bytes=fields.optional(document["total_bytes"], fields.number),
+        usable_bytes=fields.optional(document["usable_bytes"], fields.number),
+        failed=fields.flag(document["failed"]),
+        cordoned=fields.flag(document.get("cordoned", False)),
+    )
+
+
+def _topic(document: Mapping[str, Any]) -> Topic:
+    name = fields.text(document["name"])
+    partitions = tuple(_partition(each, name) for each in fields.items(document["partitions"]))
+    for place, partition in enumerate(partitions):
         if partition.number != place:
-            raise ValueError(f"partition {partition.number} of {topic.name} is not in its place")
-    return topic
-
-
-def _partition(fields: Mapping[str, Any]) -> Partition:
-    """In the order a partition has its fields: naming them takes as long again as making it."""
-    return Partition(
-        fields["number"],
-        tuple(fields["replicas"]),
-        tuple(fields["isr"]),
-        fields["leader"],
-        tuple(fields.get("adding", ())),
-        tuple(fields.get("removing", ())),
-        tuple(map(Copy._make, fields["copies"])),
+            raise ValueError(f"partition {partition.number} of {name} is not in its place")
+    return Topic(
+        name=name,
+        partitions=partitions,
+        id=fields.optional(document["id"], fields.text),
+        internal=fields.flag(document["internal"]),
+        configs=_configs(document["configs"]),
+        min_insync_replicas=fields.number(document["min_insync_replicas"], fields.INT_MAX),
     )
+
+
+def _partition(document: Mapping[str, Any], topic: str) -> Partition:
+    """Make one without naming its fields, which would take as long again."""
+    number, replicas = fields.number(document["number"], fields.INT_MAX), fields.brokers(document["replicas"])
+    leader = document["leader"]
+    made = Partition(
+        number,
+        replicas,
+        fields.brokers(document["isr"]),
+        leader if leader is None else fields.broker(leader),
+        fields.brokers(document.get("adding", [])),
+        fields.brokers(document.get("removing", [])),
+        tuple(map(_copy, fields.items(document["copies"]))),
+    )
+    if not replicas:
+        raise ValueError(f"{topic}-{number} has no replicas")
+    if not made.moving and (made.isr != replicas or leader not in replicas):
+        stray = {*made.isr, leader} - {*replicas, None}
+        if stray:
+            raise ValueError(
+                f"broker {min(stray)} is none of the replicas {list(replicas)} of {topic}-{number}"
+            )
+    return made
+
+
+def _copy(value: object) -> Copy:
+    """Types are compared all at once: there are millions of copies."""
+    if not isinstance(value, list) or tuple(map(type, value)) != _COPY:
+        raise ValueError(f"{fields.shown(value)} is not a broker, a directory, bytes, lag, and future or not")
+    broker, path, size, lag, future = value
+    fits = 0 <= broker <= fields.INT_MAX and 0 <= size <= fields.LONG_MAX and abs(lag) <= fields.LONG_MAX
+    if not fits:
+        raise ValueError(f"{fields.shown(value)} has a number that no replica can have")
+    return Copy(broker, path if path.isascii() else fields.text(path), size, lag, future)

@@ -154,7 +154,7 @@ def test_plan_is_read_when_its_file_was_only_laid_out_anew() -> None:
         (('"restow_plan": 2', '"restow_plan": 3', 1), "format 3"),
         (('"restow_plan": 2', '"restow_plan": true', 1), "format True"),
         (('"restow_plan": 2', '"other": 2', 1), "not a plan of Restow"),
-        (('"before": [1, 2, 3]', '"before": [1, 2, 3.5]', 1), "3.5 is not a whole number"),
+        (('"before": [1, 2, 3]', '"before": [1, 2, 3.5]', 1), r"3.5\] is not a list of brokers"),
         (('"before": [1, 2, 3]', '"before": [1, 2, 2]', 1), "names a broker twice"),
         (('"size_bytes"', '"size"', 1), "it lacks 'size_bytes'"),
         (('"fill": 0.9', '"fill": 9', 1), "cannot be filled"),

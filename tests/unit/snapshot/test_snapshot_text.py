@@ -104,3 +104,24 @@ def test_what_changed_is_said() -> None:
         "t-0, replicas: [1, 2] → [1, 3]",
         "t-0, in sync: [1, 2] → [1, 3]",
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('"replicas": [1, 3, 2]', '"replicas": [1, 1]', r"\[1, 1\] names a broker twice"),
+        ('"replicas": [1, 3, 2]', '"replicas": []', "t-0 has no replicas"),
+        ('"leader": 1', '"leader": "1"', "'1' is not a whole number"),
+        ('"isr": [3]', '"isr": [3, 9]', r"broker 9 is none of the replicas \[2, 3\] of t-1"),
+        ('"port": 1', '"port": 70000', "70000 is not between 0 and 65535"),
+        ('"id": 2,', '"id": 1,', "broker 1 is there twice"),
+        ('"cluster_id": "here"', '"cluster_id": null', "None is not a text"),
+        ("1000000000", "NaN", "NaN is not a number|is not a broker, a directory"),
+        ("1000000000", "-1", "a number that no replica can have"),
+    ],
+)
+def test_loads_refuses_what_no_cluster_can_have(old: str, new: str, complaint: str) -> None:
+    whole = dumps(_rich())
+    assert old in whole
+    with pytest.raises(InvalidDocument, match=complaint):
+        loads(whole.replace(old, new, 1), "now.json")
