@@ -52,6 +52,10 @@ class Terminal:
             if select.select([self._screen], [], [], 0.2)[0]:
                 self.seen += self._read()
 
+    def forget(self) -> None:
+        """Wait only for what comes from now on."""
+        self.seen = ""
+
     def end(self) -> int:
         """Its exit code."""
         until_s = time.monotonic() + WAIT_S
@@ -133,11 +137,16 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
             screen.wait_for("1 under way")
             screen.interrupt()
             screen.wait_for("ancel this wave")
-            screen.type("p\n")
+            screen.forget()
+            screen.wait_for(
+                "(?s)ancel this wave.*under way.*ancel this wave.*under way"
+            )  # it is drawn while it asks
+            screen.type("p")
             screen.wait_for("paused: asked to pause")
+            screen.forget()
             screen.interrupt()
-            screen.wait_for("(?s)ancel this wave.*ancel this wave")
-            screen.type("l\n")
+            screen.wait_for("ancel this wave")
+            screen.type("l")
             assert screen.end() == 1, screen.seen
             assert "left running" in screen.seen
         assert asyncio.run(state(cluster.bootstrap))[1], "what was left goes on"
@@ -146,7 +155,7 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
             screen.wait_for("1 under way")
             screen.interrupt()
             screen.wait_for("ancel this wave")
-            screen.type("c\n")
+            screen.type("c")
             assert screen.end() == 1, screen.seen
             assert "cancelled" in screen.seen
         assert asyncio.run(state(cluster.bootstrap)) == ((0, 1), False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from restow.cli.connection import on_cluster
+from restow.errors import RestowError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -155,13 +157,28 @@ def carry_out(
     as_json: bool,
 ) -> None:
     """Connect, run, show, and leave with the exit code of how it came out."""
-    from restow.cli.run_screen import Screen, conclude
+    from restow.cli.frame import FAILED, INTERRUPTED, complain
+    from restow.cli.run_screen import Screen, conclude, leave_at_once
 
     screen = Screen(as_json=as_json)
 
     async def main(admin: KafkaAdmin) -> Outcome | None:
-        with screen.shown():
-            return await work(world_of(admin, journal), screen.watcher)
+        try:
+            with screen.shown():
+                outcome = await work(world_of(admin, journal), screen.watcher)
+        except asyncio.CancelledError:
+            if screen.cut_short:
+                complain("told to end before the run had begun: nothing was changed")
+                leave_at_once(INTERRUPTED)
+            raise
+        except RestowError as error:
+            if screen.cut_short:
+                complain(str(error))
+                leave_at_once(FAILED)
+            raise
+        if screen.cut_short:  # hanging up would wait for answers that do not come
+            leave_at_once(FAILED if outcome is None else conclude(outcome, interactive=screen.interactive))
+        return outcome
 
     outcome = on_cluster(bootstrap, main)
     if outcome is not None:

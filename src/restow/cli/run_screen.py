@@ -1,20 +1,26 @@
 """What a run says while it runs: a picture that keeps up in a terminal, a line of JSON per event elsewhere.
 
-ctrl-C asks what to do in a terminal; elsewhere, and at the second ctrl-C, the run is left to go on by itself.
+ctrl-C asks what to do in a terminal, and the picture goes on while it asks; elsewhere, at the second ctrl-C,
+and at SIGTERM the run ends and what is under way goes on by itself. A run that cannot end because a request
+hangs is cut short: its journal still says how it ended.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
-from restow.cli.frame import FAILED, console
+from restow.cli.confirm import can_ask
+from restow.cli.frame import FAILED, complain, console
+from restow.cli.keys import Keys
 from restow.execute.control import CANCEL, LEAVE, Control, Wishes
 from restow.execute.executor import Watcher
+from restow.execute.pace import ASKED_TO_PAUSE
 from restow.execute.standing import Event
 from restow.runtime.disk import SystemDisk
 
@@ -26,22 +32,30 @@ if TYPE_CHECKING:
     from restow.execute.outcome import Outcome
     from restow.execute.standing import Standing
 
-_QUESTION = "\nctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing? "
+_QUESTION = "ctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing?"
 _LOG_ROWS = 8
 _QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
+_GRACE_S = 3.0
+"""A run that is told to end has so long until the request that it waits for is given up."""
+_LAST_WORDS_S = 3.0
+"""And then so long to write down how it ended."""
 
 
 class Screen:
     """Watches one run."""
 
     def __init__(self, *, as_json: bool) -> None:
-        self.interactive = not as_json and sys.stdout.isatty() and sys.stdin.isatty()
+        self.interactive = can_ask(as_json=as_json)
+        self.cut_short = False
+        """Whether the run had to be cut short because a request hangs."""
         self._live: Live | None = None
         self._folder: str | None = None
-        self._paused = False
-        self._asking: asyncio.Task[None] | None = None
+        self._keys: Keys | None = None
+        self._has_ended = False
         self._log: list[str] = []
         self._last: Standing | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def watcher(self) -> Watcher:
@@ -51,6 +65,7 @@ class Screen:
     def shown(self) -> Iterator[None]:
         """For as long as something is to be seen, with signals answered."""
         loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, self._interrupted, each)
         try:
@@ -63,12 +78,16 @@ class Screen:
                 yield
         finally:
             self._live = None
+            self._stop_asking()
+            if self._timer is not None:
+                self._timer.cancel()
             for each in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(each)
 
     def _event(self, event: Event) -> None:
         if event.kind == "run":
             self._folder = str(event.facts["folder"])
+        self._has_ended = self._has_ended or event.kind == "ended"
         if not self.interactive:
             self._line(event)
         elif event.kind not in _QUIET:
@@ -90,7 +109,8 @@ class Screen:
         sys.stdout.flush()
 
     def _draw(self) -> None:
-        if self._live is None or self._last is None or self._asking is not None:
+        """The question comes first: where the terminal is too low for all of it, the end is cut off."""
+        if self._live is None:
             return
         from rich.console import Group
         from rich.text import Text
@@ -98,34 +118,72 @@ class Screen:
         from restow.cli.drawing import clean
         from restow.cli.run_view import picture
 
+        asked = [] if self._keys is None else [Text(_QUESTION, style="bold yellow")]
+        seen = [] if self._last is None else [picture(self._last)]
         log = Text("\n".join(map(clean, self._log)), style="dim")
-        self._live.update(Group(picture(self._last), log), refresh=True)
+        self._live.update(Group(*asked, *seen, log), refresh=True)
 
     def _interrupted(self, which: signal.Signals) -> None:
         if self._folder is None:
-            raise KeyboardInterrupt
-        if not self.interactive or self._asking is not None or which is signal.SIGTERM:
-            Control(SystemDisk(), self._folder).wish(Wishes(stop=LEAVE))
-            return
-        self._asking = asyncio.get_running_loop().create_task(self._ask(self._folder))
+            self._cut()
+        elif not self.interactive or self._keys is not None or which is signal.SIGTERM:
+            self._leave()
+        else:
+            self._keys = Keys(self._answered)
+            self._draw()
 
-    async def _ask(self, folder: str) -> None:
-        """The run goes on while somebody thinks."""
+    def _answered(self, key: str) -> None:
+        """Act on the first key that means something; without a keyboard the run is left."""
+        if key.isspace():
+            return
+        self._stop_asking()
+        if key == "p":
+            paused = self._last is not None and self._last.paused == ASKED_TO_PAUSE
+            self._wish(Wishes(paused=not paused))
+        elif key == "c":
+            self._wish(Wishes(stop=CANCEL))
+        elif key in ("l", ""):
+            self._leave()
+        self._draw()
+
+    def _stop_asking(self) -> None:
+        if self._keys is not None:
+            self._keys.close()
+            self._keys = None
+
+    def _leave(self) -> None:
+        """Let the run end by itself; cut it short if it does not."""
+        self._wish(Wishes(stop=LEAVE))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GRACE_S, self._cut)
+
+    def _wish(self, wishes: Wishes) -> None:
+        if self._folder is not None:
+            Control(SystemDisk(), self._folder).wish(wishes)
+
+    def _cut(self) -> None:
+        """Give up the request that hangs. Whatever it may have done was announced in the journal first."""
+        self.cut_short = True
+        if self._task is not None:
+            self._task.cancel()
+        self._timer = asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._give_up)
+
+    def _give_up(self) -> None:
+        """Not even hanging up works. The journal has how the run ended, or all that it had announced."""
         if self._live is not None:
             self._live.stop()
-        try:
-            answer = (await asyncio.to_thread(input, _QUESTION)).strip().lower()[:1]
-        except EOFError:
-            answer = "l"
-        control = Control(SystemDisk(), folder)
-        if answer == "p":
-            self._paused = not self._paused
-            control.wish(Wishes(paused=self._paused))
-        elif answer in ("c", "l"):
-            control.wish(Wishes(stop=CANCEL if answer == "c" else LEAVE))
-        self._asking = None
-        if self._live is not None:
-            self._live.start()
+        if self._has_ended:
+            complain("the run has ended, and the cluster does not answer: `restow resume` when it does again")
+        else:
+            complain("the run does not end by itself and was cut off: `restow doctor` says what it left")
+        leave_at_once(FAILED)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End the process without waiting for threads whose request hangs."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def conclude(outcome: Outcome, *, interactive: bool) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from restow.plan.admission import Admission
     from restow.runtime.clock import Clock
 
+ASKED_TO_PAUSE = "asked to pause"
+
 # A step's end is seen late by at most this share of what it took, and asked for no more often than that.
 _LATE = 0.05
 # While some wait for others to end that is soon; else nobody waits for the news but whoever watches.
@@ -75,7 +77,7 @@ class Pace:
     @property
     def paused(self) -> str | None:
         if self._asked_to_pause:
-            return "asked to pause"
+            return ASKED_TO_PAUSE
         hours = self._options.hours
         if hours is not None:
             now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()

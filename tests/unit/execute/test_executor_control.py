@@ -10,8 +10,8 @@ from restow.client import ConfigOf
 from restow.execute.control import Wishes
 from restow.execute.fix import fix
 from restow.execute.options import Guards, Hours, Options
-from restow.execute.outcome import Ending
-from restow.execute.start import cancel
+from restow.execute.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
+from restow.execute.start import cancel, execute
 from restow.execute.throttles import FOLLOWER_RATE, Wanted
 from restow.execute.undo import CannotUndo
 from restow.model import Limits, TopicPartition
@@ -212,4 +212,31 @@ def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
     decided = [each.facts for each in stage.events if each.kind == "throttle decided"]
     assert decided[0]["rate"] == 10 * MB
     assert decided[1]["why"] == "all of it is used and nobody suffers"
+    assert stage.admin.set_ == {}
+
+
+def test_a_run_that_is_cut_off_in_a_request_that_hangs_says_how_it_ended(stage: Stage) -> None:
+    """Its journal has it, its throttles stay on, and it can be gone on with."""
+
+    async def main() -> Outcome:
+        run = asyncio.create_task(execute(stage.world, plan_for(stage, AWAY), THROTTLED, stage.watcher))
+        hanging = asyncio.Event()
+
+        async def hang(*_: object) -> None:
+            hanging.set()
+            await asyncio.Event().wait()
+
+        stage.after(2, lambda: setattr(stage.admin, "moves", hang))
+        await hanging.wait()
+        run.cancel()
+        return await run
+
+    outcome = asyncio.run(main())
+    assert (outcome.ending, outcome.reason) == (Ending.LEFT, NO_ANSWER_IN_TIME)
+    assert stage.admin.set_
+    (run,) = asyncio.run(stage.world.runs()).all()
+    assert run.ledger.outcome == "left running"
+    assert not run.ledger.is_settled
+    del stage.admin.moves
+    assert stage.resume(THROTTLED).is_good
     assert stage.admin.set_ == {}
