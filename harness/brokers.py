@@ -64,6 +64,8 @@ class BrokerProcess:
         )
         self._process: subprocess.Popen[bytes] | None = None
         self.is_paused = False
+        self.unasked_restarts = 0
+        """How often it ended as it started and was begun again: never, where nobody harms anything."""
 
     @property
     def is_running(self) -> bool:
@@ -100,6 +102,7 @@ class BrokerProcess:
             words = last_words(self.log)
             if not _NO_TOUCH.match(words.rstrip().rpartition("\n")[2]) or time.monotonic() > deadline:
                 raise HarnessError(f"broker {self.id} ended as it started:\n{words}")
+            self.unasked_restarts += 1
             self.begin()
         if json.loads(said)["id"] != self.id:
             raise HarnessError(f"broker {self.id} says that it is another: {said!r}")
@@ -187,6 +190,11 @@ class BrokerProcesses(dict[int, BrokerProcess]):
         for broker in self.values():
             broker.end()
         self._running.close()
+
+    @property
+    def unasked_restarts(self) -> dict[int, int]:
+        """By id, of the brokers that this harness had to begin again, how often."""
+        return {broker.id: broker.unasked_restarts for broker in self.values() if broker.unasked_restarts}
 
     @property
     def bootstrap(self) -> str:

@@ -1,4 +1,4 @@
-"""Where Java cannot be had, there is no ZooKeeper, and none of this can run."""
+"""Broker processes on a ZooKeeper. Only where Java or the jars cannot be had are these tests skipped."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.brokers import broker_processes
+from harness.jars import kafka_jars
+from harness.java import java
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -20,14 +22,26 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def start_brokers(tmp_path: Path) -> Iterator[Callable[..., BrokerProcesses]]:
-    """Broker processes on a ZooKeeper of their own, which end with the test."""
+    """Broker processes on a ZooKeeper of their own, which end with the test.
+
+    A broker that does not come up is a failure. One that has to be begun again is a failure, too, unless the
+    test says that it does harm (`harms`), because then its session may be over when it comes back.
+    """
+    steady: list[BrokerProcesses] = []
     with ExitStack() as stack:
 
-        def start(**options: Any) -> BrokerProcesses:
+        def start(*, harms: bool, **options: Any) -> BrokerProcesses:
             with needs_kafka():
-                return stack.enter_context(broker_processes(tmp_path, **options))
+                java()
+                kafka_jars()
+            brokers = stack.enter_context(broker_processes(tmp_path, **options))
+            if not harms:
+                steady.append(brokers)
+            return brokers
 
         yield start
+    for brokers in steady:
+        assert not brokers.unasked_restarts, f"begun again though nobody harmed them: {tmp_path}"
 
 
 @pytest.fixture(autouse=True)

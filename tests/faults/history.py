@@ -10,8 +10,11 @@ read. `check` compares the two and returns what is wrong, in words.
     invented        in the log, but written by nobody
     unstable        a consumer read a value at an offset where the log has another one
     non-monotonic   an offset read, a high watermark or a committed position went back
-    forgotten       who asked where a group is was told less than was committed before
-    passed over     below the group's committed position, but read by no member of it
+    forgotten       who asked where a group is was told less than was committed or found before
+    passed over     below the group's committed or found position, but read by no member of it
+
+A commit whose answer never came may have been carried out. Whoever then finds the group there knows that it
+was, so a position that was found binds like one whose commit was answered.
 
 Nothing here knows a client, a clock or a file.
 """
@@ -223,17 +226,21 @@ def _forgotten(
     resumes: Mapping[int, list[Span]],
     ends: Mapping[tuple[int, int], float],
 ) -> Iterator[str]:
-    """Where a group is found is the last commit, or one that may have been carried out at the same time."""
+    """Where a group is found is the last commit, or one that may have been carried out at the same time.
+
+    Never before where it was found already, unless somebody may have committed that since.
+    """
     for partition, spans in resumes.items():
-        for span in spans:
-            before = _highest_before(commits.get(partition, ()), span.began_s)
-            if before is None or ends.get((partition, span.offset), -inf) >= before.began_s:
-                continue
-            if span.offset < before.offset:
-                yield (
-                    f"forgotten: {span.client} found the group at {partition}/{span.offset}, "
-                    f"though {before.client} had committed {before.offset}"
-                )
+        for how, known in (("committed", commits.get(partition, [])), ("found it at", spans)):
+            for span in spans:
+                before = _highest_before(known, span.began_s)
+                if before is None or ends.get((partition, span.offset), -inf) >= before.began_s:
+                    continue
+                if span.offset < before.offset:
+                    yield (
+                        f"forgotten: {span.client} found the group at {partition}/{span.offset}, "
+                        f"though {before.client} had {how} {before.offset}"
+                    )
 
 
 def _passed_over(
@@ -245,7 +252,7 @@ def _passed_over(
         if event.client.startswith(f"{group}/") and event.kind is Kind.OK:
             if event.op is Op.READ:
                 read[event.partition].add(event.offset)
-            elif event.op is Op.COMMIT:
+            elif event.op in (Op.COMMIT, Op.RESUME):
                 position[event.partition] = max(position[event.partition], event.offset)
     for partition, entries in final.items():
         for offset, value in entries:

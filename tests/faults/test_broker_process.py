@@ -78,7 +78,7 @@ def produce(brokers: BrokerProcesses, values: list[str], partitions: int = 4, si
 
 
 def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Path) -> None:
-    brokers = start_brokers(count=1, configs=STEADY)
+    brokers = start_brokers(harms=False, count=1, configs=STEADY)
     taken = brokers[1].address.rpartition(":")[2]
     store = f"zookeeper://{brokers.zookeeper.address}/restow"
     new = tmp_path / "new"
@@ -97,7 +97,7 @@ def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Pat
 
 
 def test_a_broker_that_is_told_to_stop_hands_over(start_brokers: Start) -> None:
-    brokers = start_brokers(configs=STEADY)
+    brokers = start_brokers(harms=False, configs=STEADY)
     create(brokers)
     produce(brokers, [str(number) for number in range(100)])
     leader = state(brokers)[0].leader
@@ -123,7 +123,7 @@ async def leaders(store: Store) -> set[int]:
 
 
 def test_a_group_goes_on_where_it_was_after_everything_was_killed(start_brokers: Start) -> None:
-    brokers = start_brokers()
+    brokers = start_brokers(harms=True)
     create(brokers, partitions=1, **{"min.insync.replicas": "2"})
     produce(brokers, [str(number) for number in range(50)], partitions=1)
     assert consumed(brokers, 20) == [str(number) for number in range(20)]
@@ -179,7 +179,7 @@ def consumed(brokers: BrokerProcesses, count: int) -> list[str]:
 @pytest.mark.parametrize("pause", [True, False], ids=["cut off", "killed"])
 def test_brokers_outlive_their_zookeeper(start_brokers: Start, pause: bool) -> None:
     """Whether they keep their sessions or have to begin anew: what was written is there, and more can be."""
-    brokers = start_brokers()
+    brokers = start_brokers(harms=True)
     create(brokers, **{"min.insync.replicas": "2"})
     produce(brokers, ["before"] * 8)
     if pause:
@@ -215,7 +215,7 @@ def without(brokers: BrokerProcesses, partitions: set[int], broker_id: int) -> b
 @pytest.mark.parametrize("fault", ["full", "unreadable"])
 def test_a_log_dir_fails_and_the_rest_serves(start_brokers: Start, fault: str) -> None:
     brokers = start_brokers(
-        log_dirs=2, configs={**STEADY, "replica.high.watermark.checkpoint.interval.ms": "200"}
+        harms=False, log_dirs=2, configs={**STEADY, "replica.high.watermark.checkpoint.interval.ms": "200"}
     )
     create(brokers, **{"min.insync.replicas": "2"})
     produce(brokers, ["before"] * 8)

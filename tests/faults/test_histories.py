@@ -53,7 +53,7 @@ CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 def test_nothing_acknowledged_is_lost(
     seed: int, tmp_path: Path, start_brokers: Callable[..., BrokerProcesses]
 ) -> None:
-    brokers = start_brokers(configs=CONFIGS)
+    brokers = start_brokers(harms=True, configs=CONFIGS)
     admin = AdminClient(quiet(brokers.bootstrap))
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3)])[TOPIC].result(120)
     recorder = Recorder()

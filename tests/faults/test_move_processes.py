@@ -48,7 +48,7 @@ async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:
 @pytest.mark.parametrize("is_killed", [False, True], ids=["undisturbed", "controller killed"])
 def test_moves_by_the_node(start_brokers: Callable[..., BrokerProcesses], *, is_killed: bool) -> None:
     """The controller is not who gets the replicas: while that one is down the next would refuse to move."""
-    brokers = start_brokers(configs=SESSION)
+    brokers = start_brokers(harms=is_killed, configs=SESSION)
     controller = with_store(brokers, controller_of)
     leader, new = (broker for broker in brokers if broker != controller)
     admin = AdminClient(quiet(brokers.bootstrap))

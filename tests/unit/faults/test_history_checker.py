@@ -127,3 +127,40 @@ def test_an_offset_may_be_read_again_by_who_began_again() -> None:
         Event(5.2, "g/a", Op.READ, Kind.OK, 0, 0, 0, "p:1"),
     ]
     assert check([*GOOD, *again], FINAL, GROUP) == []
+
+
+UNANSWERED = [
+    Event(5.0, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 3),
+    Event(5.1, "g/a", Op.COMMIT, Kind.UNKNOWN, 2, 0, 3),
+    Event(6.0, "g/b", Op.RESUME, Kind.INVOKE, 2, 0),
+    Event(6.1, "g/b", Op.RESUME, Kind.OK, 2, 0, 3),
+]
+"""Nobody was told of the commit of 3, but the group was found there."""
+
+
+def test_position_known_only_from_who_found_it_must_not_be_forgotten() -> None:
+    read = [
+        Event(4.5, "p", Op.WRITE, Kind.OK, 3, 0, 2, "p:3"),
+        Event(4.6, "g/b", Op.READ, Kind.OK, 0, 0, 2, "p:3"),
+    ]
+    final = {0: [*FINAL[0], (2, "p:3")]}
+    assert check([*GOOD, *read, *UNANSWERED], final, GROUP) == []
+    back = [Event(7.0, "g/a", Op.RESUME, Kind.INVOKE, 3, 0), Event(7.1, "g/a", Op.RESUME, Kind.OK, 3, 0, 2)]
+    assert check([*GOOD, *read, *UNANSWERED, *back], final, GROUP) == [
+        "forgotten: g/a found the group at 0/2, though g/b had found it at 3"
+    ]
+
+
+def test_position_that_was_found_may_go_back_to_a_commit_without_an_answer() -> None:
+    """It may have been repeated, and carried out behind the one that was found."""
+    late = [
+        Event(5.2, "g/a", Op.COMMIT, Kind.INVOKE, 3, 0, 2),
+        Event(7.0, "g/a", Op.RESUME, Kind.INVOKE, 4, 0),
+        Event(7.1, "g/a", Op.RESUME, Kind.OK, 4, 0, 2),
+    ]
+    assert not any("forgotten" in problem for problem in check([*GOOD, *UNANSWERED, *late], FINAL, GROUP))
+
+
+def test_what_nobody_read_below_a_position_that_was_only_found_was_passed_over() -> None:
+    final = {0: [*FINAL[0], (2, "p:3")]}
+    assert check([*GOOD, *UNANSWERED], final, GROUP) == ["passed over: nobody in g read p:3 at 0/2"]

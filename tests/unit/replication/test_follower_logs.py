@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given
@@ -10,11 +11,18 @@ from hypothesis import strategies as st
 
 from restow.cluster.log import EpochStart, LeaderEpochs
 from restow.cluster.replication.following import truncation_offset
+from restow.cluster.replication.partition import Partition
+from restow.cluster.replication.refusals import Refused
+from restow.cluster.replication.values import FetchPartition
+from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import EpochEnd
-from tests.unit.replication.replicas import Cluster, run, settle
+from tests.unit.replication.replicas import T0, Cluster, run, settle
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from restow.cluster.log import PartitionLog
+    from restow.cluster.replication.partition import Surroundings
 
 
 def test_where_to_cut() -> None:
@@ -50,20 +58,77 @@ def epochs_of(log: list[int]) -> LeaderEpochs:
     return LeaderEpochs(tuple(EpochStart(epoch, offset) for epoch, offset in starts.items()))
 
 
+def leader_of(log: list[int]) -> Partition:
+    """A leader with that log, which has begun an epoch of its own. It is only asked where logs part."""
+    held = SimpleNamespace(epochs=epochs_of([*log, 99]), end_offset=len(log) + 1)
+    return Partition(T0, cast("PartitionLog", held), cast("Surroundings", None))
+
+
+def asked_by(follower: list[int]) -> FetchPartition:
+    return FetchPartition(offset=len(follower), max_bytes=1, last_fetched_epoch=follower[-1])
+
+
 @given(histories())
 def test_asking_on_and_on_ends_with_a_beginning_in_common(logs: tuple[list[int], list[int]]) -> None:
     leader, follower = logs
-    leader_epochs = epochs_of([*leader, 99])  # The leader has begun an epoch of its own.
+    partition = leader_of(leader)
     for _ in range(20):
-        if not follower:
+        if not follower or (diverging := partition._divergence(asked_by(follower))) is None:
             break
-        found = leader_epochs.end_offset_for(follower[-1], len(leader) + 1)
-        if not (found.epoch < follower[-1] or found.end_offset < len(follower)):
-            break
-        cut = truncation_offset(epochs_of(follower), len(follower), EpochEnd(*found))
+        cut = truncation_offset(epochs_of(follower), len(follower), diverging)
         assert cut < len(follower), "each answer must lead on"
         follower = follower[:cut]
     assert follower == leader[: len(follower)]
+
+
+@pytest.mark.parametrize(
+    ("follower", "parted"),
+    [
+        ([0, 0, 2, 2], None),
+        ([0, 0, 2, 2, 2], EpochEnd(2, 4)),
+        ([0, 0, 0], EpochEnd(0, 2)),
+        ([0, 0, 1], EpochEnd(0, 2)),
+        ([0, 1], EpochEnd(0, 2)),
+        ([0, 0, 2, 2, 5], EpochEnd(2, 4)),
+    ],
+)
+def test_leader_says_where_logs_part(follower: list[int], parted: EpochEnd | None) -> None:
+    """Also when the follower's last epoch is one that the leader has never heard of."""
+    assert leader_of([0, 0, 2, 2])._divergence(asked_by(follower)) == parted
+
+
+def test_leader_refuses_a_log_that_is_ahead_of_all_its_epochs() -> None:
+    with pytest.raises(Refused) as refused:
+        leader_of([0, 0])._divergence(FetchPartition(offset=1, max_bytes=1, last_fetched_epoch=100))
+    assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+@pytest.mark.parametrize(
+    ("epoch", "code"),
+    [(1, ErrorCode.NONE), (-1, ErrorCode.NONE), (0, ErrorCode.FENCED_LEADER_EPOCH)]
+    + [(epoch, ErrorCode.UNKNOWN_LEADER_EPOCH) for epoch in (2, 2**31 - 1)],
+)
+@pytest.mark.parametrize("replica_id", [-1, 2])
+def test_leader_compares_the_epoch_of_whoever_fetches(
+    tmp_path: Path, epoch: int, code: ErrorCode, replica_id: int
+) -> None:
+    """A refused follower has told nothing: the leader does not count what it claims to have."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.cut.add((2, 1))
+        cluster.elect(1, is_new=True)
+        cluster.elect(1)
+        await cluster.produce(1, "a", acks=1)
+        wanted = FetchPartition(offset=1, max_bytes=100, leader_epoch=epoch)
+        found = cluster.at(1).fetch(wanted, replica_id, 100, min_one=True)
+        assert found.error_code == code
+        told = replica_id >= 0 and not code
+        assert cluster.at(1).followers[2].end_offset == (1 if told else -1)
+        assert cluster.at(1).log.high_watermark == (1 if told else 0)
+        await cluster.close()
+
+    run(scenario())
 
 
 @pytest.mark.parametrize("back_as_soon", [True, False])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.replication.isr import Progress, behind, may_join, smallest_end, without_laggards
+from restow.cluster.replication.values import FetchPartition
 from restow.model import TopicPartition
 from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
 
@@ -244,6 +245,40 @@ def test_a_broker_that_takes_its_leave_is_not_taken_in_again(tmp_path: Path) -> 
         await cluster.clock.advance(30)
         assert (await task).error_code == 0
         assert cluster.states.isr[T0] == (2, 3)
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_lag_counts_from_the_last_catch_up_and_not_from_the_last_fetch() -> None:
+    fetches_but_lags = Progress(caught_up_s=0.0, end_offset=4, fetched_s=100.0, leader_end=5)
+    assert without_laggards((1, 2), {2: fetches_but_lags}, 5, 100.0, 10.0) == (1,)
+    silent_but_recent = Progress(caught_up_s=95.0, end_offset=4, fetched_s=0.0, leader_end=5)
+    assert without_laggards((1, 2), {2: silent_but_recent}, 5, 100.0, 10.0) == (1, 2)
+
+
+def test_lag_may_be_exactly_as_long_as_it_may() -> None:
+    assert without_laggards((1, 2), {2: Progress(90.0, 4)}, 5, 100.0, 10.0) == (1, 2)
+
+
+def test_follower_that_fetches_all_the_time_but_never_catches_up_is_dropped(tmp_path: Path) -> None:
+    """Every fetch shows it a little further, and the leader always further still."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.cut.add((2, 1))
+        cluster.elect(1, is_new=True)
+        leader = cluster.at(1)
+        for _ in range(10):
+            await cluster.produce(1, "a", "b", "c", acks=1)
+        for number in range(1, int(3 * LAG_MAX_S)):
+            await cluster.produce(1, "a", "b", acks=1)
+            leader.fetch(FetchPartition(number, 1, leader.leader_epoch), 2, 100, min_one=True)
+            await cluster.clock.advance(1)
+            if leader.isr == (1,):
+                break
+        assert leader.isr == (1,)
+        assert leader.followers[2].fetched_s > leader.followers[2].caught_up_s
         await cluster.close()
 
     run(scenario())

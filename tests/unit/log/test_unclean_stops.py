@@ -1,0 +1,125 @@
+"""Whether a broker stopped in order decides whether it checks its logs: what a crash damaged is cut off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.cluster.log import LogConfig
+from tests.unit.log.making import batch_of, values_of
+from tests.unit.log.test_log_manager import T0, Broker
+
+if TYPE_CHECKING:
+    from restow.cluster.log import PartitionLog
+
+CONFIG = LogConfig()
+
+
+def written(broker: Broker, *values: bytes) -> PartitionLog:
+    log = broker.logs.get_or_create(T0, is_new=True)
+    for value in values:
+        log.append_as_leader(batch_of(value), 0, 0)
+    return log
+
+
+def damage(log: PartitionLog, value: bytes) -> None:
+    """Change one byte of the record with that value, on disk: only its CRC can tell."""
+    path = Path(log.segments[0].path)
+    data = path.read_bytes()
+    assert data.count(value) == 1
+    path.write_bytes(data.replace(value, value[:-1] + b"!"))
+
+
+def started(tmp_path: Path) -> Broker:
+    return Broker(tmp_path, dirs=1, config=CONFIG).started()
+
+
+def values_after_start(tmp_path: Path) -> list[bytes | None]:
+    broker = started(tmp_path)
+    log = broker.logs.get(T0)
+    assert log is not None
+    found = values_of(log)
+    broker.logs.release()
+    return found
+
+
+def test_log_is_cut_off_at_damage_after_an_unclean_stop(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first", b"second", b"third")
+    broker.logs.release()
+    damage(log, b"second")
+    assert values_after_start(tmp_path) == [b"first"]
+
+
+def test_log_is_trusted_after_a_clean_stop(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first", b"second", b"third")
+    broker.logs.close()
+    damage(log, b"second")
+    assert values_after_start(tmp_path) == [b"first", b"secon!", b"third"]
+
+
+def test_clean_stop_counts_for_one_start_only(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first", b"second")
+    broker.logs.close()
+    started(tmp_path).logs.release()
+    damage(log, b"second")
+    assert values_after_start(tmp_path) == [b"first"]
+
+
+def test_log_is_checked_from_its_recovery_point_on(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first", b"second")
+    log.flush()
+    broker.logs.checkpoint()
+    written(broker, b"third", b"fourth")
+    broker.logs.release()
+    damage(log, b"third")
+    assert values_after_start(tmp_path) == [b"first", b"second"]
+
+
+def test_checkpoint_that_cannot_be_read_lets_the_whole_log_be_checked(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first", b"second")
+    log.flush()
+    broker.logs.checkpoint()
+    broker.logs.release()
+    (tmp_path / "d0" / "recovery-point-offset-checkpoint").write_text("0\n1\nnonsense\n")
+    damage(log, b"second")
+    assert values_after_start(tmp_path) == [b"first"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_segments_before_the_recovery_point_are_not_read_again(tmp_path: Path, clean: bool) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first")
+    log.roll()
+    written(broker, b"second")
+    log.flush()
+    broker.logs.checkpoint()
+    if clean:
+        broker.logs.close()
+    else:
+        broker.logs.release()
+    damage(log, b"first")
+    assert values_after_start(tmp_path) == [b"firs!", b"second"]
+
+
+def test_unfinished_copy_in_another_log_dir_is_checked_after_an_unclean_stop(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, dirs=2, config=CONFIG).started()
+    written(broker, b"first", b"second")
+    home = broker.logs.directory_of(T0)
+    (target,) = (each for each in broker.logs.directories if each is not home)
+    broker.logs.begin_move(T0, target)
+    future = target.futures[T0]
+    future.append_as_follower(batch_of(b"first"))
+    future.append_as_follower(batch_of(b"second", offset=1))
+    broker.logs.release()
+    damage(future, b"second")
+    again = Broker(tmp_path, dirs=2, config=CONFIG).started()
+    (found,) = (each.futures[T0] for each in again.logs.directories if T0 in each.futures)
+    assert values_of(found) == [b"first"]
+    again.logs.release()
