@@ -221,6 +221,7 @@ BROKER_CONFIGS: Mapping[str, Definition] = {
         _static("broker.rack", _S, None),
         _static("connections.max.idle.ms", _L, "600000"),
         _static("controlled.shutdown.enable", _B, "true"),
+        Definition("cordoned.log.dirs", _LIST, "", dynamic=Dynamic.PER_BROKER),
         _static("default.replication.factor", _I, "1", 1),
         _static("delete.topic.enable", _B, "true"),
         _rate("follower.replication.throttled.rate"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from restow.cluster.controller import ControllerError, TopicExists, create_topic, random_topic_id
+from restow.cluster.cordons import without_cordoned
 from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.store import StoreError
 from restow.cluster.topic_rules import FROM_DEFAULT, Refused, check_new_name, new_assignment
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from restow.cluster.metadata import MetadataCache
     from restow.cluster.store import Store
     from restow.cluster.tasks import Tasks
+    from restow.model import Broker
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
 
@@ -93,8 +95,14 @@ class TopicCreation:
         self._allowance = float(_AUTO_BURST)
         self._allowed_s = clock.monotonic_s()
 
-    def plan(self, new: NewTopic) -> PlannedTopic:
-        """Refused, if it cannot be."""
+    async def plan(self, new: NewTopic) -> PlannedTopic:
+        """Decide where it goes: not to cordoned brokers, unless by hand. Refused, if it cannot be."""
+        brokers = self._metadata.placement_brokers()
+        if new.by_hand is None:
+            brokers = await without_cordoned(self._store, brokers)
+        return self._plan(new, brokers)
+
+    def _plan(self, new: NewTopic, brokers: Sequence[Broker]) -> PlannedTopic:
         check_new_name(new.name, self._metadata.topics)
         counted = new.partitions != FROM_DEFAULT or new.factor != FROM_DEFAULT
         if new.by_hand is not None and counted:
@@ -107,7 +115,7 @@ class TopicCreation:
             name=new.name,
             topic_id=random_topic_id(self._chance),
             assignment=new_assignment(
-                self._metadata.placement_brokers(),
+                brokers,
                 partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
                 factor=defaults.factor if new.factor == FROM_DEFAULT else new.factor,
                 by_hand=new.by_hand,
@@ -148,12 +156,12 @@ class TopicCreation:
             if name != GROUP_OFFSETS_TOPIC and not self._is_allowed_one_more():
                 return False
             try:
-                planned = self.plan(new)
+                self._plan(new, self._metadata.placement_brokers())
             except Refused as refused:
                 self._complain(name, refused)
                 return False
             self._under_way.add(name)
-            self._tasks.start(self._create_and_forget(planned), f"creation of {name}")
+            self._tasks.start(self._create_and_forget(new), f"creation of {name}")
         return True
 
     def _is_allowed_one_more(self) -> bool:
@@ -165,14 +173,16 @@ class TopicCreation:
         self._allowance -= 1
         return True
 
-    async def _create_and_forget(self, planned: PlannedTopic) -> None:
+    async def _create_and_forget(self, new: NewTopic) -> None:
         try:
-            await self.create(planned)
+            await self.create(await self.plan(new))
         except Refused as refused:
             if not isinstance(refused.__cause__, TopicExists):
-                self._complain(planned.name, refused)
+                self._complain(new.name, refused)
+        except StoreError as error:
+            log.warning("topic %s cannot be created: %s", new.name, error)
         finally:
-            self._under_way.discard(planned.name)
+            self._under_way.discard(new.name)
 
     def _complain(self, name: str, refused: Refused) -> None:
         """Once: clients ask for the topic again and again."""

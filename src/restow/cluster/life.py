@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from restow.cluster.config_store import ConfigStore
 from restow.cluster.config_table import InvalidConfig
 from restow.cluster.configs import BrokerConfigs
 from restow.cluster.controller import Controller, random_topic_id
+from restow.cluster.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.creation import TopicCreation
 from restow.cluster.groups import GroupCoordinator, partition_of_group
 from restow.cluster.isr_writes import StoreIsrWriter
@@ -83,12 +85,14 @@ class Life:
         self._fetch = Peers(world.network, world.clock, where, client_id=f"{name}-fetch")
         self._has_services = False
         self._listens = False
+        self._registered: BrokerRegistration | None = None
 
     async def begin(self) -> None:
         """Returns when the controller has told this broker of the cluster."""
         cluster_id = await prepare_store(self._store, self._world.chance)
         self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
         self._has_services = True
+        check_cordoned(services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
         await services.config_store.start()
         services.quotas.refresh()
         services.logs.start()
@@ -102,10 +106,11 @@ class Life:
         )
         self._listens = True
         self.port = self._listener.port
+        self._registered = self._registration()
         self._orders.broker_epoch = await register(
             self._store,
             self._options.broker_id,
-            self._registration(),
+            self._registered,
             services.clock,
             patience_s=self._options.registration_patience_s,
         )
@@ -171,6 +176,7 @@ class Life:
             now_ms=clock.now_ms,
             on_directory_failure=self._directory_failed,
             cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
+            cordoned=self._cordoned_dirs,
         )
         quotas = ReplicationQuotas(options.broker_id, configs, clock)
         replicas = ReplicaManager(
@@ -228,7 +234,19 @@ class Life:
             endpoints=(Endpoint(_LISTENER_NAME, self._options.host, self.port),),
             timestamp_ms=self._world.clock.now_ms(),
             rack=self._options.rack,
+            cordoned=self._cordoned_dirs() >= set(self._options.log_dirs),
         )
+
+    def _cordoned_dirs(self) -> frozenset[str]:
+        """The log dirs that get no new replicas."""
+        return cordoned_dirs(self.services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
+
+    async def _register_anew(self) -> None:
+        """Tell whoever places replicas whether this broker takes any."""
+        registered = self._registered
+        if registered is not None and (now := self._registration()).cordoned != registered.cordoned:
+            self._registered = now = replace(registered, cordoned=now.cordoned)
+            await self._store.set(BrokerRegistration.path(self._options.broker_id), now.encode())
 
     # What its parts tell it
 
@@ -248,6 +266,8 @@ class Life:
         """Logs take their new settings; a topic may allow a leader now that it did not before."""
         services = self.services
         services.quotas.refresh()
+        if topic is None:
+            self._tasks.start(self._register_anew(), "registration")
         topics = {each.topic for each in services.logs.partitions} if topic is None else {topic}
         for each in topics:
             services.logs.reconfigure(each)

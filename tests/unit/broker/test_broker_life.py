@@ -37,7 +37,7 @@ PARTITION = TopicPartition("t", 0)
 async def with_topic(cluster: EmbeddedCluster, factor: int, partitions: int = 1) -> None:
     """Every broker knows the topic's leaders."""
     creation = cluster.brokers[0].services.creation
-    await creation.create(creation.plan(NewTopic(name="t", partitions=partitions, factor=factor)))
+    await creation.create(await creation.plan(NewTopic(name="t", partitions=partitions, factor=factor)))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 30)

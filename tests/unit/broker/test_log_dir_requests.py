@@ -26,7 +26,7 @@ BATCH = build([Record(number, 1, None, bytes(1000)) for number in range(100)])
 
 async def create(cluster: EmbeddedCluster, *replicas: int) -> None:
     creation = cluster.brokers[0].services.creation
-    await creation.create(creation.plan(NewTopic(name="t", by_hand={0: replicas})))
+    await creation.create(await creation.plan(NewTopic(name="t", by_hand={0: replicas})))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.config_changes import check_broker, check_topic
 from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
+from restow.cluster.cordons import CORDONED_LOG_DIRS, check_cordoned
 from restow.cluster.handlers.config_resources import ResourceType, resource
 from restow.cluster.topic_rules import Refused
 from restow.wire.error_codes import ErrorCode
@@ -68,6 +69,10 @@ async def _alter(asked: Message, decide: Decide, context: Context, *, only_check
     else:
 
         def brokers(current: Mapping[str, str]) -> Mapping[str, str]:
-            return check_broker(decide(BROKER_CONFIGS, asked, current), for_all=found.broker_id is None)
+            after = check_broker(decide(BROKER_CONFIGS, asked, current), for_all=found.broker_id is None)
+            if CORDONED_LOG_DIRS in after:
+                log_dirs = [each.path for each in context.broker.logs.directories]
+                check_cordoned(BROKER_CONFIGS[CORDONED_LOG_DIRS].parse(after[CORDONED_LOG_DIRS]), log_dirs)
+            return after
 
         await written.alter_broker(found.broker_id, brokers, only_check=only_check)

@@ -37,7 +37,7 @@ async def handle(request: Request, context: Context) -> Message:
     for topic in body.topics:
         try:
             check_count(wanted)
-            planned = _plan(topic, times[topic.name], context)
+            planned = await _plan(topic, times[topic.name], context)
             if not body.validate_only:
                 await context.broker.creation.create(planned)
         except Refused as refused:
@@ -59,7 +59,7 @@ def _partitions_wanted(topics: list[Message], context: Context) -> int:
     return sum(default if count == FROM_DEFAULT else max(count, 0) for count in counts)
 
 
-def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
+async def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
     if not context.broker.controller.is_active:
         raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
     if times > 1:
@@ -67,7 +67,7 @@ def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
     numbers = [each.partition_index for each in topic.assignments]
     if len(set(numbers)) < len(numbers):
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is named more than once.")
-    return context.broker.creation.plan(
+    return await context.broker.creation.plan(
         NewTopic(
             name=topic.name,
             partitions=topic.num_partitions,

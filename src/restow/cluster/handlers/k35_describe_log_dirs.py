@@ -2,7 +2,7 @@
 
 A dir whose disk has failed is answered with KAFKA_STORAGE_ERROR and nothing in it.
 
-Versions: 4 tells the size of the volume and what of it is free.
+Versions: 4 tells the size of the volume and what of it is free, 5 whether it gets no new replicas.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
 
-@handles(35, range(1, 5))
+@handles(35, range(1, 6))
 async def handle(request: Request, context: Context) -> Message:
     asked = request.body.topics
     wanted = None
@@ -45,6 +45,7 @@ def _describe(directory: LogDirectory, logs: LogManager, wanted: Container[Topic
                 topics=_topics(directory, logs, wanted),
                 total_bytes=total,
                 usable_bytes=free,
+                is_cordoned=directory.path in logs.cordoned(),
             )
     except DiskFailure:
         pass  # It has just failed, and everybody concerned has been told.

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import ControllerError, expand_topic
+from restow.cluster.cordons import without_cordoned
 from restow.cluster.handlers.registry import handles
 from restow.cluster.topic_rules import Refused, check_count, more_partitions
 from restow.wire.error_codes import ErrorCode
@@ -56,7 +57,10 @@ async def _grow(topic: Message, times: int, context: Context, *, only_check: boo
     if not current:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")
     by_hand = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
-    added = more_partitions(current, broker.metadata.placement_brokers(), to=topic.count, by_hand=by_hand)
+    brokers = broker.metadata.placement_brokers()
+    if by_hand is None:
+        brokers = await without_cordoned(broker.store, brokers)
+    added = more_partitions(current, brokers, to=topic.count, by_hand=by_hand)
     if only_check:
         return
     try:

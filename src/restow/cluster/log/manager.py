@@ -19,7 +19,7 @@ from restow.cluster.log.futures import FutureLogs, newer
 from restow.cluster.log.retention import due_ms, expired_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from restow.cluster.log.checkpoint import MetaProperties
     from restow.cluster.log.config import LogConfig
@@ -45,14 +45,18 @@ class LogManager:
         on_directory_failure: Callable[[str, tuple[TopicPartition, ...]], None],
         check_interval_ms: int = _CHECK_INTERVAL_MS,
         cleaner_backoff_ms: Callable[[], int] = lambda: _CLEANER_BACKOFF_MS,
+        cordoned: Callable[[], Container[str]] = tuple,
     ) -> None:
-        """`config_of` tells a topic's settings; `on_directory_failure` hears whose logs went offline."""
+        """`config_of` tells a topic's settings; `on_directory_failure` hears whose logs went offline.
+        `cordoned` names log dirs that get no new logs while there are others.
+        """
         self._meta = meta
         self._config_of = config_of
         self._now_ms = now_ms
         self._on_directory_failure = on_directory_failure
         self._check_interval_ms = check_interval_ms
         self._cleaner_backoff_ms = cleaner_backoff_ms
+        self.cordoned = cordoned
         self._due: list[tuple[int, int, PartitionLog]] = []
         self._grows_old_at: dict[PartitionLog, int] = {}
         self._ticket = count()
@@ -157,7 +161,9 @@ class LogManager:
             )
         wanted = self._preferred.pop(partition, None)
         preferred = [directory for directory in online if directory.path == wanted]
-        home = (preferred or sorted(online, key=lambda each: len(each.logs) + len(each.futures)))[0]
+        cordoned = self.cordoned()
+        open_ones = [directory for directory in online if directory.path not in cordoned] or online
+        home = (preferred or sorted(open_ones, key=lambda each: len(each.logs) + len(each.futures)))[0]
         log = home.create(partition, self._config_of(partition.topic), topic_id)
         self._home[partition] = home
         return log

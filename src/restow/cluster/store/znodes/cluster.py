@@ -91,6 +91,8 @@ class BrokerRegistration:
     jmx_port: int = -1
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By name, `min_version` and `max_version`."""
+    cordoned: bool = False
+    """No log dir is left for new replicas. Kafka with ZooKeeper has no such field, and passes over it."""
 
     @classmethod
     def path(cls, broker_id: int) -> str:
@@ -106,6 +108,8 @@ class BrokerRegistration:
         }
         if self.rack is not None:
             fields["rack"] = self.rack
+        if self.cordoned:
+            fields["cordoned"] = True
         fields |= {
             "jmx_port": self.jmx_port,
             "port": plain.port if plain else -1,
@@ -125,6 +129,7 @@ class BrokerRegistration:
             rack=found.text("rack") if found.has("rack") else None,
             jmx_port=found.integer("jmx_port") if found.has("jmx_port") else -1,
             features={name: _versions(features.document(name)) for name in features.names()},
+            cordoned=found.has("cordoned"),
         )
 
 
