@@ -9,7 +9,7 @@
     ├── reassign              Apache's kafka-reassign-partitions, with its flags
     ├── plan
     │   ├── balance           every goal into its band, with the fewest bytes copied
-    │   ├── add-brokers, drain, replace, change-rf, fix-racks, leaders, disks, relieve
+    │   ├── add-brokers, drain, demote, replace, change-rf, fix-racks, leaders, disks, relieve
     │   ├── from-json         what Kafka's reassignment JSON says, pinned and in order
     │   ├── rebase            the same targets, from where the cluster is now
     │   └── compare           two plans side by side
@@ -74,6 +74,7 @@ from restow.cli import (
     plan_balance,
     plan_change_rf,
     plan_compare,
+    plan_demote,
     plan_disks,
     plan_drain,
     plan_fix_racks,
@@ -215,6 +216,7 @@ for _typer, _name, _module in (
     (plans, "balance", plan_balance),
     (plans, "add-brokers", plan_add_brokers),
     (plans, "drain", plan_drain),
+    (plans, "demote", plan_demote),
     (plans, "remove-brokers", plan_drain),
     (plans, "replace", plan_replace),
     (plans, "change-rf", plan_change_rf),

@@ -3,7 +3,8 @@
 A command returns an `Answer`; here it becomes text or JSON, and an error becomes one message on stderr
 and an exit code:
 
-    0  done     1  it failed     2  it was asked wrongly     130  interrupted     141  nobody reads
+    0  done     1  it failed     2  it was asked wrongly     3  the plan is incomplete
+    130  interrupted     141  nobody reads
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 FAILED = 1
 ASKED_WRONGLY = 2
+INCOMPLETE = 3
+"""A plan leaves something behind that it was asked for, and nobody said that this is all right."""
 INTERRUPTED = 128 + 2
 NOBODY_READS = 128 + 13
 """What a shell reports of a program that SIGPIPE ended, as in `restow … | head`."""
@@ -44,6 +47,8 @@ class Answer:
     document: Callable[[], object]
     draw: Callable[[Console], None]
     as_json: bool
+    code: int = 0
+    """With which the command ends after it has said that."""
 
 
 def show(answer: Answer) -> None:
@@ -198,6 +203,8 @@ class Root(Group):
                 raise
             complain(_sentence(error))
             raise typer.Exit(ASKED_WRONGLY if isinstance(error, InvalidInput) else FAILED) from None
+        if isinstance(answer, Answer) and answer.code:
+            raise typer.Exit(answer.code)
         return None
 
 

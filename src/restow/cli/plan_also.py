@@ -38,12 +38,33 @@ Add: TypeAlias = Annotated[
 Drain: TypeAlias = Annotated[
     str | None, typer.Option(metavar="1,2", help="Brokers emptied.", rich_help_panel=ALSO)
 ]
+Demote: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="1,2", help="Brokers that are to lead nothing.", rich_help_panel=ALSO)
+]
+AnyRack: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--any-rack",
+        help="Let a replacement put two replicas of a partition into one rack.",
+        rich_help_panel=ALSO,
+    ),
+]
 Replace: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="OLD:NEW,…", help="Brokers put in the place of others.", rich_help_panel=ALSO),
+    typer.Option(
+        metavar="OLD:NEW,…",
+        help="Brokers put in the place of others, with the same replicas.",
+        rich_help_panel=ALSO,
+    ),
 ]
 Factor: TypeAlias = Annotated[
-    int | None, typer.Option("--rf", min=1, help="The replication factor of --topics.", rich_help_panel=ALSO)
+    int | None,
+    typer.Option(
+        "--rf",
+        min=1,
+        help="The replication factor of --topics, which has to be given; '*' for all but internal ones.",
+        rich_help_panel=ALSO,
+    ),
 ]
 
 
@@ -58,7 +79,9 @@ class Also:
     spread_topics: bool
     add: str | None
     drain: str | None
+    demote: str | None
     replace: str | None
+    any_rack: bool
     rf: int | None
 
     def added_to(self, request: Request) -> Request:
@@ -67,7 +90,7 @@ class Also:
         if self.rf is not None:
             if factors:
                 raise InvalidInput("the replication factor is given twice: leave --rf away")
-            factors = dict.fromkeys(request.only_topics or ("*",), self.rf)
+            factors = factors_of(request.only_topics, self.rf)
         both = request.replace.keys() & _pairs(self.replace).keys()
         if both:
             raise InvalidInput(f"--replace: broker {min(both)} is replaced already")
@@ -80,9 +103,21 @@ class Also:
             spread_topics=request.spread_topics or self.spread_topics,
             add=request.add | broker_ids(self.add, "--add"),
             drain=request.drain | broker_ids(self.drain, "--drain"),
+            demote=request.demote | broker_ids(self.demote, "--demote"),
+            any_rack=self.any_rack,
             replace={**request.replace, **_pairs(self.replace)},
             factors=factors,
         )
+
+
+def factors_of(topics: tuple[str, ...], factor: int) -> dict[str, int]:
+    """A replication factor for topics that somebody has named."""
+    if not topics:
+        raise InvalidInput(
+            f"say which topics are to have {factor} replicas, like --topics orders,payments; "
+            "--topics '*' means all but Kafka's internal ones"
+        )
+    return dict.fromkeys(topics, factor)
 
 
 def broker_ids(text: str | None, flag: str) -> frozenset[int]:

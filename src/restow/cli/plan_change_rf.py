@@ -6,16 +6,22 @@ from typing import Annotated
 
 import typer
 
+from restow.cli.plan_also import factors_of
 from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Change replication factors."
-HELP = """Give topics more or fewer replicas. New ones go where the least is, across racks; those dropped
-are the ones that are down, or second in their rack, or on the fullest broker, and never the leader.
+HELP = """Give topics more or fewer replicas. --topics has to say which; '*' means all but Kafka's internal
+topics, which change only if they are named ('__consumer_offsets' or '__*').
+
+New replicas go where the least is, across racks. Those dropped are on brokers that leave or are down, then
+second in their rack, then on the fullest broker; racks that have a replica keep one while there are enough,
+and the leader stays. A factor below min.insync.replicas is refused.
 
 \b
 Examples:
   $ restow plan change-rf 3 --topics orders,payments -b localhost:9092 -o plan.json
+  $ restow plan change-rf 3 --topics '*' -b localhost:9092 -o plan.json
 """
 
 
@@ -25,6 +31,6 @@ def command(
     factor: Annotated[int, typer.Argument(min=1, help="How many replicas each partition is to have.")],
 ) -> Request:
     return Request(
-        factors=dict.fromkeys(given["only_topics"] or ("*",), factor),
+        factors=factors_of(given["only_topics"], factor),
         **given,
     )

@@ -13,9 +13,13 @@ from restow.plan.request import Request
 ABOUT = "Empty brokers, so that they can be taken away."
 HELP = """Move everything off some brokers, which may be down. Nothing else moves.
 
+What cannot be moved is named with the reason (its only replica is on a broker that is down, it is being
+moved, it is excluded), and the plan is incomplete. With --topics only these topics are moved off.
+
 \b
 Examples:
   $ restow plan drain 3 -b localhost:9092 -o plan.json
+  $ restow plan drain 3 --partial -b localhost:9092 -o plan.json
 """
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from restow.cli import plan_also
+from restow.cli.frame import INCOMPLETE, Answer
 from restow.cli.place_options import Format
 from restow.cli.plan_files import AsFormat, Output, Rollback, Wanted
 from restow.cli.sizes import parse_size
@@ -21,7 +22,6 @@ from restow.model import Limits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from restow.cli.frame import Answer
     from restow.model import TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.request import Request
@@ -78,6 +78,21 @@ ExcludeBrokers: TypeAlias = Annotated[
 ExcludePartitions: TypeAlias = Annotated[
     str | None,
     typer.Option(metavar="T1-0,T1-7", help="Do not touch these partitions.", rich_help_panel=LIMITS),
+]
+Cordon: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="1,2",
+        help="Brokers that get no replicas, but may give some. Cordoned log dirs (Kafka 4.3) never get any.",
+        rich_help_panel=LIMITS,
+    ),
+]
+Partial: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help="Write the plan even if it is incomplete; otherwise it is not written and the exit code is 3.",
+    ),
 ]
 Band: TypeAlias = Annotated[
     list[str] | None,
@@ -140,6 +155,7 @@ class Options:
     exclude_topics: str | None
     exclude_brokers: str | None
     exclude_partitions: str | None
+    cordon: str | None
     band: list[str] | None
     max_bytes: str | None
     max_moves: int | None
@@ -153,6 +169,7 @@ class Options:
     form: Format
     rollback: str | None
     html: str | None
+    partial: bool
     as_json: bool
 
     @property
@@ -164,7 +181,9 @@ def _others(
     balance: plan_also.Balance = False,
     add: plan_also.Add = None,
     drain: plan_also.Drain = None,
+    demote: plan_also.Demote = None,
     replace: plan_also.Replace = None,
+    any_rack: plan_also.AnyRack = False,
     rf: plan_also.Factor = None,
     fix_racks: plan_also.FixRacks = False,
     leaders: plan_also.Leaders = False,
@@ -182,6 +201,7 @@ def _shared(
     exclude_topics: ExcludeTopics = None,
     exclude_brokers: ExcludeBrokers = None,
     exclude_partitions: ExcludePartitions = None,
+    cordon: Cordon = None,
     band: Band = None,
     max_bytes: MaxBytes = None,
     max_moves: MaxMoves = None,
@@ -195,6 +215,7 @@ def _shared(
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
     html: Html = None,
+    partial: Partial = False,
     as_json: AsJson = False,
 ) -> None:
     """Nothing but the options that all of these commands have."""
@@ -242,8 +263,9 @@ def _no_collection() -> Iterator[None]:
 
 def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
-    from restow.cli.plan_view import document, draw
+    from restow.cli.plan_view import View
     from restow.cli.snapshots import snapshot_from
+    from restow.plan.amounts import by_dir
     from restow.plan.explain import explain
     from restow.plan.framing import ask
     from restow.plan.pin import check_limits
@@ -280,16 +302,18 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
         asked=asked,
     )
     told = explain(snapshot, load, plan, request, asked)
+    names_dirs = any(move.log_dirs for move in plan.moves)
+    dirs = by_dir(snapshot, asked.arrays, plan.moves) if names_dirs or options.html is not None else ()
+    view = View(plan, told, dirs if names_dirs else (), refused=bool(plan.leaves) and not options.partial)
+    if view.refused:
+        as_json = options.as_json or options.form is Format.JSON
+        return Answer(document=view.document, draw=view.draw, as_json=as_json, code=INCOMPLETE)
     options.wanted.save(plan)
     if options.html is not None:
         from restow.cli.show_html import page_of
-        from restow.plan.amounts import by_dir
 
-        dirs = by_dir(snapshot, asked.arrays, plan.moves)
         write_text(options.html, page_of(plan, told, dirs))
-    return options.wanted.answer(
-        plan, lambda: document(plan, told), lambda console: draw(console, plan, told)
-    )
+    return options.wanted.answer(plan, view.document, view.draw)
 
 
 def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[str, float | None]:
@@ -313,6 +337,7 @@ def _common(options: Options, load: LoadModel | None) -> Given:
         "except_topics": _names(options.exclude_topics),
         "except_brokers": plan_also.broker_ids(options.exclude_brokers, "--exclude-brokers"),
         "except_partitions": _partitions(options.exclude_partitions),
+        "cordon": plan_also.broker_ids(options.cordon, "--cordon"),
         "most_bytes": None if options.max_bytes is None else parse_size(options.max_bytes, "--max-bytes"),
         "most_moves": options.max_moves,
         "fill": options.fill,

@@ -11,11 +11,17 @@ from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Put one broker in another's place."
-HELP = """Let one broker have all that another has: the same replicas, the same leaders.
+HELP = """Let one broker have exactly what another has: the same replicas in the same places, so that it
+leads what the other led. The other may be down, the new one need not be empty.
+
+It is refused if the new broker has a replica of the same partition already, has no room, or stands in a rack
+where two replicas of a partition would come together; --any-rack allows the last. Partitions that cannot be
+moved now are named, and the plan is incomplete.
 
 \b
 Examples:
   $ restow plan replace 3:9 -b localhost:9092 -o plan.json
+  $ restow plan replace 3:9 --any-rack -b localhost:9092 -o plan.json
 """
 
 

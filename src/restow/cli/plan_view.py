@@ -5,118 +5,209 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from rich.console import Console
 
     from restow.model import Plan
-    from restow.plan.explain import Explanation
+    from restow.plan.amounts import Amount
+    from restow.plan.explain import Explanation, GoalLine
+    from restow.plan.notes import Note
 
 _BAR = 24
+_ROWS = 40
+_NAMED = 10
 
 
-def document(plan: Plan, told: Explanation) -> dict[str, object]:
-    """What `--json` prints."""
-    from restow.plan.text import digest_of
+class View:
+    """A plan, what was found out about it, and whether it is refused because it is incomplete."""
 
+    def __init__(self, plan: Plan, told: Explanation, dirs: Sequence[Amount], *, refused: bool) -> None:
+        """`dirs` are the log dirs before and after, empty where the plan names none."""
+        self._plan, self._told, self._dirs, self.refused = plan, told, dirs, refused
+
+    def document(self) -> dict[str, object]:
+        """What `--json` prints."""
+        from restow.plan.text import digest_of
+
+        plan, told = self._plan, self._told
+        return {
+            "title": plan.title,
+            "digest": digest_of(plan),
+            "complete": not plan.leaves,
+            "leaves": [{"partition": str(each.partition), "why": each.why} for each in plan.leaves],
+            "moves": len(plan.moves),
+            "waves": len(plan.waves),
+            "copied_bytes": told.copied_bytes,
+            "between_brokers_bytes": told.between_brokers_bytes,
+            "between_dirs_bytes": told.copied_bytes - told.between_brokers_bytes,
+            "bound_bytes": told.bound_bytes,
+            "bound_by": plan.bound_by,
+            "ratio": told.ratio,
+            "reasons": dict(told.reasons),
+            "goals": [_goal_fields(goal) for goal in told.goals],
+            "brokers": [{"id": int(each.name), **_amount_fields(each)} for each in told.brokers],
+            "log_dirs": [{"log_dir": each.name, **_amount_fields(each)} for each in self._dirs],
+            "unmet": [
+                {"goal": each.goal, "broker": each.broker, "ratio": each.ratio, "because": each.because}
+                for each in told.unmet
+            ],
+            "warnings": [_note_fields(note) for note in told.notes if note.warning],
+            "notes": [_note_fields(note) for note in told.notes if not note.warning],
+        }
+
+    def draw(self, console: Console) -> None:
+        """Tables and a few sentences."""
+        from restow.cli.drawing import count, put
+
+        plan, told = self._plan, self._told
+        if plan.moves:
+            moved = f"{count(len(plan.moves), 'partition')} in {count(len(plan.waves), 'wave')}"
+            console.print(f"{plan.title}: {moved}, {_to_copy(told)}", style="bold")
+        else:
+            put(
+                console,
+                f"{plan.title}: nothing to move." if plan.leaves else "Nothing to move.",
+                style="bold",
+            )
+        self._draw_bound(console)
+        _draw_goals(console, told.goals)
+        _draw_amounts(console, "broker", told.brokers)
+        if self._dirs:
+            _draw_amounts(console, "log dir", self._dirs)
+        for each in told.unmet[:_NAMED]:
+            line = (
+                f"{each.goal} of broker {each.broker} stays at {each.ratio:.2f} × its share: {each.because}"
+            )
+            console.print(line, style="yellow")
+        if len(told.unmet) > _NAMED:
+            put(console, f"and {len(told.unmet) - _NAMED:,} more that stay out of band", style="yellow")
+        for note in told.notes:
+            console.print(_note_line(note), style="yellow" if note.warning else "dim")
+        self._draw_left(console)
+
+    def _draw_bound(self, console: Console) -> None:
+        from restow.cli.sizes import human_bytes
+
+        if self._told.ratio is not None:
+            least = f"at least {human_bytes(self._told.bound_bytes or 0)} have to be"
+            times = f"this is {self._told.ratio:.4f} times that ({self._plan.bound_by})"
+            console.print(f"{least}; {times}", style="dim")
+
+    def _draw_left(self, console: Console) -> None:
+        from restow.cli.drawing import clean, count
+
+        left = self._plan.leaves
+        if not left:
+            return
+        console.print(
+            f"The plan is incomplete: {count(len(left), 'partition')} cannot be done.", style="bold red"
+        )
+        for each in left[:_ROWS]:
+            console.print(clean(f"  {each.partition} {each.why}"), style="red")
+        if len(left) > _ROWS:
+            console.print(f"  and {len(left) - _ROWS:,} more (--json names all)", style="red")
+        if self.refused:
+            console.print(
+                "No file was written. Remove what hinders it and plan again, or take what can be done with "
+                "--partial."
+            )
+
+
+def _to_copy(told: Explanation) -> str:
+    from restow.cli.sizes import human_bytes
+
+    within = told.copied_bytes - told.between_brokers_bytes
+    if not within:
+        return f"{human_bytes(told.copied_bytes)} to copy"
+    if not told.between_brokers_bytes:
+        return f"{human_bytes(within)} to copy between log dirs"
+    between = human_bytes(told.between_brokers_bytes)
+    return f"{between} to copy between brokers and {human_bytes(within)} between log dirs"
+
+
+def _goal_fields(goal: GoalLine) -> dict[str, object]:
     return {
-        "title": plan.title,
-        "digest": digest_of(plan),
-        "moves": len(plan.moves),
-        "waves": len(plan.waves),
-        "copied_bytes": told.copied_bytes,
-        "bound_bytes": told.bound_bytes,
-        "bound_by": plan.bound_by,
-        "ratio": told.ratio,
-        "reasons": dict(told.reasons),
-        "goals": [
-            {
-                "name": goal.name,
-                "band": goal.band,
-                "before": list(goal.before),
-                "after": list(goal.after),
-                "out_of_band": goal.out_of_band,
-            }
-            for goal in told.goals
-        ],
-        "brokers": [
-            {
-                "id": int(each.name),
-                "bytes": [each.before_bytes, each.after_bytes],
-                "replicas": [each.before_replicas, each.after_replicas],
-            }
-            for each in told.brokers
-        ],
-        "unmet": [
-            {"goal": each.goal, "broker": each.broker, "ratio": each.ratio, "because": each.because}
-            for each in told.unmet
-        ],
-        "notes": list(told.notes),
+        "name": goal.name,
+        "band": goal.band,
+        "allowed": None if goal.allowed is None else list(goal.allowed),
+        "asked": goal.asked,
+        "before": list(goal.before),
+        "after": list(goal.after),
+        "out_of_band": goal.out_of_band,
     }
 
 
-def draw(console: Console, plan: Plan, told: Explanation) -> None:
-    """Tables and a few sentences."""
-    from restow.cli.drawing import count, put
-    from restow.cli.sizes import human_bytes
-
-    if not plan.moves:
-        put(console, "Nothing to move.", style="bold")
-    else:
-        moved = f"{count(len(plan.moves), 'partition')} in {count(len(plan.waves), 'wave')}"
-        put(console, f"{plan.title}: {moved}, {human_bytes(told.copied_bytes)} to copy", style="bold")
-    if told.ratio is not None:
-        least = f"at least {human_bytes(told.bound_bytes or 0)} have to be"
-        console.print(f"{least}; this is {told.ratio:.4f} times that ({plan.bound_by})", style="dim")
-    _draw_goals(console, told)
-    _draw_brokers(console, told)
-    for each in told.unmet[:10]:
-        line = f"{each.goal} of broker {each.broker} stays at {each.ratio:.2f} × its share: {each.because}"
-        console.print(line, style="yellow")
-    if len(told.unmet) > 10:
-        put(console, f"and {len(told.unmet) - 10:,} more that stay out of band", style="yellow")
-    for note in told.notes:
-        console.print(note, style="dim")
+def _amount_fields(amount: Amount) -> dict[str, object]:
+    return {
+        "bytes": [amount.before_bytes, amount.after_bytes],
+        "replicas": [amount.before_replicas, amount.after_replicas],
+    }
 
 
-def _draw_goals(console: Console, told: Explanation) -> None:
+def _note_fields(note: Note) -> dict[str, object]:
+    return {"text": note.text, "partitions": list(map(str, note.partitions)), "advice": note.advice}
+
+
+def _note_line(note: Note) -> str:
+    from restow.cli.drawing import clean
+
+    names = ", ".join(map(str, note.partitions[:_NAMED]))
+    more = len(note.partitions) - _NAMED
+    named = f": {names}" + (f" and {more:,} more (--json names all)" if more > 0 else "") if names else ""
+    return clean(f"{note.text}{named}" + (f". To do: {note.advice}" if note.advice else ""))
+
+
+def goal_cells(goal: GoalLine) -> tuple[str, ...]:
+    """A row of the table of goals: what is allowed, what was and will be, how many brokers are outside."""
+    outside = f"{goal.out_of_band:,}" if goal.out_of_band else "-"
+    return (
+        goal.name,
+        "any" if goal.allowed is None else f"{goal.allowed[0]:.3f} to {goal.allowed[1]:.3f}",
+        f"{goal.before[0]:.3f}",
+        f"{goal.after[0]:.3f}",
+        f"{goal.before[1]:.3f}",
+        f"{goal.after[1]:.3f}",
+        outside if goal.asked else f"{outside}, not asked" if goal.out_of_band else "not asked",
+    )
+
+
+GOAL_HEADS = (
+    "goal",
+    "allowed",
+    "max/share before",
+    "max/share after",
+    "min/share before",
+    "min/share after",
+    "out of band",
+)
+
+
+def _draw_goals(console: Console, goals: Iterable[GoalLine]) -> None:
     from restow.cli.table_view import LABEL, NUMBER, Grid
 
-    table = Grid(
-        ("goal", LABEL),
-        ("band", NUMBER),
-        ("max/share before", NUMBER),
-        ("max/share after", NUMBER),
-        ("min/share before", NUMBER),
-        ("min/share after", NUMBER),
-        ("out of band", NUMBER),
-    )
-    for goal in told.goals:
-        table.add_row(
-            goal.name,
-            "–" if goal.band is None else f"±{goal.band:.0%}",
-            f"{goal.before[0]:.3f}",
-            f"{goal.after[0]:.3f}",
-            f"{goal.before[1]:.3f}",
-            f"{goal.after[1]:.3f}",
-            str(goal.out_of_band or "-"),
-        )
+    table = Grid(*((name, LABEL if name == "goal" else NUMBER) for name in GOAL_HEADS))
+    for goal in goals:
+        table.add_row(*goal_cells(goal))
     console.print()
     console.print(table)
     console.print()
 
 
-def _draw_brokers(console: Console, told: Explanation) -> None:
+def _draw_amounts(console: Console, what: str, amounts: Sequence[Amount]) -> None:
     from restow.cli.drawing import bar, glyphs, middle_out
     from restow.cli.sizes import human_bytes
-    from restow.cli.table_view import BAR, NUMBER, Grid
+    from restow.cli.table_view import BAR, NAME, NUMBER, Grid
 
-    most = max((max(each.before_bytes, each.after_bytes) for each in told.brokers), default=0)
+    most = max((max(each.before_bytes, each.after_bytes) for each in amounts), default=0)
     marks = glyphs(console)
+    first = NUMBER if what == "broker" else NAME
     table = Grid(
-        ("broker", NUMBER), ("before", NUMBER), ("", BAR), ("after", NUMBER), ("", BAR), ("replicas", NUMBER)
+        (what, first), ("before", NUMBER), ("", BAR), ("after", NUMBER), ("", BAR), ("replicas", NUMBER)
     )
-    head, tail = middle_out(len(told.brokers), 40)
+    head, tail = middle_out(len(amounts), _ROWS)
     for number in (*head, *tail):
-        each = told.brokers[number]
+        each = amounts[number]
         table.add_row(
             each.name,
             human_bytes(each.before_bytes),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
+from restow.cli.plan_view import GOAL_HEADS, goal_cells
 from restow.cli.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def page_of(plan: Plan, told: Explanation | None = None, dirs: Sequence[Amount] 
             parts += ["<h2>Log dirs</h2>", _amounts(dirs)]
         unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet]
         parts += [f"<p class='bad'>{escape(line)}</p>" for line in unmet[:50]]
-        parts += [f"<p class='note'>{escape(note)}</p>" for note in told.notes]
+        parts += [f"<p class='note'>{escape(note.text)}</p>" for note in told.notes]
     parts += ["<h2>Moves</h2>", _moves(plan.moves), "</body></html>\n"]
     return "\n".join(parts)
 
@@ -80,22 +81,7 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def _goals(goals: Iterable[GoalLine]) -> str:
-    heads = ("goal", "band", "max/share before", "after", "min/share before", "after", "out of band")
-    return _table(
-        heads,
-        (
-            (
-                goal.name,
-                "–" if goal.band is None else f"±{goal.band:.0%}",
-                f"{goal.before[0]:.3f}",
-                f"{goal.after[0]:.3f}",
-                f"{goal.before[1]:.3f}",
-                f"{goal.after[1]:.3f}",
-                str(goal.out_of_band),
-            )
-            for goal in goals
-        ),
-    )
+    return _table(GOAL_HEADS, map(goal_cells, goals))
 
 
 def _amounts(amounts: Iterable[Amount]) -> str:

@@ -69,7 +69,12 @@ class Move(_Change):
     @property
     def bytes_to_copy(self) -> int:
         """Over the network and between directories."""
-        return self.size_bytes * (len(self.adding) + len(self.dir_changes))
+        within = sum(self.own_size(broker) for broker in self.dir_changes)
+        return self.size_bytes * len(self.adding) + within
+
+    def own_size(self, broker: BrokerId) -> int:
+        """The bytes that a present replica has on its own disk; the leader's where that is not known."""
+        return self.sizes.get(broker, self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +112,16 @@ class Promise:
     """One thing that a plan reaches when all of it is done, so that it can be checked as a goal.
 
     Kinds: `drained` and `no_leaders` (of `brokers`), `replaced` (`brokers` are the old and the new one),
-    `replication_factor` (`factor` for `topics`), `racks_apart` and `balanced` (of `topics`, all if empty).
+    `replication_factor` (`factor` for `topics`), `racks_apart` (of `topics`, all if empty; over `brokers`),
+    `balanced` (one `goal` over `brokers`, each within `band` of its share).
     """
 
     kind: str
     brokers: tuple[BrokerId, ...] = ()
     topics: tuple[str, ...] = ()
     factor: int | None = None
+    goal: str = ""
+    band: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

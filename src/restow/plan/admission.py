@@ -2,7 +2,7 @@
 
 The one place that knows: the order of a plan is found with it, and the executor asks it before every step.
 Bytes are counted twice while a replica is copied, in the old place and in the new, and only given back when
-the old one is gone.
+the old one is gone. What comes has its leader's size; what goes had its own.
 """
 
 from __future__ import annotations
@@ -26,9 +26,18 @@ class Room:
     used_bytes: int
     limit_bytes: int | None
     partitions: int
+    cordoned: bool = False
+    """Brokers choose none of these for a new replica."""
 
     def takes(self, size_bytes: int) -> bool:
         return self.limit_bytes is None or self.used_bytes + size_bytes <= self.limit_bytes
+
+
+class _Lying(NamedTuple):
+    """Where a replica lies, and its own size."""
+
+    path: str
+    size_bytes: int
 
 
 class Disks:
@@ -38,11 +47,16 @@ class Disks:
         """`fill` is the share of a file system that may be used. Where sizes are unknown all fits."""
         self._snapshot = snapshot
         self._rooms: dict[BrokerId, dict[str, Room]] = {}
-        self._lies: dict[TopicPartition, dict[BrokerId, str]] = {}
+        self._lies: dict[TopicPartition, dict[BrokerId, _Lying]] = {}
         """Where replicas lie, of the partitions that were asked for so far."""
         for broker in snapshot.brokers:
             self._rooms[broker.id] = {
-                each.path: Room(_used(each.total_bytes, each.usable_bytes), _limit(each.total_bytes, fill), 0)
+                each.path: Room(
+                    _used(each.total_bytes, each.usable_bytes),
+                    _limit(each.total_bytes, fill),
+                    0,
+                    each.cordoned,
+                )
                 for each in broker.log_dirs
                 if not each.failed
             }
@@ -59,13 +73,13 @@ class Disks:
                 if room is not None and not future:
                     room.partitions += 1
 
-    def _places(self, name: TopicPartition) -> dict[BrokerId, str]:
+    def _places(self, name: TopicPartition) -> dict[BrokerId, _Lying]:
         """The directories that a partition's replicas lie in now, as far as they are known."""
         found = self._lies.get(name)
         if found is None:
             partition = self._snapshot.partition(name)
             found = self._lies[name] = {
-                copy.broker: copy.log_dir
+                copy.broker: _Lying(copy.log_dir, copy.size_bytes)
                 for copy in (() if partition is None else partition.copies)
                 if not copy.future and copy.log_dir in self._rooms.get(copy.broker, ())
             }
@@ -78,7 +92,8 @@ class Disks:
             return wish
         if len(rooms) == 1:
             return next(iter(rooms))
-        return min(rooms, key=lambda path: rooms[path].partitions, default=None)
+        open_ones = [path for path, room in rooms.items() if not room.cordoned]
+        return min(open_ones or rooms, key=lambda path: rooms[path].partitions, default=None)
 
     def arrivals(self, step: Step) -> Iterable[tuple[BrokerId, str]]:
         """The directories that a step copies into, between brokers and within."""
@@ -93,19 +108,23 @@ class Disks:
         wishes = dict(zip(step.after, step.log_dirs, strict=False))
         for broker in step.after:
             wish = wishes.get(broker, ANY_DIR)
-            if broker in step.before and (
-                wish == ANY_DIR or wish == self._places(step.partition).get(broker)
-            ):
+            lying = self._places(step.partition).get(broker)
+            if broker in step.before and (wish == ANY_DIR or (lying is not None and wish == lying.path)):
                 continue
             path = self.directory_for(broker, wish)
             if path is not None:
                 yield broker, path
 
+    def _comes(self, step: Step, broker: BrokerId) -> int:
+        """How many bytes a step copies to a broker: the leader's, or its own between its directories."""
+        lying = self._places(step.partition).get(broker) if broker in step.before else None
+        return step.size_bytes if lying is None else lying.size_bytes
+
     def too_full(self, step: Step) -> tuple[BrokerId, str] | None:
         """A directory that this step would fill past its limit, if there is one."""
         for broker, path in self.arrivals(step):
             room = self._rooms.get(broker, {}).get(path)
-            if room is not None and not room.takes(step.size_bytes):
+            if room is not None and not room.takes(self._comes(step, broker)):
                 return broker, path
         return None
 
@@ -113,7 +132,7 @@ class Disks:
         """Reserve what the step copies; returns where to."""
         where = dict(self.arrivals(step))
         for broker, path in where.items():
-            self._add(broker, path, step.size_bytes, 1)
+            self._add(broker, path, self._comes(step, broker), 1)
         return where
 
     def finish(self, step: Step, where: dict[BrokerId, str]) -> None:
@@ -121,16 +140,17 @@ class Disks:
         if not self._rooms_known and not where:
             return
         places = self._places(step.partition)
+        came = {broker: _Lying(path, self._comes(step, broker)) for broker, path in where.items()}
         for broker in (*step.removing, *(each for each in where if each in step.before)):
-            path = places.pop(broker, None)
-            if path is not None:
-                self._add(broker, path, -step.size_bytes, -1)
-        places.update(where)
+            lying = places.pop(broker, None)
+            if lying is not None:
+                self._add(broker, lying.path, -lying.size_bytes, -1)
+        places.update(came)
 
     def give_back(self, step: Step, where: dict[BrokerId, str]) -> None:
         """Undo `begin`."""
         for broker, path in where.items():
-            self._add(broker, path, -step.size_bytes, -1)
+            self._add(broker, path, -self._comes(step, broker), -1)
 
     def _add(self, broker: BrokerId, path: str, size_bytes: int, partitions: int) -> None:
         room = self._rooms.get(broker, {}).get(path)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from restow.model import BrokerId, LiveBroker, Move, Snapshot
-    from restow.plan.arrays import Arrays, Ints
+    from restow.plan.arrays import Arrays, Floats, Ints
+    from restow.plan.framing import Asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +64,62 @@ def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) 
     return Side(rows=rows, leaders=leaders, part_of=np.repeat(rows, counts), places=places)
 
 
+def loads_of(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Floats]:
+    """Brokers × goals: what each carries before and after, led by the first replica that is there."""
+    arrays, problem = asked.arrays, asked.problem
+    before = np.zeros_like(problem.lower)
+    counts = arrays.counts
+    for goal in range(before.shape[1]):
+        carried = np.repeat(problem.following[:, goal], counts)
+        carried[arrays.leader] = problem.leading[:, goal]
+        before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
+    after = before.copy()
+    for sign, side in zip((-1.0, 1.0), sides or (), strict=False):
+        for goal in range(after.shape[1]):
+            following = problem.following[:, goal]
+            column = after[:, goal].copy()
+            np.add.at(column, side.places, sign * following[side.part_of])
+            np.add.at(column, side.leaders, sign * (problem.leading[:, goal] - following)[side.rows])
+            after[:, goal] = column
+    return before, after
+
+
 def by_broker_and_rack(
-    snapshot: Snapshot, arrays: Arrays, sides: tuple[Side, Side] | None
+    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move], sides: tuple[Side, Side] | None
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...]]:
-    """Brokers in the order of their ids, racks in that of their first broker; those that are down are one."""
+    """Brokers in the order of their ids, racks in that of their first broker; those that are down are one.
+
+    Replicas that are there count with their own sizes, those that come with their leader's.
+    """
     size = arrays.facts.size_bytes.astype(np.int64)
     now = np.zeros((len(arrays.brokers), 2), dtype=np.int64)
     np.add.at(now[:, 0], arrays.holder, size[arrays.part_of])
+    now[:, 0] += _differing(arrays)
     now[:, 1] = np.bincount(arrays.holder, minlength=len(now))
     then = now.copy()
     for sign, side in zip((-1, 1), sides or (), strict=False):
         np.add.at(then[:, 0], side.places, sign * size[side.part_of])
         then[:, 1] += sign * np.bincount(side.places, minlength=len(now))
+    for move in moves:
+        for broker in move.removing:
+            then[arrays.index[broker], 0] += move.size_bytes - move.own_size(broker)
     racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
     table = np.stack((now[:, 0], then[:, 0], now[:, 1], then[:, 1]), axis=1).tolist()
     by_rack: dict[str, list[int]] = {}
     for broker, row in zip(arrays.brokers, table, strict=True):
         _add(by_rack, racks.get(broker, "down"), row)
     return _lines(dict(zip(map(str, arrays.brokers), table, strict=True))), _lines(by_rack)
+
+
+def _differing(arrays: Arrays) -> Ints:
+    """By how much what each broker has differs from its leaders' sizes."""
+    more = [0] * len(arrays.brokers)
+    sizes = arrays.facts.size_bytes.tolist()
+    for partition, size in zip(arrays.partitions, sizes, strict=True):
+        for broker, _, own, _, future in partition.copies:
+            if own != size and not future and broker in partition.replicas:
+                more[arrays.index[broker]] += own - int(size)
+    return np.array(more, dtype=np.int64)
 
 
 def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:
@@ -93,6 +132,7 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
     sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
     for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
         lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
+        own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
         move = by_name.get(name)
         after, then = partition.replicas, lies
         if move is not None:
@@ -102,7 +142,7 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
             for broker in replicas:
                 place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
                 row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
-                row[column] += size
+                row[column] += own.get(broker, size) if broker in partition.replicas else size
                 row[column + 2] += 1
     return _lines({f"{broker}:{path}": row for (broker, path), row in rows.items()})
 
@@ -122,5 +162,5 @@ def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
 
 def _only_path(broker: LiveBroker) -> str:
     """Where replicas lie of which nothing is known: in the only directory there is."""
-    working = [each.path for each in broker.log_dirs if not each.failed]
+    working = [each.path for each in broker.log_dirs if not each.failed and not each.cordoned]
     return working[0] if len(working) == 1 else ANY_DIR

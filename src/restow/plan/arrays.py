@@ -13,7 +13,7 @@ from restow.model.load import Resource
 from restow.plan.goals import Facts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -37,8 +37,13 @@ class Arrays:
     index: Mapping[BrokerId, int]
     alive: Bools
     """Brokers that are there and have a directory that works."""
+    cordoned: Bools
+    """Live brokers that may be given no replicas, because all their working directories are cordoned."""
+    cordoned_dirs: tuple[tuple[BrokerId, str], ...]
     rack: Ints
     """Brokers without a rack count as one rack each, if no broker has one; else as one together."""
+    rack_names: tuple[str, ...]
+    """Each broker's rack as it is called; empty where none is known."""
     names: tuple[TopicPartition, ...]
     partitions: tuple[Partition, ...]
     topic: Ints
@@ -49,9 +54,16 @@ class Arrays:
     """The replica that should lead: the first one on a broker that is there, or the first."""
     settled: Bools
     """Partitions that have a leader and are not being moved; the others are left alone."""
+    lagging: Bools
+    """Partitions with a replica on a live broker that is not in sync: it could not be elected."""
+    internal: Bools
+    """Partitions of Kafka's own topics."""
+    min_insync: Ints
+    """Each partition's min.insync.replicas."""
     facts: Facts
     room: Floats
-    """The most bytes each broker's directories may hold of replicas, infinite where sizes are unknown."""
+    """The most bytes of replicas each broker may hold, counting the leader's size for every replica; infinite
+    where sizes are unknown."""
 
     @property
     def counts(self) -> Ints:
@@ -85,11 +97,20 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     holder = np.fromiter(map(index.__getitem__, flat), np.int64, int(offsets[-1]))
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
     per_topic = [len(topic.partitions) for topic in snapshot.topics]
+    sizes = _sizes(names, partitions)
+    held = np.bincount(holder, np.repeat(sizes, counts), minlength=len(brokers)).astype(np.float64)
     return Arrays(
         brokers=brokers,
         index=index,
         alive=alive,
+        cordoned=np.array([_is_cordoned(snapshot, broker) for broker in brokers], dtype=bool),
+        cordoned_dirs=tuple(
+            (broker.id, each.path) for broker in snapshot.brokers for each in broker.log_dirs if each.cordoned
+        ),
         rack=_racks(snapshot, brokers),
+        rack_names=tuple(
+            (there.rack or "") if (there := snapshot.broker.get(each)) else "" for each in brokers
+        ),
         names=names,
         partitions=partitions,
         topic=np.repeat(np.arange(len(per_topic), dtype=np.int64), per_topic),
@@ -97,14 +118,26 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         holder=holder,
         leader=first_alive(offsets, holder, alive),
         settled=_settled(partitions),
+        lagging=_lagging(
+            partitions, frozenset(each for each, works in zip(brokers, alive, strict=True) if works)
+        ),
+        internal=np.repeat(np.array([topic.internal for topic in snapshot.topics], dtype=bool), per_topic),
+        min_insync=np.repeat(
+            np.array([topic.min_insync_replicas for topic in snapshot.topics], dtype=np.int64), per_topic
+        ),
         facts=Facts(
-            size_bytes=_sizes(names, partitions),
+            size_bytes=sizes,
             disk_bytes=_disks(snapshot, brokers),
             brokers=brokers,
             resources={} if load is None else _resources(load, names),
         ),
-        room=_room(snapshot, brokers, fill),
+        room=_room(snapshot, brokers, fill, held),
     )
+
+
+def mask_of(arrays: Arrays, brokers: Collection[BrokerId]) -> Bools:
+    """Return for each broker whether it is one of these."""
+    return np.array([broker in brokers for broker in arrays.brokers], dtype=bool)
 
 
 def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
@@ -118,6 +151,23 @@ def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
 def _works(snapshot: Snapshot, broker: BrokerId) -> bool:
     there = snapshot.broker.get(broker)
     return there is not None and (not there.log_dirs or not all(each.failed for each in there.log_dirs))
+
+
+def _is_cordoned(snapshot: Snapshot, broker: BrokerId) -> bool:
+    there = snapshot.broker.get(broker)
+    working = [each for each in there.log_dirs if not each.failed] if there else []
+    return bool(working) and all(each.cordoned for each in working)
+
+
+def _lagging(partitions: Sequence[Partition], alive: frozenset[BrokerId]) -> Bools:
+    """Look closely only where the ISR is short, which it is rarely."""
+    return np.array(
+        [
+            len(isr) < len(replicas) and any(each in alive and each not in isr for each in replicas)
+            for _, replicas, isr, _, _, _, _ in partitions
+        ],
+        dtype=bool,
+    )
 
 
 def _settled(partitions: Sequence[Partition]) -> Bools:
@@ -159,24 +209,28 @@ def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
     return np.array([known.get(broker, typical) or 1.0 for broker in brokers])
 
 
-def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float) -> Floats:
-    """What replicas may take: the share of the file systems that may be used, less what others use of it."""
+def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Floats) -> Floats:
+    """What each broker holds (`held`, by leaders' sizes) and what fits into its open directories beside that.
+
+    Cordoned directories keep what they have and take no more.
+    """
     room = np.full(len(brokers), np.inf)
     if not any(broker.log_dirs for broker in snapshot.brokers):
         return room
-    held: dict[BrokerId, float] = {}
+    lies: dict[tuple[BrokerId, str], int] = {}
     for _, partition in snapshot.all_partitions():
-        for broker_id, _, size, _, _ in partition.copies:
-            held[broker_id] = held.get(broker_id, 0.0) + size
+        for broker_id, path, size, _, _ in partition.copies:
+            lies[broker_id, path] = lies.get((broker_id, path), 0) + size
     for number, broker_id in enumerate(brokers):
         broker = snapshot.broker.get(broker_id)
         dirs = [each for each in broker.log_dirs if not each.failed] if broker else []
         if not dirs or any(each.total_bytes is None or each.usable_bytes is None for each in dirs):
             continue
-        total = sum(each.total_bytes or 0 for each in dirs)
-        used = total - sum(each.usable_bytes or 0 for each in dirs)
-        others = max(used - held.get(broker_id, 0.0), 0.0)
-        room[number] = max(total * fill - others, 0.0)
+        takes = [each for each in dirs if not each.cordoned]
+        total = sum(each.total_bytes or 0 for each in takes)
+        used = total - sum(each.usable_bytes or 0 for each in takes)
+        replicas = sum(lies.get((broker_id, each.path), 0) for each in takes)
+        room[number] = max(held[number] + total * fill - max(used, replicas), 0.0)
     return room
 
 

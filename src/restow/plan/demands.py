@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.plan.arrays import first_alive
+from restow.plan.arrays import first_alive, mask_of
 from restow.plan.goals import TOPIC_REPLICAS, most_per_broker
 from restow.plan.goals.base import DEFAULT_BAND
 
@@ -36,7 +36,7 @@ class Slots:
     for_racks: Bools
     for_topics: Bools
     pinned: Ints
-    """Where a forced replica should go if it can; -1 if that is open."""
+    """Where a forced replica has to go; -1 if that is open."""
     dropped: int
     """How many replicas a smaller factor drops."""
 
@@ -55,9 +55,9 @@ def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> S
     offsets, home, dropped = _with_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     there = home >= 0
-    excluded = np.array([broker in request.except_brokers for broker in arrays.brokers], dtype=bool)
+    excluded = mask_of(arrays, request.except_brokers)
     mine = covered[part_of] & ~(there & excluded[home])
-    leaving = np.array([broker in request.leaving for broker in arrays.brokers], dtype=bool)
+    leaving = mask_of(arrays, request.leaving)
     leader = _leaders(arrays, offsets, home, request)
     mandatory = ~there | (there & leaving[home] & mine)
     pinned = np.full(len(home), NOWHERE, dtype=np.int64)
@@ -87,7 +87,7 @@ def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: Request) -> Int
     A dead broker that another takes the place of counts: the other leads what it led.
     """
     nowhere = len(arrays.brokers)
-    replaced = np.array([broker in request.replace for broker in arrays.brokers], dtype=bool)
+    replaced = mask_of(arrays, request.replace)
     able = np.append(arrays.alive | replaced, False)
     return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
 
@@ -98,10 +98,8 @@ def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Int
         return arrays.offsets, arrays.holder, 0
     counts = arrays.counts
     wanted = counts.copy()
-    by_topic = {name: request.factor_of(name) for name in {each.topic for each in arrays.names}}
     for number in np.flatnonzero(covered).tolist():
-        factor = by_topic[arrays.names[number].topic]
-        wanted[number] = counts[number] if factor is None else factor
+        wanted[number] = wanted_factor(arrays, request, number) or counts[number]
     keep = np.ones(len(arrays.holder), dtype=bool)
     fullness = _fullness(arrays)
     for number in np.flatnonzero(wanted < counts).tolist():
@@ -115,6 +113,11 @@ def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Int
     return offsets, home, int((~keep).sum())
 
 
+def wanted_factor(arrays: Arrays, request: Request, number: int) -> int | None:
+    """How many replicas the request is for this partition to have; None if it does not say."""
+    return request.factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
+
+
 def _fullness(arrays: Arrays) -> Floats:
     size = np.bincount(arrays.holder, arrays.facts.size_bytes[arrays.part_of], minlength=len(arrays.brokers))
     return size / arrays.facts.disk_bytes
@@ -123,9 +126,11 @@ def _fullness(arrays: Arrays) -> Floats:
 def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Floats, keep: Bools) -> None:
     """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack.
 
-    Brokers that are excluded keep what they have.
+    As many racks as the partition has, or as it will have replicas, stay. Brokers that are excluded keep what
+    they have.
     """
     first, last = int(arrays.offsets[number]), int(arrays.offsets[number + 1])
+    racks_kept = min(last - first - many, len({int(arrays.rack[at]) for at in arrays.holder[first:last]}))
     for _ in range(many):
         left = [replica for replica in range(first, last) if keep[replica]]
         free = [each for each in left if arrays.brokers[arrays.holder[each]] not in request.except_brokers]
@@ -136,13 +141,15 @@ def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Fl
             )
         racks = [int(arrays.rack[arrays.holder[replica]]) for replica in left]
 
-        def badness(replica: int, racks: list[int] = racks) -> tuple[bool, bool, bool, bool, float]:
+        def badness(replica: int, racks: list[int] = racks) -> tuple[bool, bool, bool, bool, bool, float]:
             broker = int(arrays.holder[replica])
+            is_second = racks.count(int(arrays.rack[broker])) > 1
             return (
+                len({*racks}) - (not is_second) >= racks_kept,
                 arrays.brokers[broker] in request.leaving,
                 not arrays.alive[broker],
                 replica != arrays.leader[number],
-                racks.count(int(arrays.rack[broker])) > 1,
+                is_second,
                 float(fullness[broker]),
             )
 
@@ -206,25 +213,3 @@ def _crowded(
     excess = np.repeat(counts, counts) - most[topic[staying]]
     crowded[staying[(rank < excess) & mine[staying]]] = True
     return crowded
-
-
-def check_brokers(arrays: Arrays, request: Request) -> None:
-    """Brokers that are named have to be there; those that shall receive have to be alive."""
-    unknown = sorted(request.named - set(arrays.brokers))
-    if unknown:
-        there = ", ".join(map(str, arrays.brokers))
-        raise InvalidInput(f"unknown brokers {', '.join(map(str, unknown))}: there are {there}")
-    new = request.add | frozenset(request.replace.values())
-    dead = sorted(broker for broker in new if not arrays.alive[arrays.index[broker]])
-    if dead:
-        raise InvalidInput(f"brokers {', '.join(map(str, dead))} are down: start them first")
-    kept = sorted(request.leaving & request.except_brokers)
-    if kept:
-        raise InvalidInput(
-            f"brokers {', '.join(map(str, kept))} are to be emptied and to be left alone: choose one"
-        )
-    both = sorted(new & request.barred)
-    if both:
-        raise InvalidInput(
-            f"brokers {', '.join(map(str, both))} are to receive replicas and to get none: choose one"
-        )

@@ -25,12 +25,14 @@ class Directory:
     used: float
     """Of the file system, by anything."""
     limit: float
+    cordoned: bool = False
+    """It keeps what it has and takes no more."""
     held: dict[TopicPartition, float] = field(default_factory=dict)
     load: float = 0.0
     """The bytes of replicas in it."""
 
     def fits(self, size: float) -> bool:
-        return self.used + size <= self.limit
+        return not self.cordoned and self.used + size <= self.limit
 
     def put(self, partition: TopicPartition, size: float) -> None:
         self.used += size
@@ -82,7 +84,9 @@ class Shelves:
         fitting = [each for each in self._of.get(broker, {}).values() if each.fits(size)]
         if not fitting:
             return None
-        best = min(fitting, key=lambda each: ((each.load + size) / (each.total or 1.0), each.path))
+        best = min(
+            fitting, key=lambda each: ((each.load + size) / (each.total or 1.0), len(each.held), each.path)
+        )
         best.put(partition, size)
         return best.path
 
@@ -97,9 +101,7 @@ class Shelves:
         directories = list(self._of.get(broker, {}).values())
         may = set(movable)
         went: dict[TopicPartition, str] = {}
-        weight = sum(each.total or 1.0 for each in directories)
-        load = sum(each.load for each in directories)
-        share = {each.path: load * (each.total or 1.0) / weight for each in directories}
+        share = _shares(directories)
         while len(directories) > 1:
             best = _best_change(directories, share, band, may - went.keys())
             if best is None:
@@ -108,6 +110,20 @@ class Shelves:
             target.put(partition, source.take(partition))
             went[partition] = target.path
         return went
+
+
+def _shares(directories: list[Directory]) -> dict[str, float]:
+    """What each would have if all were even; a cordoned one that has less keeps that."""
+    part = list(directories)
+    while True:
+        weight = sum(each.total or 1.0 for each in part)
+        load = sum(each.load for each in part)
+        share = {each.path: load * (each.total or 1.0) / weight for each in part}
+        taking = [each for each in part if not each.cordoned or each.load >= share[each.path]]
+        if len(taking) == len(part) or not taking:
+            kept = {each.path: each.load for each in directories}
+            return kept | share
+        part = taking
 
 
 def _best_change(
@@ -144,6 +160,6 @@ def _directories(broker: LiveBroker, fill: float) -> dict[str, Directory]:
 
 def _directory(log_dir: LogDir, fill: float, known: bool) -> Directory:
     if not known:
-        return Directory(log_dir.path, 0.0, 0.0, float("inf"))
+        return Directory(log_dir.path, 0.0, 0.0, float("inf"), log_dir.cordoned)
     total, usable = float(log_dir.total_bytes or 0), float(log_dir.usable_bytes or 0)
-    return Directory(log_dir.path, total, total - usable, total * fill)
+    return Directory(log_dir.path, total, total - usable, total * fill, log_dir.cordoned)

@@ -123,18 +123,45 @@ def _rules(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Re
             yield from _places(move, partition, able, request)
             if not covered or not settled:
                 yield Violation(rule="excluded", where=where, what="is touched but must not be")
-            if move.adding or move.removing:
+            if (move.adding or move.removing) and not request.any_rack:
                 yield from _spread(move, racks, able)
+            yield from _replaced(move, request)
         if not (covered and settled):
             continue
         if left := sorted(request.leaving & set(after)):
             yield Violation(rule="drained", where=where, what=f"is still on {left}")
-        factor = request.factor_of(name.topic)
+        factor = request.factor_of(name.topic, internal=snapshot.topic[name.topic].internal)
         if len(after) != (len(partition.replicas) if factor is None else factor):
             yield Violation(rule="factor", where=where, what=f"has {len(after)} replicas")
         spread = len({racks[each] for each in after})
         if request.fix_racks and spread < _most_racks(after, racks, able, request):
             yield Violation(rule="racks", where=where, what=f"{after} could be in more racks")
+        if could := _could_lead(snapshot, partition, after, request):
+            yield Violation(rule="demoted", where=where, what=f"{after} is led by another than {could}")
+
+
+def _could_lead(
+    snapshot: Snapshot, partition: Partition, after: tuple[BrokerId, ...], request: Request
+) -> list[BrokerId]:
+    """If a demoted broker is the first that could lead: those that could lead instead."""
+    live = [each for each in after if each in snapshot.broker]
+    if not live or live[0] not in request.demote:
+        return []
+    barred = request.demote | request.barred
+    return [
+        each
+        for each in live
+        if each not in barred and (each in partition.isr or each not in partition.replicas)
+    ]
+
+
+def _replaced(move: Move, request: Request) -> Iterator[Violation]:
+    """Where nothing but a replacement is wished for, the new broker has exactly the old one's place."""
+    alone = not (request.sheds or request.drain or request.factors or request.fix_racks or request.leaders)
+    if request.replace and alone and not request.demote and not request.disks:
+        wanted = tuple(request.replace.get(each, each) for each in move.before)
+        if move.after != wanted:
+            yield Violation(rule="replaced", where=str(move.partition), what=f"{move.after}, not {wanted}")
 
 
 def _most_racks(
@@ -161,11 +188,12 @@ def _places(
     if move.log_dirs and len(move.log_dirs) != len(move.after):
         yield Violation(rule="log dirs", where=where, what="there is not one for each replica")
     copies_nothing = not (request.sheds or request.leaving or request.factors or request.fix_racks)
+    reorders = request.leaders or request.demote
     if copies_nothing and (move.adding or move.removing):
         yield Violation(rule="in place", where=where, what="a replica changes its broker")
     if copies_nothing and not request.disks and move.dir_changes:
         yield Violation(rule="in place", where=where, what="a replica changes its directory")
-    if request.disks and copies_nothing and not request.leaders and move.after != partition.replicas:
+    if request.disks and copies_nothing and not reorders and move.after != partition.replicas:
         yield Violation(rule="in place", where=where, what="the order of replicas changes")
 
 
@@ -185,13 +213,14 @@ def _full(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Req
     went: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves.values():
         wishes = dict(zip(move.after, move.log_dirs, strict=False))
+        own = _own_sizes(snapshot, move)
         for broker in move.removing:
-            went[broker, move.dirs_before.get(broker, "")] += move.size_bytes
+            went[broker, move.dirs_before.get(broker, "")] += own.get(broker, move.size_bytes)
         for broker, path in move.dir_changes.items():
-            went[broker, move.dirs_before.get(broker, "")] += move.size_bytes
-            came[broker, path] += move.size_bytes
+            went[broker, move.dirs_before.get(broker, "")] += own.get(broker, move.size_bytes)
+            came[broker, path] += own.get(broker, move.size_bytes)
         for broker in move.adding:
-            dirs = [each for each in _dirs(snapshot, broker) if not each.failed]
+            dirs = [each for each in _dirs(snapshot, broker) if not each.failed and not each.cordoned]
             path = wishes.get(broker, ANY_DIR)
             if path == ANY_DIR and len(dirs) == 1:
                 path = dirs[0].path
@@ -202,11 +231,19 @@ def _full(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Req
                 continue
             if log_dir.failed:
                 yield Violation(rule="live", where=f"{broker}:{path}", what="the directory has failed")
+            elif log_dir.cordoned:
+                yield Violation(rule="cordoned", where=f"{broker}:{path}", what="the directory is cordoned")
             elif log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
                 used = log_dir.total_bytes - log_dir.usable_bytes + size - went[broker, path]
                 if used > log_dir.total_bytes * request.fill + 1:
                     what = f"{used:,} of {log_dir.total_bytes:,} bytes"
                     yield Violation(rule="room", where=f"{broker}:{path}", what=what)
+
+
+def _own_sizes(snapshot: Snapshot, move: Move) -> Mapping[BrokerId, int]:
+    partition = snapshot.partition(move.partition)
+    copies = () if partition is None else partition.copies
+    return {copy.broker: copy.size_bytes for copy in copies if not copy.future}
 
 
 def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
@@ -215,13 +252,13 @@ def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
 
 
 def _able(snapshot: Snapshot, request: Request) -> frozenset[BrokerId]:
-    """Brokers that are there, have a directory that works, and may be given something."""
-    working = {
+    """Brokers that are there, have a directory that works and is open, and may be given something."""
+    open_ones = {
         broker.id
         for broker in snapshot.brokers
-        if not broker.log_dirs or any(not each.failed for each in broker.log_dirs)
+        if not broker.log_dirs or any(not each.failed and not each.cordoned for each in broker.log_dirs)
     }
-    return frozenset(working - request.barred)
+    return frozenset(open_ones - request.barred - request.cordon)
 
 
 def _racks(snapshot: Snapshot) -> Mapping[BrokerId, str]:
@@ -240,7 +277,11 @@ def _scores(
     rows = {} if load is None else {name: row for row, name in enumerate(load.partitions)}
     before: dict[str, dict[BrokerId, float]] = defaultdict(lambda: defaultdict(float))
     after: dict[str, dict[BrokerId, float]] = defaultdict(lambda: defaultdict(float))
-    working = _able(snapshot, request) | (request.barred & snapshot.broker.keys())
+    working = {
+        broker.id
+        for broker in snapshot.brokers
+        if not broker.log_dirs or not all(each.failed for each in broker.log_dirs)
+    }
     for name, partition in snapshot.all_partitions():
         carried = _carried(partition, load, rows.get(name))
         move = moves.get(name)

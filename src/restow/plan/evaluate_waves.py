@@ -28,8 +28,13 @@ class _Disks:
         self.total: dict[Place, int] = {}
         self.count: dict[Place, int] = {}
         self.where: dict[tuple[TopicPartition, BrokerId], Place] = {}
+        self.size: dict[tuple[TopicPartition, BrokerId], int] = {}
+        """The bytes of each replica on its own disk."""
+        self.cordoned: set[Place] = set()
         for broker in snapshot.brokers:
             for each in broker.log_dirs:
+                if each.cordoned:
+                    self.cordoned.add((broker.id, each.path))
                 if not each.failed:
                     self.count[broker.id, each.path] = 0
                 if not each.failed and each.total_bytes is not None and each.usable_bytes is not None:
@@ -39,7 +44,13 @@ class _Disks:
             for copy in partition.copies:
                 if not copy.future and (copy.broker, copy.log_dir) in self.count:
                     self.where[name, copy.broker] = copy.broker, copy.log_dir
+                    self.size[name, copy.broker] = copy.size_bytes
                     self.count[copy.broker, copy.log_dir] += 1
+
+    def coming(self, step: Step, broker: BrokerId) -> int:
+        """The bytes that a step copies to a broker: its own within it, the leader's from elsewhere."""
+        own = self.size.get((step.partition, broker)) if broker in step.before else None
+        return step.size_bytes if own is None else own
 
     def arrivals(self, step: Step) -> list[Place]:
         """Where a step's copies go: as told, or as a broker chooses, to where the fewest are."""
@@ -51,7 +62,9 @@ class _Disks:
                 continue
             if wish != ANY_DIR:
                 found.append((broker, wish))
-            elif choice := [place for place in self.count if place[0] == broker]:
+            elif choice := [
+                place for place in self.count if place[0] == broker and place not in self.cordoned
+            ]:
                 found.append(min(choice, key=lambda place: self.count[place]))
         for place in found:
             self.count[place] = self.count.get(place, 0) + 1
@@ -79,7 +92,9 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
             if copies > longest.get(step.partition, 0) + plan.limits.extra_copies:
                 yield Violation(rule="extra copies", where=where, what=f"{step.partition}: {copies}")
             for place in places:
-                disks.used[place] += step.size_bytes
+                disks.used[place] += disks.coming(step, place[0])
+                if place in disks.cordoned:
+                    yield Violation(rule="cordoned", where=f"{where}, {place[0]}:{place[1]}", what="is used")
         for place in {place for _, places in coming for place in places}:
             if place in disks.total and disks.used[place] > disks.total[place] * plan.limits.fill + 1:
                 yield Violation(rule="room", where=f"{where}, {place[0]}:{place[1]}", what="is too full")
@@ -93,10 +108,12 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
 
 def _finish(disks: _Disks, step: Step, places: list[Place]) -> None:
     staying = {broker for broker, _ in places if broker in step.before}
+    came = {place[0]: disks.coming(step, place[0]) for place in places}
     for broker in [each for each in step.before if each not in step.after or each in staying]:
         place = disks.where.pop((step.partition, broker), None)
         if place is not None:
-            disks.used[place] -= step.size_bytes
+            disks.used[place] -= disks.size.pop((step.partition, broker))
             disks.count[place] -= 1
     for place in places:
+        disks.size[step.partition, place[0]] = came[place[0]]
         disks.where[step.partition, place[0]] = place

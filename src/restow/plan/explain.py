@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.amounts import by_broker_and_rack, sides_of
-from restow.plan.framing import ask
+from restow.plan.amounts import by_broker_and_rack, loads_of, sides_of
+from restow.plan.framing import around, ask, is_asked
+from restow.plan.notes import notes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from restow.model import BrokerId, Move, Plan, Snapshot
     from restow.model.load import LoadModel
-    from restow.plan.amounts import Amount, Side
+    from restow.plan.amounts import Amount
     from restow.plan.arrays import Floats
     from restow.plan.framing import Asked
+    from restow.plan.notes import Note
     from restow.plan.request import Request
 
 _SLACK = 1e-9
@@ -30,10 +32,15 @@ class GoalLine:
     name: str
     unit: str
     band: float | None
+    allowed: tuple[float, float] | None
+    """Between which multiples of its share every broker may be; wider than the band where whole numbers of
+    replicas or leaders allow no less. None if any amount is allowed."""
+    asked: bool
+    """Whether the request is for this goal; else it only must not get worse than its band."""
     before: tuple[float, float]
     after: tuple[float, float]
     out_of_band: int
-    """How many brokers are out of their bands afterwards."""
+    """How many brokers are out of their bands afterwards, whether or not the goal was asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +64,17 @@ class Explanation:
     reasons: Mapping[str, int]
     """How many moves serve which goal or demand."""
     unmet: tuple[Unmet, ...]
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     copied_bytes: int
+    """All that is copied,"""
+    between_brokers_bytes: int
+    """and what of that goes over the network; the rest is copied between log dirs."""
     bound_bytes: int | None
 
     @property
     def ratio(self) -> float | None:
-        """Bytes copied over the least possible; None where nothing has to be copied."""
-        return self.copied_bytes / self.bound_bytes if self.bound_bytes else None
+        """Bytes copied between brokers over the least possible; None where nothing has to be copied."""
+        return self.between_brokers_bytes / self.bound_bytes if self.bound_bytes else None
 
 
 def explain(
@@ -77,53 +87,47 @@ def explain(
     """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""
     asked = asked or ask(snapshot, load, request)
     sides = sides_of(asked.arrays, plan.moves)
-    before, after = _loads(asked, sides)
+    before, after = loads_of(asked, sides)
     reasons: dict[str, int] = {}
     for move in plan.moves:
         kind = move.reason.partition(":")[0]
         reasons[kind] = reasons.get(kind, 0) + 1
-    brokers, racks = by_broker_and_rack(snapshot, asked.arrays, sides)
+    brokers, racks = by_broker_and_rack(snapshot, asked.arrays, plan.moves, sides)
     return Explanation(
         goals=tuple(_goal_line(asked, number, before, after) for number in range(len(asked.goals))),
         brokers=brokers,
         racks=racks,
         reasons=reasons,
         unmet=tuple(_unmet(asked, after, plan.moves)),
-        notes=tuple(_notes(asked, load)),
+        notes=notes_of(asked, load, plan.moves),
         copied_bytes=plan.bytes_to_copy,
+        between_brokers_bytes=sum(move.size_bytes * len(move.adding) for move in plan.moves),
         bound_bytes=plan.bound_bytes,
     )
 
 
-def _loads(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Floats]:
-    """Brokers × goals: what each carries before and after, led by the first replica that is there."""
-    arrays, problem = asked.arrays, asked.problem
-    before = np.zeros_like(problem.lower)
-    counts = arrays.counts
-    for goal in range(before.shape[1]):
-        carried = np.repeat(problem.following[:, goal], counts)
-        carried[arrays.leader] = problem.leading[:, goal]
-        before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
-    after = before.copy()
-    for sign, side in zip((-1.0, 1.0), sides or (), strict=False):
-        for goal in range(after.shape[1]):
-            following = problem.following[:, goal]
-            column = after[:, goal].copy()
-            np.add.at(column, side.places, sign * following[side.part_of])
-            np.add.at(column, side.leaders, sign * (problem.leading[:, goal] - following)[side.rows])
-            after[:, goal] = column
-    return before, after
-
-
 def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> GoalLine:
-    goal = asked.goals[number]
+    goal, request, problem = asked.goals[number], asked.request, asked.problem
+    share = asked.share[:, number]
+    part = share > 0
+    band = request.bands.get(goal.name, goal.band)
+    low, high = around(share, band, goal.counted)
+    relieved = goal.name in request.relieve and not request.balance
+    if relieved:
+        low, high = np.zeros_like(share), share * request.relieve[goal.name]
+    slack = _SLACK * (float(share.max()) or 1.0)
+    outside = part & ((after[:, number] > high + slack) | (after[:, number] < low - slack))
     return GoalLine(
         name=goal.name,
         unit=goal.unit,
-        band=asked.request.bands.get(goal.name, goal.band),
+        band=band,
+        allowed=None
+        if band is None or not part.any()
+        else (float((low[part] / share[part]).min()), float((high[part] / share[part]).max())),
+        asked=relieved or is_asked(request, problem.leading[:, number], problem.following[:, number]),
         before=_extremes(asked, number, before),
         after=_extremes(asked, number, after),
-        out_of_band=len(_outside(asked, number, after)),
+        out_of_band=0 if band is None else int(outside.sum()),
     )
 
 
@@ -139,7 +143,7 @@ def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
     """Brokers that are out of a band, each with whether it has too much."""
     found = []
     mean = float(asked.share[:, number].max()) or 1.0
-    for broker in np.flatnonzero(asked.able).tolist():
+    for broker in np.flatnonzero(asked.share[:, number] > 0).tolist():
         has = load[broker, number]
         if has > asked.problem.upper[broker, number] + _SLACK * mean:
             found.append((broker, True))
@@ -190,30 +194,3 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
     if not above and not problem.receives[broker]:
         return "only the brokers that are being added are given replicas"
     return "nothing was found that would help; try another seed, a wider band, or more time"
-
-
-def _notes(asked: Asked, load: LoadModel | None) -> list[str]:
-    notes = []
-    if load is None:
-        notes.append("there is no load model: this goes by the sizes of log dirs and by numbers alone")
-    left = int((~asked.arrays.settled).sum())
-    if left:
-        notes.append(f"{left:,} partitions have no leader or are being moved: they are left alone")
-    elsewhere = sum(
-        [
-            leader is not None and leader != replicas[0]
-            for _, replicas, _, leader, _, _, _ in asked.arrays.partitions
-        ]
-    )
-    if elsewhere:
-        notes.append(
-            f"{elsewhere:,} partitions are not led by their first replica: loads are counted as if they were"
-        )
-    counts = np.diff(asked.slots.offsets)
-    racks = len(np.unique(asked.arrays.rack[asked.able]))
-    if (counts > racks).any():
-        notes.append(
-            f"{int((counts > racks).sum()):,} partitions have more replicas than there are racks ({racks}): "
-            f"{int(counts.max()) - racks} more would keep all of them apart"
-        )
-    return notes

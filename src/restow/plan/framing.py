@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.plan.arrays import arrays_of
-from restow.plan.demands import check_brokers, slots_of
+from restow.plan.arrays import arrays_of, mask_of
+from restow.plan.demands import slots_of
+from restow.plan.demotion import demotable
 from restow.plan.goals import GOALS, TOPIC_LEADERS, TOPIC_REPLICAS, most_per_broker, resource_goal
 from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.refusals import check_brokers, check_factors, check_numbers, check_replacements
 from restow.plan.search.problem import Problem
 
 if TYPE_CHECKING:
@@ -37,24 +39,31 @@ class Asked:
     """Brokers × goals: what each would have if all were even."""
     covered: Bools
     able: Bools
+    """Brokers that may be given replicas."""
+    must: Bools
+    """Partitions that have to change: a replica has to move, or leadership has to leave a broker."""
     problem: Problem
 
 
 def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
     """Put a request into numbers, or say why it cannot be."""
-    _check_numbers(request)
+    check_numbers(request)
     arrays = arrays_of(snapshot, load, request.fill)
     check_brokers(arrays, request)
     goals = _goals(arrays, request)
     covered = _covered(arrays, request)
-    able = _able(arrays, request)
+    able, cordoned = _able(arrays, request)
     slots = slots_of(arrays, request, covered, able)
-    _check_factors(arrays, slots, able)
-    share, lower, upper = _bands(arrays, slots, request, goals, able)
+    check_factors(arrays, slots, able)
+    check_replacements(arrays, request, slots)
+    brokers = _Roles(able=able, cordoned=cordoned, demoted=mask_of(arrays, request.demote))
+    share, lower, upper = _bands(arrays, slots, request, goals, brokers)
     forced, mine = slots.forced, covered[slots.part_of]
     touched = np.add.reduceat(forced & (slots.pinned < 0), slots.offsets[:-1]) > 0
     led_by = slots.home[slots.leader]
-    settled = (slots.home >= 0) & able[slots.home]
+    evened = ~arrays.lagging & brokers.may_lead[led_by] & (request.sheds | request.leaders)
+    demoted = covered & demotable(arrays, request, slots)
+    settled = (slots.home >= 0) & (able | cordoned)[slots.home]
     problem = Problem(
         rack=arrays.rack,
         offsets=slots.offsets,
@@ -68,11 +77,11 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
         room=arrays.room,
         racks_wanted=_racks_wanted(arrays, slots, able),
         receives=_receives(arrays, request, able, forced),
-        may_lead=able,
+        may_lead=brokers.may_lead,
         forced=forced,
         pinned=slots.pinned,
         movable=mine & settled & request.sheds,
-        may_change_leader=covered & (touched | (able[led_by] & (request.sheds | request.leaders))),
+        may_change_leader=covered & (touched | evened | (demoted & ~arrays.lagging)),
         sheds=request.sheds,
         topic=arrays.topic,
         topic_replicas=_topic_limit(arrays, slots.part_of, request, TOPIC_REPLICAS, able),
@@ -87,23 +96,29 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
         share=share,
         covered=covered,
         able=able,
+        must=demoted | (np.add.reduceat(forced, slots.offsets[:-1]) > 0),
         problem=problem,
     )
 
 
-def _check_numbers(request: Request) -> None:
-    numbers = [*request.bands.items(), *request.weights.items(), *request.relieve.items()]
-    for name, value in numbers:
-        if value is not None and not (np.isfinite(value) and value >= 0):
-            raise InvalidInput(f"{name}: {value} cannot be a band, weight or limit; give a number from 0 on")
-    if not 0 < request.fill <= 1:
-        raise InvalidInput(f"fill {request.fill} is not a share of a disk: give a number between 0 and 1")
-    for what, most in (("bytes", request.most_bytes), ("moves", request.most_moves)):
-        if most is not None and most < 0:
-            raise InvalidInput(f"at most {most} {what} cannot be: give a number from 0 on")
-    for topic, factor in request.factors.items():
-        if factor < 1:
-            raise InvalidInput(f"replication factor {factor} for {topic} cannot be: it is at least 1")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Roles:
+    """Which brokers may be given replicas, which may only give, and which may not lead."""
+
+    able: Bools
+    cordoned: Bools
+    demoted: Bools
+
+    @property
+    def sharing(self) -> Bools:
+        """Brokers that are looked at when loads are compared."""
+        both: Bools = self.able | self.cordoned
+        return both
+
+    @property
+    def may_lead(self) -> Bools:
+        may: Bools = self.sharing & ~self.demoted
+        return may
 
 
 def _goals(arrays: Arrays, request: Request) -> list[tuple[Goal, Columns]]:
@@ -148,7 +163,7 @@ def _covered(arrays: Arrays, request: Request) -> Bools:
     if not covered.any():
         raise InvalidInput("every partition is excluded: exclude fewer topics or partitions")
     covered &= arrays.settled
-    if not covered.any():
+    if not covered.any() and not request.names_partitions:
         raise InvalidInput(
             "every partition that may be touched is without a leader or already being moved: wait, or start "
             "the brokers that are down"
@@ -167,30 +182,16 @@ def _some(names: Sequence[str]) -> str:
     return f"there are {shown}" + (f" and {len(names) - 5:,} others" if len(names) > 5 else "")
 
 
-def _able(arrays: Arrays, request: Request) -> Bools:
-    """Which brokers may be given something."""
-    able: Bools = arrays.alive & np.array([each not in request.barred for each in arrays.brokers], dtype=bool)
+def _able(arrays: Arrays, request: Request) -> tuple[Bools, Bools]:
+    """Which brokers may be given something, and which may only give."""
+    may: Bools = arrays.alive & ~mask_of(arrays, request.barred)
+    cordoned: Bools = may & (arrays.cordoned | mask_of(arrays, request.cordon))
+    able: Bools = may & ~cordoned
     if not able.any():
         raise InvalidInput(
-            "no broker is left that could take a replica: drain or exclude one broker less, or add one"
+            "no broker is left that could take a replica: drain, exclude or cordon fewer brokers, or add one"
         )
-    return able
-
-
-def _check_factors(arrays: Arrays, slots: Slots, able: Bools) -> None:
-    """Every partition with a replica to place needs a broker for each of its replicas."""
-    forced = slots.forced
-    counts = np.diff(slots.offsets)
-    stays = np.add.reduceat(~forced & (slots.home >= 0) & ~able[slots.home], slots.offsets[:-1])
-    needs = np.where(np.add.reduceat(forced, slots.offsets[:-1]) > 0, counts - stays, 0)
-    worst = int(np.argmax(needs))
-    missing = int(needs[worst]) - int(able.sum())
-    if missing > 0:
-        raise InvalidInput(
-            f"{arrays.names[worst]} is to have {counts[worst]} replicas on different brokers, but only "
-            f"{int(able.sum())} brokers may take them: add {missing} or let {missing} fewer leave, or lower "
-            f"its replication factor to {int(counts[worst]) - missing}"
-        )
+    return able, cordoned
 
 
 def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
@@ -208,7 +209,7 @@ def _receives(arrays: Arrays, request: Request, able: Bools, forced: Bools) -> B
     """Brokers that are being added take everything, unless something else is asked for too."""
     if not request.add or request.balance or request.relieve or forced.any():
         return able
-    new: Bools = able & np.array([broker in request.add for broker in arrays.brokers], dtype=bool)
+    new: Bools = able & mask_of(arrays, request.add)
     return new
 
 
@@ -220,41 +221,69 @@ def _topic_limit(arrays: Arrays, part_of: Ints, request: Request, name: str, abl
 
 
 def _bands(
-    arrays: Arrays, slots: Slots, request: Request, goals: Sequence[tuple[Goal, Columns]], able: Bools
+    arrays: Arrays, slots: Slots, request: Request, goals: Sequence[tuple[Goal, Columns]], brokers: _Roles
 ) -> tuple[Floats, Floats, Floats]:
     """Shares, and between what and what each broker should have of each goal.
 
     Where nothing is to be balanced, a broker may keep what it has, but gets no worse than its band.
     """
-    share = np.zeros((len(able), len(goals)))
+    share = np.zeros((len(brokers.able), len(goals)))
     lower, upper = np.zeros_like(share), np.zeros_like(share)
     for number, (goal, columns) in enumerate(goals):
-        total, now, fixed = _sums(slots, columns, able)
-        strength = np.where(able, columns.strength, 0.0)
-        mean = max(total - fixed, 0.0) * strength / strength.sum()
+        only_leaders_count = not columns.following.any()
+        takes_part = brokers.may_lead if only_leaders_count else brokers.sharing
+        total, now, fixed = _sums(slots, columns, brokers.sharing)
+        strength = np.where(takes_part, columns.strength, 0.0)
+        givers = brokers.cordoned & (not only_leaders_count)
+        mean = _shared_out(total - fixed, strength, now, givers)
         share[:, number] = mean
         band = _band(request, goal)
-        low, high = _around(mean, band, goal.counted)
+        low, high = around(mean, band, goal.counted)
         if band is None:
             low, high = np.zeros_like(mean), np.full_like(mean, 2 * total + 1)
         elif goal.name in request.relieve and not request.balance:
             low, high = np.minimum(low, now), mean * request.relieve[goal.name]
-        elif not (request.balance or request.add or _led(request, columns)):
+        elif not is_asked(request, columns.leading, columns.following):
             low, high = np.minimum(low, now), np.maximum(high, now)
         if request.add and not request.balance:
-            new = np.array([broker in request.add for broker in arrays.brokers], dtype=bool)
+            new = mask_of(arrays, request.add)
             low = np.where(new, low, np.minimum(low, now))
-        lower[:, number] = np.where(able, low, 0.0)
-        upper[:, number] = np.where(able, high, 2 * total + 1)
+        if (columns.leading != columns.following).any():
+            low = np.where(brokers.demoted, 0.0, low)
+        short = takes_part & givers & (mean <= 0.0)
+        level = mean.sum() / max(float(strength[mean > 0.0].sum()), 1e-300)
+        high = np.where(short, np.maximum(now, level * strength * (1 + (band or 0.0))), high)
+        lower[:, number] = np.where(takes_part & ~short, low, 0.0)
+        upper[:, number] = np.where(takes_part, high, 2 * total + 1)
     return share, lower, upper
 
 
-def _led(request: Request, columns: Columns) -> bool:
-    """Whether leaders are to be evened out and the goal depends on who leads."""
-    return request.leaders and bool((columns.leading != columns.following).any())
+def _shared_out(amount: float, strength: Floats, now: Floats, givers: Bools) -> Floats:
+    """What each broker would have if all were even, each by its strength.
+
+    Cordoned brokers (`givers`) get nothing: one that has less than its share keeps that, and the others share
+    the rest. Its own share is 0 then.
+    """
+    part = strength > 0
+    while True:
+        weight = np.where(part, strength, 0.0)
+        kept = float(now[(strength > 0) & ~part].sum())
+        mean: Floats = max(amount - kept, 0.0) * weight / max(float(weight.sum()), 1e-300)
+        short = part & givers & (now < mean)
+        if not short.any():
+            return mean
+        part = part & ~short
 
 
-def _around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Floats]:
+def is_asked(request: Request, leading: Floats, following: Floats) -> bool:
+    """Whether the request is for a goal to be even: for all of them, or for what depends on who leads."""
+    if request.balance or request.add:
+        return True
+    return request.leaders and bool((leading != following).any())
+
+
+def around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Floats]:
+    """The band around shares; what is counted need not be nearer than the next whole numbers."""
     band = band or 0.0
     low, high = mean * (1 - min(band, 1.0)), mean * (1 + band)
     if counted:
@@ -262,13 +291,13 @@ def _around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Fl
     return low, high
 
 
-def _sums(slots: Slots, columns: Columns, able: Bools) -> tuple[float, Floats, float]:
-    """All there will be of a goal, what each broker has of it now, and what stays on those that take none."""
+def _sums(slots: Slots, columns: Columns, sharing: Bools) -> tuple[float, Floats, float]:
+    """All there will be of a goal, what each broker has of it now, and what stays on those left out of it."""
     counts = np.diff(slots.offsets)
     total = float((columns.leading + columns.following * (counts - 1)).sum())
     carried = columns.following[slots.part_of]
     carried[slots.leader] = columns.leading
     there = slots.home >= 0
-    now: Floats = np.bincount(slots.home[there], carried[there], minlength=len(able)).astype(np.float64)
-    stays = there & ~slots.mandatory & ~able[slots.home]
+    now: Floats = np.bincount(slots.home[there], carried[there], minlength=len(sharing)).astype(np.float64)
+    stays = there & ~slots.mandatory & ~sharing[slots.home]
     return total, now, float(carried[stays].sum())

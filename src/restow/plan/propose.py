@@ -16,10 +16,12 @@ import numpy as np
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.bound import HOW, least_bytes
+from restow.plan.demotion import demoted_last, with_leaders_in_sync
 from restow.plan.dirs import Shelves
 from restow.plan.framing import ask
 from restow.plan.goals.base import DEFAULT_BAND
 from restow.plan.pin import pinned_move, topic_ids
+from restow.plan.promises import left_behind, promises_of
 from restow.plan.reasons import Reasons
 from restow.plan.schedule import order_of
 from restow.plan.search import never, solve
@@ -77,6 +79,7 @@ def propose(
             chosen = _Chosen(holder=holder, leader=leader, changed=changed)
         else:
             chosen = _Chosen(holder=solution.holder, leader=solution.leader, changed=changed)
+        chosen = _with_demotions(asked, chosen)
         moves, misfits = _moves(asked, snapshot, chosen)
         moves = _within_budget(request, moves)
         keep = replace(settled(limits, moves), fill=request.fill)
@@ -97,6 +100,8 @@ def propose(
         waves=order.waves,
         limits=keep,
         title=title_of(request),
+        promises=promises_of(asked, moves),
+        leaves=left_behind(asked, moves),
         bound_bytes=int(bound),
         bound_by=HOW,
         topic_ids=topic_ids(snapshot, moves),
@@ -107,13 +112,25 @@ def title_of(request: Request) -> str:
     """A request in a few words."""
     words = [word for word in ("balance", "leaders", "disks") if getattr(request, word)]
     words += ["fix racks"] * request.fix_racks + ["spread topics"] * request.spread_topics
-    for word, brokers in (("add", request.add), ("drain", request.drain)):
+    for word, brokers in (("add", request.add), ("drain", request.drain), ("demote", request.demote)):
         if brokers:
             words.append(f"{word} {', '.join(map(str, sorted(brokers)))}")
     words += [f"replace {old} by {new}" for old, new in sorted(request.replace.items())]
     words += [f"factor {factor} for {topic}" for topic, factor in request.factors.items()]
     words += [f"relieve {goal} above {limit:g}" for goal, limit in request.relieve.items()]
+    if request.cordon:
+        words.append(f"nothing to {', '.join(map(str, sorted(request.cordon)))}")
+    if request.only_topics and not {*request.only_topics} <= {"*", *request.factors}:
+        words.append(f"only topics {', '.join(request.only_topics)}")
     return "; ".join(words)
+
+
+def _with_demotions(asked: Asked, chosen: _Chosen) -> _Chosen:
+    """What was chosen, and leadership of what demoted brokers still lead passed on."""
+    if not asked.request.demote:
+        return chosen
+    leader = with_leaders_in_sync(asked, chosen.holder, chosen.leader)
+    return _Chosen(holder=chosen.holder, leader=leader, changed=chosen.changed | asked.must)
 
 
 def _worse(asked: Asked, solution: Solution) -> bool:
@@ -136,11 +153,14 @@ def _moves(
     reasons = Reasons(asked, holder, leader)
     why: dict[TopicPartition, str] = {}
     shrunk = np.diff(problem.offsets) < arrays.counts
+    led = problem.leader.tolist()
+    replaced = (np.add.reduceat(asked.slots.pinned >= 0, problem.offsets[:-1]) > 0).tolist()
     for number in np.flatnonzero(chosen.changed | shrunk).tolist():
         first, last = offsets[number], offsets[number + 1]
         after = [arrays.brokers[at] for at in holder[first:last]]
-        after.insert(0, after.pop(leader[number] - first))
-        targets[arrays.names[number]] = tuple(after)
+        if not (replaced[number] and leader[number] == led[number]):
+            after.insert(0, after.pop(leader[number] - first))
+        targets[arrays.names[number]] = tuple(demoted_last(asked.request, after))
         why[arrays.names[number]] = reasons.of(number)
     into, misfits = _directories(asked, snapshot, targets)
     moves = []
@@ -224,8 +244,7 @@ def _worst_first(asked: Asked, moves: Sequence[Move]) -> list[Move]:
 
 
 def _refuse_if_forced(asked: Asked, stuck: dict[TopicPartition, str]) -> None:
-    must = np.add.reduceat(asked.problem.forced, asked.problem.offsets[:-1]) > 0
-    forced = {asked.arrays.names[at] for at in np.flatnonzero(must).tolist()} & stuck.keys()
+    forced = {asked.arrays.names[at] for at in np.flatnonzero(asked.must).tolist()} & stuck.keys()
     if forced:
         first = min(forced)
         raise InvalidInput(

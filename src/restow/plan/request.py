@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, TopicPartition
 
 
+_WILDCARDS = ("*", "?", "[")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Wishes, and what must not be touched.
@@ -19,7 +22,8 @@ class Request:
     `balance` brings every goal into its band; `add` does so by giving to these brokers alone; `leaders` as
     far as that goes without copying; `relieve` only takes from brokers that are above a limit. `drain`
     empties brokers, `replace` puts others in their place, `factors` changes replication factors, `fix_racks`
-    spreads replicas over racks, `disks` evens out the directories within each broker.
+    spreads replicas over racks, `disks` evens out the directories within each broker. `demote` takes
+    leadership, and nothing else, from brokers.
     """
 
     balance: bool = False
@@ -28,9 +32,11 @@ class Request:
     fix_racks: bool = False
     add: frozenset[BrokerId] = frozenset()
     drain: frozenset[BrokerId] = frozenset()
+    demote: frozenset[BrokerId] = frozenset()
     replace: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
     factors: Mapping[str, int] = field(default_factory=dict)
-    """Replication factors by topic, or by pattern of topics."""
+    """Replication factors by topic, or by pattern of topics. A pattern that begins with a wildcard leaves out
+    Kafka's internal topics."""
     relieve: Mapping[str, float] = field(default_factory=dict)
     """Goal by goal the most a broker may have, in multiples of its share."""
     bands: Mapping[str, float | None] = field(default_factory=dict)
@@ -45,6 +51,10 @@ class Request:
     except_partitions: frozenset[TopicPartition] = frozenset()
     except_brokers: frozenset[BrokerId] = frozenset()
     """Brokers that get nothing and give nothing."""
+    cordon: frozenset[BrokerId] = frozenset()
+    """Brokers that get no replicas, but may give some and may lead what they have."""
+    any_rack: bool = False
+    """Whether a broker may be replaced by one in a rack that has another replica already."""
     most_bytes: int | None = None
     most_moves: int | None = None
     fill: float = 0.9
@@ -55,6 +65,11 @@ class Request:
     def sheds(self) -> bool:
         """Whether brokers that have too much give of it."""
         return self.balance or bool(self.add) or bool(self.relieve)
+
+    @property
+    def names_partitions(self) -> bool:
+        """Whether it is a wish for single partitions, of which those can be named that are left behind."""
+        return bool(self.leaving or self.factors or self.fix_racks or self.demote)
 
     @property
     def leaving(self) -> frozenset[BrokerId]:
@@ -68,15 +83,26 @@ class Request:
 
     @property
     def named(self) -> frozenset[BrokerId]:
-        return self.barred | self.add | frozenset(self.replace.values())
+        return self.barred | self.add | self.demote | self.cordon | frozenset(self.replace.values())
+
+    def is_about(self, topic: str) -> bool:
+        """Whether the request means this topic, even if it is not to be touched."""
+        return not self.only_topics or any(fnmatchcase(topic, pattern) for pattern in self.only_topics)
 
     def covers(self, topic: str) -> bool:
         """Whether this topic may be touched."""
         if any(fnmatchcase(topic, pattern) for pattern in self.except_topics):
             return False
-        return not self.only_topics or any(fnmatchcase(topic, pattern) for pattern in self.only_topics)
+        return self.is_about(topic)
 
-    def factor_of(self, topic: str) -> int | None:
-        """The replication factor that is wanted for a topic; the last pattern that fits it counts."""
-        wanted = [factor for pattern, factor in self.factors.items() if fnmatchcase(topic, pattern)]
+    def factor_of(self, topic: str, *, internal: bool = False) -> int | None:
+        """Return the replication factor that is wanted for a topic; the last pattern that fits it counts.
+
+        An internal topic is meant only where it is named: `*` does not mean `__consumer_offsets`.
+        """
+        wanted = [
+            factor
+            for pattern, factor in self.factors.items()
+            if fnmatchcase(topic, pattern) and not (internal and pattern.startswith(_WILDCARDS))
+        ]
         return wanted[-1] if wanted else None

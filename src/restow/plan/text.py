@@ -134,7 +134,7 @@ def _body(plan: Plan) -> str:
 
 
 def _promise_fields(promise: Promise) -> dict[str, object]:
-    return {key: value for key, value in asdict(promise).items() if value not in ((), None)}
+    return {key: value for key, value in asdict(promise).items() if value not in ((), None, "")}
 
 
 def _lines(records: Iterable[str]) -> str:
@@ -216,12 +216,14 @@ def _limits(document: Mapping[str, Any]) -> Limits:
 
 
 def _promise(document: Mapping[str, Any]) -> Promise:
-    factor = document.get("factor")
+    factor, band = document.get("factor"), document.get("band")
     return Promise(
         kind=fields.text(document["kind"]),
         brokers=fields.brokers(document.get("brokers", [])),
         topics=fields.texts(document.get("topics", [])),
         factor=None if factor is None else fields.number(factor, fields.INT_MAX),
+        goal=fields.text(document.get("goal", "")),
+        band=None if band is None else fields.real(band),
     )
 
 

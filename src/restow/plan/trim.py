@@ -31,7 +31,8 @@ def changed_by(asked: Asked, solution: Solution) -> Bools:
 def out_of_band(asked: Asked, load: Floats) -> Floats:
     """Goal by goal how far brokers are out of their bands, in shares of an average broker, added up."""
     problem = asked.problem
-    mean = np.maximum(asked.share.sum(axis=0) / max(int(asked.able.sum()), 1), 1e-300)
+    mean = asked.share.sum(axis=0) / max(int(asked.able.sum()), 1)
+    mean = np.where(mean > 0, mean, 1.0)
     over = np.maximum(load - problem.upper, 0.0) + np.maximum(problem.lower - load, 0.0)
     total: Floats = (over / mean).sum(axis=0)
     return total
@@ -59,13 +60,13 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
     problem, request = asked.problem, asked.request
     starts, sizes = problem.offsets, asked.arrays.facts.size_bytes
     changed = changed_by(asked, solution)
-    must = changed & (np.add.reduceat(problem.forced, starts[:-1]) > 0)
+    must = changed & asked.must
     shrunk = np.diff(starts) < asked.arrays.counts
     holder = np.where(np.repeat(must, np.diff(starts)), solution.holder, problem.home)
     leader = np.where(must, solution.leader, problem.leader)
     copies = np.add.reduceat(solution.holder != problem.home, starts[:-1])
     spent_bytes = float((sizes * copies)[must].sum())
-    spent_moves = int((must | shrunk).sum())
+    spent_moves = int((asked.must | shrunk).sum())
     _check_budget(asked, spent_bytes, spent_moves)
     load = load_of(asked, holder, leader)
     at_first = np.maximum(out_of_band(asked, load), 0.0)
@@ -115,7 +116,8 @@ def _by_need(asked: Asked, load: Floats, holder: Ints, pending: Ints) -> Ints:
     """Those first that lie where the most is wrong."""
     problem = asked.problem
     over = np.maximum(load - problem.upper, 0.0) + np.maximum(problem.lower - load, 0.0)
-    mean = np.maximum(asked.share.mean(axis=0), 1e-300)
+    mean = asked.share.mean(axis=0)
+    mean = np.where(mean > 0, mean, 1.0)
     trouble = (over / mean).sum(axis=1)
     worst = np.maximum.reduceat(np.where(holder >= 0, trouble[holder], 0.0), problem.offsets[:-1])
     return pending[np.argsort(-worst[pending], kind="stable")]

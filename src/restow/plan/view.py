@@ -12,7 +12,7 @@ from restow.plan.traffic import Channel, Traffic, Way
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from restow.model import BrokerId, Move, Plan, Snapshot
+    from restow.model import BrokerId, Move, Partition, Plan, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,18 +107,18 @@ def traffic_of(plan: Plan) -> Traffic:
         for broker in move.adding:
             traffic.copy(move.size_bytes, to=broker, sender=move.before[0])
         for broker in move.dir_changes:
-            traffic.copy_within(move.size_bytes, broker)
+            traffic.copy_within(move.own_size(broker), broker)
     return traffic
 
 
 def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load], dict[BrokerId, Load]]:
-    before = _Sum((move.before, move.size_bytes) for move in plan.moves)
-    after = _Sum((move.after, move.size_bytes) for move in plan.moves)
+    before = _Sum((move.before, _sizes(move, move.before)) for move in plan.moves)
+    after = _Sum((move.after, _sizes(move, move.after)) for move in plan.moves)
     if snapshot is None:
         return before.loads(), after.loads()
     moving = {move.partition for move in plan.moves}
     others = [
-        (partition.replicas, partition.size_bytes)
+        (partition.replicas, own_sizes(partition))
         for name, partition in snapshot.all_partitions()
         if name not in moving
     ]
@@ -128,18 +128,30 @@ def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load],
     return before.loads(), after.loads()
 
 
+def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int, ...]:
+    """Replicas that are there have their own sizes, those that come their leader's."""
+    return tuple([move.own_size(broker) for broker in replicas])
+
+
+def own_sizes(partition: Partition) -> tuple[int, ...]:
+    """The bytes of each replica of a partition; the leader's where its own are not known."""
+    size = partition.size_bytes
+    own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
+    return tuple([own.get(broker, size) for broker in partition.replicas])
+
+
 class _Sum:
     """Adds up partitions by broker."""
 
-    def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], int]]) -> None:
+    def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
         self._bytes: Counter[BrokerId] = Counter()
         self._replicas: Counter[BrokerId] = Counter()
         self._preferred: Counter[BrokerId] = Counter()
         self.add(partitions)
 
-    def add(self, partitions: Iterable[tuple[tuple[BrokerId, ...], int]]) -> None:
-        for replicas, size_bytes in partitions:
-            for broker in replicas:
+    def add(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
+        for replicas, sizes in partitions:
+            for broker, size_bytes in zip(replicas, sizes, strict=True):
                 self._bytes[broker] += size_bytes
                 self._replicas[broker] += 1
             if replicas:
@@ -165,11 +177,11 @@ def _dirs(plan: Plan) -> tuple[DirChange, ...]:
     into: Counter[tuple[BrokerId, str]] = Counter()
     out: Counter[tuple[BrokerId, str]] = Counter()
     for move in plan.moves:
-        for place in _arrivals(move):
-            into[place] += move.size_bytes
+        for broker, path in _arrivals(move):
+            into[broker, path] += move.own_size(broker)
         for broker in (*move.removing, *move.dir_changes):
             if broker in move.dirs_before:
-                out[broker, move.dirs_before[broker]] += move.size_bytes
+                out[broker, move.dirs_before[broker]] += move.own_size(broker)
     return tuple(
         DirChange(broker=broker, path=path, in_bytes=into[broker, path], out_bytes=out[broker, path])
         for broker, path in sorted(into.keys() | out.keys())

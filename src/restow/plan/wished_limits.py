@@ -55,7 +55,7 @@ def _times_the_usual(moves: Iterable[Move]) -> float:
     for move in moves:
         made = len(move.adding) + len(move.dir_changes)
         copies += made
-        copied_bytes += made * move.size_bytes
+        copied_bytes += move.bytes_to_copy
     if not copied_bytes:
         return 1.0
     usual_bytes = USUAL.moves_in * copied_bytes / copies

@@ -80,8 +80,18 @@ def test_several_wishes_make_one_plan(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
-    wishes = ["--balance", "--rf", "1", "--disks", "--exclude-partitions", "orders-1,orders-4"]
-    assert run(["plan", "drain", "0", *wishes, "--snapshot", snapshot, "-o", str(path), "--json"]) == 0
+    wishes = [
+        "--balance",
+        "--rf",
+        "1",
+        "--topics",
+        "*",
+        "--disks",
+        "--exclude-partitions",
+        "orders-1,orders-4",
+    ]
+    given = ["plan", "drain", "0", *wishes, "--snapshot", snapshot, "-o", str(path), "--json"]
+    assert run([*given, "--partial"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["title"] == "balance; disks; drain 0; factor 1 for *"
     moves = loads(path.read_text(encoding="utf-8")).moves
@@ -119,14 +129,19 @@ def test_small_replicas_go_together_unless_told_otherwise(snapshot: str, tmp_pat
         (["drain", "9"], "unknown brokers 9"),
         (["drain", "0", "--exclude-brokers", "0"], "to be emptied and to be left alone"),
         (["drain", "0", "--exclude-partitions", "orders"], "is not TOPIC-NUMBER"),
-        (["change-rf", "2", "--rf", "3"], "given twice"),
+        (["change-rf", "2", "--topics", "*", "--rf", "3"], "given twice"),
+        (["change-rf", "1"], "say which topics are to have 1 replicas"),
+        (["drain", "0", "--rf", "1"], "--topics '*' means all but Kafka's internal ones"),
+        (["drain", "0", "--cordon", "1,2,3"], "cordon fewer brokers"),
+        (["add-brokers", "3", "--cordon", "3"], "to receive replicas and to get none"),
+        (["demote", "9"], "unknown brokers 9"),
         (["replace", "0:3", "--replace", "0:2"], "replaced already"),
         (["drain", "x"], "not a list of broker ids"),
         (["replace", "3"], "not OLD:NEW"),
         (["balance", "--band", "wide"], "not a share"),
         (["balance", "--band", "speed=0.1"], "there is no goal 'speed'"),
         (["relieve", "disk=0.5"], "above 1"),
-        (["change-rf", "9"], "only 4 brokers"),
+        (["change-rf", "9", "--topics", "*"], "only 4 brokers"),
         (["drain", "0", "--moves-in", "0"], "with less than 1 nothing can move"),
         (["drain", "0", "--fill", "1.5"], "a share above 0, up to 1"),
     ],
@@ -144,6 +159,46 @@ def test_somewhere_the_cluster_has_to_be(
     monkeypatch.delenv("RESTOW_BOOTSTRAP_SERVER", raising=False)
     assert run(["plan", "balance"]) == 2
     assert "--bootstrap-server HOST:PORT, or --snapshot FILE" in capsys.readouterr().err
+
+
+def test_incomplete_plan_is_named_and_written_only_with_partial(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    given = [
+        "plan",
+        "drain",
+        "0",
+        "--exclude-partitions",
+        "orders-3",
+        "--snapshot",
+        snapshot,
+        "-o",
+        str(path),
+    ]
+    assert run(given) == 3
+    said = capsys.readouterr().out
+    assert "The plan is incomplete: 1 partition cannot be done." in said
+    assert "orders-3 stays on broker 0: it is excluded (--exclude-partitions)" in said
+    assert not path.exists()
+    assert run([*given, "--json"]) == 3
+    told = json.loads(capsys.readouterr().out)
+    assert told["complete"] is False
+    assert [each["partition"] for each in told["leaves"]] == ["orders-3"]
+    assert run([*given, "--partial"]) == 0
+    assert [str(each.partition) for each in loads(path.read_text(encoding="utf-8")).leaves] == ["orders-3"]
+
+
+def test_cordoned_brokers_are_told_and_get_nothing(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "plan.json"
+    given = ["plan", "drain", "0", "--cordon", "3", "--snapshot", snapshot, "-o", str(path)]
+    assert run(given) == 0
+    assert "broker 3 is cordoned: it gets no replicas" in capsys.readouterr().out
+    plan = loads(path.read_text(encoding="utf-8"))
+    assert len(plan.moves) == 16
+    assert not any(3 in move.after for move in plan.moves)
 
 
 @pytest.mark.full

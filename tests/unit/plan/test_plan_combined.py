@@ -36,7 +36,10 @@ def wishes(draw: st.DrawFn) -> Request:
         spread_topics=now_and_then(True, False),
         add=now_and_then(frozenset({1}), frozenset()),
         drain=now_and_then(frozenset({0}), frozenset(), 3),
+        demote=now_and_then(frozenset({1, 5}), frozenset(), 5),
+        cordon=now_and_then(frozenset({3}), frozenset(), 5),
         replace=now_and_then({2: 3}, {}, 6),
+        any_rack=draw(st.booleans()),
         factors=now_and_then({draw(st.sampled_from(["t0", "*"])): draw(st.integers(1, 4))}, {}),
         relieve=now_and_then({"disk": 1.2}, {}),
         bands=now_and_then({"disk": 0.02, "replicas": 0.3}, {}),
@@ -50,6 +53,7 @@ def wishes(draw: st.DrawFn) -> Request:
         seed=draw(st.integers(0, 3)),
     )
     some = request.sheds or request.leaders or request.disks or request.fix_racks or request.leaving
+    some = some or request.demote
     return request if some or request.factors else replace(request, balance=True)
 
 
@@ -60,6 +64,7 @@ shapes = st.fixed_dictionaries(
         "factor": st.integers(1, 3),
         "racks": st.integers(0, 4),
         "dirs": st.integers(1, 3),
+        "shut": st.sampled_from([0, 0, 0, 1, 2]),
         "seed": st.integers(0, 10_000),
     }
 )
@@ -67,6 +72,7 @@ shapes = st.fixed_dictionaries(
 
 def judge(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
     down = frozenset({shape["brokers"] - 1}) if dead and shape["brokers"] > 2 else frozenset[int]()
+    shut = shape.get("shut", 0)
     snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])}, down=down)
     load = loads(snapshot, shape["seed"]) if loaded else None
     try:
@@ -78,7 +84,10 @@ def judge(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> 
     judgement = evaluate(snapshot, load, plan.moves, request)
     assert not judgement.violations, {each.rule + each.what for each in judgement.violations}
     assert not list(waves_broken(snapshot, plan))
-    must = request.leaving or request.factors or request.fix_racks
+    cordoned = {broker.id for broker in snapshot.brokers if all(each.cordoned for each in broker.log_dirs)}
+    for move in plan.moves:
+        assert not {*move.adding} & (request.cordon | cordoned)
+    must = request.leaving or request.factors or request.fix_racks or request.demote or request.cordon or shut
     if not must and not request.spread_topics:
         for name, score in judgement.scores.items():
             assert out(score, request, after=True) <= out(score, request, after=False) + 1e-6, name

@@ -27,10 +27,14 @@ def cluster(
     racks: int = 3,
     dirs: int = 1,
     down: frozenset[int] = frozenset(),
+    shut: int = 0,
     disk_bytes: int | None = 10**9,
     seed: int = 1,
 ) -> Snapshot:
-    """Skewed towards the first brokers; sizes from next to nothing to a few percent of a disk."""
+    """Skewed towards the first brokers; sizes from next to nothing to a few percent of a disk.
+
+    Of broker 1 the first `shut` directories are cordoned. Now and then a follower has a size of its own.
+    """
     rng = np.random.default_rng(seed)
     odds = np.linspace(1.6, 0.4, brokers)
     sizes = rng.exponential(0.2 * 10**9 * brokers / max(partitions * factor, 1), partitions).astype(int)
@@ -45,8 +49,9 @@ def cluster(
         copies = []
         for broker in live:
             path = paths[int(rng.integers(dirs)) if number % 3 else 0]
-            used[broker, path] = used.get((broker, path), 0) + int(sizes[number])
-            copies.append(Copy(broker=broker, log_dir=path, size_bytes=int(sizes[number])))
+            own = int(sizes[number]) // (3 if number % 7 == 1 and broker != live[0] else 1)
+            used[broker, path] = used.get((broker, path), 0) + own
+            copies.append(Copy(broker=broker, log_dir=path, size_bytes=own))
         found.append(
             Partition(
                 number=number // 3,
@@ -70,8 +75,9 @@ def cluster(
                     path=path,
                     total_bytes=None if disk_bytes is None else disk_bytes,
                     usable_bytes=None if disk_bytes is None else disk_bytes - used.get((broker, path), 0),
+                    cordoned=broker == 1 and at < shut,
                 )
-                for path in paths
+                for at, path in enumerate(paths)
             ),
         )
         for broker in range(brokers)
@@ -263,7 +269,7 @@ def test_loads_that_cannot_be_are_refused(value: float) -> None:
     snapshot = cluster()
     load = loads(snapshot)
     load.resources["bytes_in"].leading[3] = value
-    with pytest.raises(InvalidInput, match="loads are finite and not negative"):
+    with pytest.raises(InvalidInput, match="loads are from 0 to"):
         propose(snapshot, load, Request(balance=True))
 
 

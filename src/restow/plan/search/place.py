@@ -8,7 +8,7 @@ import numpy as np
 
 from restow.plan.search.compiled import compiled
 from restow.plan.search.draw import begin, pick, step
-from restow.plan.search.rules import has_room, may_go, settle
+from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.ground import Floats, Ground, Ints, State
@@ -89,17 +89,15 @@ def _without(brokers: Ints, many: int, broker: int) -> int:
 
 @compiled
 def pin(ground: Ground, state: State, movers: Ints, wishes: Ints) -> Ints:
-    """Place movers where each is wished to be, if it can; return those for which it is open."""
+    """Place movers where each is wished to be; return those for which it is open.
+
+    Whoever made the wishes has seen to it that they can be fulfilled.
+    """
     left = np.empty(len(movers), np.int64)
     count = 0
     for replica in movers:
         there = wishes[replica]
-        partition = ground.part_of[replica]
-        if (
-            there >= 0
-            and has_room(ground, state, there, partition, -1)
-            and may_go(ground, state, replica, there)
-        ):
+        if there >= 0:
             _take(ground, state, replica, there)
         else:
             left[count] = replica

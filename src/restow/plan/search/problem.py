@@ -48,7 +48,7 @@ class Problem:
     importance: Floats | None = None
     """Goal by goal how much being out of band counts; all the same if None."""
     pinned: Ints | None = None
-    """Where a forced replica should go if it can, -1 if that is open; open for all if None."""
+    """Where a forced replica has to go, -1 if that is open; open for all if None."""
     topic: Ints | None = None
     """Each partition's topic."""
     topic_replicas: Ints | None = None

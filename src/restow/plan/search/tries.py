@@ -42,8 +42,8 @@ def improve(
     """What was found, or something better.
 
     A small cluster is tried on until it is in its bands for hardly more bytes than must be; a larger one only
-    while something is out of band, and half of the time with its leaders alone, which copies nothing; one
-    that is very large with its leaders only.
+    while something is out of band. At first only leaders change, which copies nothing: for one turn, or half
+    of the time in a larger cluster. In one that is very large nothing else changes.
     """
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
@@ -64,13 +64,14 @@ def improve(
     start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
     at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
     turns = (_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME
-    for turn in range(turns):
+    leaders_first = (turns,) if small and led.any() else ()
+    for turn in (*leaders_first, *range(turns)):
         if out_of_time():
             break
         lead = lead_of(problem, scaled, holder.copy(), leader.copy())
         state = State(lead.load[:, :0], lead.holder, table(problem, holder, holder, False))
         chances = Chances(
-            replicas=np.flatnonzero(movable & (small or not led.any() or turn >= turns // 2)),
+            replicas=np.flatnonzero(movable & _may_copy(turn, turns, led, small)),
             partitions=np.flatnonzero(led),
             targets=np.flatnonzero(problem.receives),
             is_target=problem.receives,
@@ -86,6 +87,11 @@ def improve(
         if out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY):
             break
     return holder, leader
+
+
+def _may_copy(turn: int, turns: int, led: Bools, small: bool) -> bool:
+    """Whether replicas may change brokers in this turn."""
+    return not led.any() or (turn < turns if small else turn >= turns // 2)
 
 
 def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Cooling:

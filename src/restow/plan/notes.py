@@ -1,0 +1,154 @@
+"""What a reader of a plan has to know beside its numbers, with the partitions that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.plan.promises import unsettled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.model import Move, TopicPartition
+    from restow.model.load import LoadModel
+    from restow.plan.framing import Asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """One sentence. A warning is about something that the plan does not put right."""
+
+    text: str
+    partitions: tuple[TopicPartition, ...] = ()
+    """All that it is about."""
+    warning: bool = False
+    advice: str = ""
+
+
+def notes_of(asked: Asked, load: LoadModel | None, moves: Sequence[Move]) -> tuple[Note, ...]:
+    """Everything there is to note, warnings first."""
+    found = [*_left_alone(asked), *_one_rack(asked, moves), *_kept_from(asked), *_internal(asked)]
+    if load is None:
+        text = "there is no load model: this goes by the sizes of log dirs and by numbers alone"
+        found.append(Note(text=text))
+    elsewhere = sum(
+        [
+            leader is not None and leader != replicas[0]
+            for _, replicas, _, leader, _, _, _ in asked.arrays.partitions
+        ]
+    )
+    if elsewhere:
+        found.append(
+            Note(
+                text=f"{elsewhere:,} partitions are not led by their first replica: loads are counted as if "
+                "they were"
+            )
+        )
+    return tuple(sorted([*found, *_too_few_racks(asked)], key=lambda note: not note.warning))
+
+
+def _left_alone(asked: Asked) -> list[Note]:
+    """What is being moved, and what has no leader: nothing can be planned for it now."""
+    arrays = asked.arrays
+    left = np.flatnonzero(~arrays.settled).tolist()
+    moving = [number for number in left if arrays.partitions[number].moving]
+    leaderless = [number for number in left if not arrays.partitions[number].moving]
+    found = []
+    if moving:
+        found.append(
+            Note(
+                text=f"{len(moving):,} partitions are being moved now: the plan leaves them alone and counts "
+                "them with their old and new replicas",
+                partitions=tuple(arrays.names[number] for number in moving),
+                warning=True,
+                advice="wait for these moves (restow watch) and plan again, if the numbers are to be right",
+            )
+        )
+    if leaderless:
+        first = unsettled(arrays, leaderless[0])
+        found.append(
+            Note(
+                text=f"{len(leaderless):,} partitions have no leader and are left alone; "
+                f"of the first, {first}",
+                partitions=tuple(arrays.names[number] for number in leaderless),
+                warning=True,
+                advice="start the brokers that have their replicas",
+            )
+        )
+    return found
+
+
+def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
+    """Partitions with two replicas in a rack while another rack has none, where nobody asked to fix that."""
+    arrays, request = asked.arrays, asked.request
+    if request.fix_racks:
+        return []
+    racks = int(arrays.rack.max()) + 1
+    possible = len(np.unique(arrays.rack[asked.able]))
+    pairs = np.unique(arrays.part_of * racks + arrays.rack[arrays.holder])
+    distinct = np.bincount(pairs // racks, minlength=len(arrays.names))
+    after = {move.partition: move.after for move in moves}
+    doubled = []
+    for number in np.flatnonzero((distinct < np.minimum(arrays.counts, possible)) & arrays.settled).tolist():
+        replicas = after.get(arrays.names[number], arrays.partitions[number].replicas)
+        there = {int(arrays.rack[arrays.index[each]]) for each in replicas}
+        if len(there) < min(len(replicas), possible):
+            doubled.append(arrays.names[number])
+    if not doubled:
+        return []
+    return [
+        Note(
+            text=f"{len(doubled):,} partitions keep two replicas in one rack while another rack has none",
+            partitions=tuple(doubled),
+            warning=True,
+            advice="spread them: restow plan fix-racks, or --fix-racks with this plan",
+        )
+    ]
+
+
+def _kept_from(asked: Asked) -> list[Note]:
+    """Brokers and log dirs that are given nothing because they are cordoned."""
+    arrays, request = asked.arrays, asked.request
+    told = sorted({*request.cordon, *(arrays.brokers[at] for at in np.flatnonzero(arrays.cordoned).tolist())})
+    found = []
+    if told:
+        text = f"broker {', '.join(map(str, told))} is cordoned: it gets no replicas"
+        found.append(Note(text=text))
+    some = [f"{path} of broker {broker}" for broker, path in arrays.cordoned_dirs if broker not in told]
+    if some:
+        found.append(Note(text=f"cordoned log dirs get no replicas: {', '.join(some)}"))
+    return found
+
+
+def _internal(asked: Asked) -> list[Note]:
+    """Internal topics that a wildcard would have meant."""
+    arrays, request = asked.arrays, asked.request
+    names = sorted({arrays.names[at].topic for at in np.flatnonzero(arrays.internal).tolist()})
+    meant = [name for name in names if request.factor_of(name) is not None]
+    kept = [name for name in meant if request.factor_of(name, internal=True) is None]
+    if not kept:
+        return []
+    return [
+        Note(
+            text=f"internal topics keep their replication factor: {', '.join(kept)}",
+            advice="name them in --topics to change them too",
+        )
+    ]
+
+
+def _too_few_racks(asked: Asked) -> list[Note]:
+    settled = asked.arrays.settled
+    counts = np.diff(asked.slots.offsets)[settled]
+    racks = len(np.unique(asked.arrays.rack[asked.able]))
+    more = counts > racks
+    if not more.any():
+        return []
+    return [
+        Note(
+            text=f"{int(more.sum()):,} partitions have more replicas than there are racks ({racks}): "
+            f"{int(counts.max()) - racks} more would keep all of them apart"
+        )
+    ]
