@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,9 +103,9 @@ def damage(document: Any, chance: random.Random) -> None:
         holder[chance.choice(["", "x", "topic", "1", key.upper()])] = holder.pop(key)
     elif kind == 3:
         other, name = chance.choice(places(document))
-        holder[key] = json.loads(json.dumps(other[name]))
+        holder[key] = deepcopy(other[name])
     else:
-        holder[key] = chance.choice(VALUES)
+        holder[key] = deepcopy(chance.choice(VALUES))
 
 
 def in_lines(laid_out: str) -> str:

@@ -116,8 +116,9 @@ def test_what_changed_is_said() -> None:
         ('"port": 1', '"port": 70000', "70000 is not between 0 and 65535"),
         ('"id": 2,', '"id": 1,', "broker 1 is there twice"),
         ('"cluster_id": "here"', '"cluster_id": null', "None is not a text"),
-        ("1000000000", "NaN", "NaN is not a number|is not a broker, a directory"),
-        ("1000000000", "-1", "a number that no replica can have"),
+        ('"/d", 1000000000,', '"/d", NaN,', "is not a broker, a directory"),
+        ('"/d", 1000000000,', '"/d", -1,', "a number that no replica can have"),
+        ('"taken_ms": 0', '"taken_ms": Infinity', "inf is not a whole number"),
     ],
 )
 def test_loads_refuses_what_no_cluster_can_have(old: str, new: str, complaint: str) -> None:
