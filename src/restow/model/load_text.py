@@ -112,8 +112,8 @@ def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
 def _capacity(value: object) -> float:
     """How much of something a broker has."""
     found = fields.real(value)
-    if not 0 <= found <= _MOST:
-        raise ValueError(f"{found:g} is not a capacity: give a number from 0 to {_MOST:g}")
+    if not 0 < found <= _MOST:
+        raise ValueError(f"{found:g} is not a capacity: give a number above 0, up to {_MOST:g}")
     return found
 
 

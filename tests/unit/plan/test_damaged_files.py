@@ -93,7 +93,8 @@ def places(value: Any) -> list[tuple[Any, Any]]:
 
 def damage(document: Any, chance: random.Random) -> None:
     """Break a document in one place."""
-    holder, key = chance.choice(places(document) or [([None], 0)])
+    where = places(document) or [([None], 0)]
+    holder, key = chance.choice(where)
     kind = chance.randrange(6)
     if kind == 0:
         del holder[key]
@@ -102,7 +103,7 @@ def damage(document: Any, chance: random.Random) -> None:
     elif kind == 2 and isinstance(holder, dict):
         holder[chance.choice(["", "x", "topic", "1", key.upper()])] = holder.pop(key)
     elif kind == 3:
-        other, name = chance.choice(places(document))
+        other, name = chance.choice(where)
         holder[key] = deepcopy(other[name])
     else:
         holder[key] = deepcopy(chance.choice(VALUES))
