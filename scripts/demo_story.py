@@ -91,10 +91,10 @@ class Story:
     def _samples(self, stage: Stage) -> None:
         self._act("Samples")
         self._tell(
-            """Spark asks every broker over Kafka's own protocol: sizes, offsets, assignment, groups, disks.
+            """Restow asks every broker over Kafka's own protocol: sizes, offsets, assignment, groups, disks.
             No agent, no metrics endpoint. Each sample is in the lake exactly once."""
         )
-        play(f"restow collect --every 2s --samples 5 --lake lake {SPARK} -b {stage.bootstrap}")
+        play(f"restow collect --every 2s --samples 5 --lake lake -b {stage.bootstrap}")
 
     def _model(self) -> None:
         self._act("What each partition carries")

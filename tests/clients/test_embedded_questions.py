@@ -10,18 +10,19 @@ import pytest
 
 from restow.client import NewTopic, Settings, ask_cluster
 from restow.cluster.server import ClientConnection
+from restow.pipeline.sampling.batches import GAPS, SAMPLES, batches
+from restow.pipeline.sampling.questions import Gap, Part, ask
+from restow.pipeline.sampling.shares import nobody, shares_of
+from restow.pipeline.sampling.where import Where
 from restow.pipeline.schemas import SAMPLED, table
-from restow.pipeline.sources.batches import GAPS, SAMPLES, batches
-from restow.pipeline.sources.questions import Gap, Part, ask
-from restow.pipeline.sources.shares import nobody
-from restow.pipeline.sources.source import Where
 from restow.runtime.clock import SystemClock
 from tests.clients.embedded import Running, embedded, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from restow.pipeline.sources.shares import Share
+    from restow.client import KafkaAdmin
+    from restow.pipeline.sampling.shares import Share
 
 EVERYTHING = tuple(each.name for each in SAMPLED)
 PARTITIONS = 7
@@ -68,6 +69,13 @@ def where(cluster: Running, *tables: str, connect_s: int = 60) -> Where:
     return Where(options, tables or EVERYTHING, "test")
 
 
+def shares_from(source: Where) -> list[Share]:
+    async def look(admin: KafkaAdmin) -> list[Share]:
+        return shares_of(await admin.cluster(), await admin.topics())
+
+    return ask_cluster(source.settings(), look)
+
+
 def asked(source: Where, share: Share) -> list[Part | Gap]:
     return asyncio.run(ask(source.settings(), share, source.tables, SystemClock()))
 
@@ -86,7 +94,7 @@ def rows(parts: list[Part | Gap], name: str) -> list[dict[str, object]]:
 
 def test_all_brokers_together_tell_everything_once(cluster: Running, topic: str) -> None:
     source = where(cluster)
-    shares = source.shares()
+    shares = shares_from(source)
     assert [(share.broker, share.rack) for share in shares] == [(0, "a"), (1, "b"), (2, "c")]
     parts = [part for share in shares for part in asked(source, share)]
     assert not [part for part in parts if isinstance(part, Gap)]
@@ -105,7 +113,7 @@ def test_all_brokers_together_tell_everything_once(cluster: Running, topic: str)
 
 def test_only_what_is_wanted_is_told(cluster: Running, topic: str) -> None:
     source = where(cluster, "disks")
-    [part] = asked(source, source.shares()[0])
+    [part] = asked(source, shares_from(source)[0])
     assert isinstance(part, Part)
     assert part.table == "disks"
 
@@ -114,7 +122,7 @@ def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[i
     """Its rows are missing and said to be; what others know too is there."""
     deaf.add(0)
     hasty = where(cluster, connect_s=2)
-    shares = hasty.shares()
+    shares = shares_from(hasty)
     parts = {each.broker: asked(where(cluster) if each.broker else hasty, each) for each in shares}
     [gap] = [part for part in parts[0] if isinstance(part, Gap)]
     assert gap.broker == 0
@@ -133,7 +141,7 @@ def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -
     ask_cluster(settings, lambda admin: admin.create([NewTopic(name=name, partitions=1, factor=1)]))
     cluster.wait_until_known(name)
     source = where(cluster, "offsets", "assignment")
-    shares = source.shares()
+    shares = shares_from(source)
     ask_cluster(settings, lambda admin: admin.delete([name]))
     known = [broker.services.metadata.topics for broker in cluster.cluster.brokers.values()]
     wait_until(lambda: not any(name in topics for topics in known), "every broker has heard of it")
@@ -144,16 +152,16 @@ def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -
 
 
 def test_a_gap_is_a_row_among_samples_and_an_error_among_disks(cluster: Running) -> None:
-    share = where(cluster).shares()[1]
+    share = shares_from(where(cluster))[1]
     gap = Gap(tables=("disks", "replicas"), at_ms=1_000, broker=1, reason="asleep")
     [disk, said] = (batch.to_pylist()[0] for batch in batches(share, [gap], SAMPLES))
     assert (disk["table"], disk["broker"], disk["rack"], disk["log_dir"]) == ("disks", 1, "b", None)
     assert (disk["error"], said["error"]) == ("asleep", "disks, replicas: asleep")
     assert (said["table"], said["broker"]) == (GAPS, 1)
-    [alone] = batches(share, [gap], table("disks").schema)
+    [alone] = batches(share, [gap], table("disks").columns)
     assert alone.to_pylist()[0]["error"] == "asleep"
     only_replicas = Gap(tables=("replicas",), at_ms=1_000, broker=1, reason="asleep")
-    assert list(batches(share, [only_replicas], table("replicas").schema)) == []
+    assert list(batches(share, [only_replicas], table("replicas").columns)) == []
 
 
 def test_a_cluster_that_does_not_answer_is_one_gap() -> None:

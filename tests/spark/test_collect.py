@@ -12,11 +12,11 @@ from kafka import KafkaProducer
 
 from harness.process import HOST, free_ports
 from restow.client import NewTopic, Settings, ask_cluster
-from restow.pipeline.collect import Sample, collecting, into_lake
+from restow.pipeline.checkpoints import CheckpointTaken
+from restow.pipeline.collect import collecting, into_lake
 from restow.pipeline.kept import Kept
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED, table
-from restow.pipeline.stream import CheckpointTaken
 from restow.pipeline.topic import Arrived, connector_options, from_topic, into_topic
 from tests.clients.embedded import Running, embedded
 from tests.spark.patience import PATIENT, wait_for
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from restow.pipeline.collect import Put
+    from restow.pipeline.sampling.sample import Sample
     from restow.pipeline.stream import Stream
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException
 
 from restow.client import NewTopic, Settings, ask_cluster
 from restow.cluster.server import ClientConnection
+from restow.pipeline.sampling.batches import GAPS
 from restow.pipeline.schemas import SAMPLED, table
-from restow.pipeline.sources import GAPS
 from tests.clients.embedded import Running, embedded
 from tests.spark.patience import PATIENT, TOO_SLOW, wait_for
 

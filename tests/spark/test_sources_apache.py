@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import NewTopic, Settings, ask_cluster
-from restow.pipeline.collect import Sample, collecting, into_lake
+from restow.pipeline.collect import collecting, into_lake
 from restow.pipeline.lake import Lake
 from tests.conftest import needs_kafka
 from tests.spark.patience import wait_for
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from restow.pipeline.sampling.sample import Sample
 
 pytestmark = [pytest.mark.spark, pytest.mark.apache, pytest.mark.full]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,14 @@ import typer
 
 from restow.cli.connection import Bootstrap, on_cluster, properties_for
 from restow.cli.spark_flags import Conf, Master, SparkLog, spark_for
-from restow.errors import InvalidInput
+from restow.errors import InvalidInput, LakeFailed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from restow.client import KafkaAdmin
-    from restow.pipeline.collect import Put, Sample
+    from restow.pipeline.collect import Put
+    from restow.pipeline.sampling.sample import Sample
 
 ABOUT = "Take samples of a cluster, again and again."
 HELP = """Take samples of a cluster, again and again, into a lake or a topic: sizes, offsets, assignment,
@@ -24,6 +26,9 @@ groups and disks, as its brokers tell them.
 Runs until ctrl-C or SIGTERM and goes on from its checkpoint when started again, each sample exactly once. A
 broker that does not answer is missing from a sample, and named. `restow pipeline` makes a load model of what
 was collected.
+
+A lake in a folder is written without Spark (pip install 'restow[collect]'). Spark takes the samples where the
+lake is on another file system (s3a://…), with --to-topic, and where --master or --conf is given.
 
 \b
 Examples:
@@ -36,7 +41,8 @@ Examples:
 def command(
     bootstrap: Bootstrap,
     lake: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where the lake is, on any file system of Spark's.")
+        str | None,
+        typer.Option(metavar="DIR", help="The lake: a folder, or an address that Spark knows."),
     ] = None,
     to_topic: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Publish samples to this topic instead.")
@@ -55,6 +61,7 @@ def command(
     spark_log: SparkLog = None,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per sample.")] = False,
 ) -> None:
+    from restow.pipeline.checkpoints import local_path
     from restow.pipeline.durations import milliseconds
 
     if (lake is None) == (to_topic is None):
@@ -64,6 +71,14 @@ def command(
     every_ms = None if once else milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, to_topic))
     place = checkpoint or _checkpoint(cluster, lake, to_topic)
+    folder = None if lake is None or master or conf or spark_log else local_path(lake)
+    noted_in = local_path(place)
+    if folder is not None and noted_in is not None:
+        options = {**properties_for(), "bootstrap.servers": bootstrap, "cluster": cluster}
+        if every_ms is not None:
+            options["every"] = f"{every_ms}ms"
+        _collect_here(options, folder, noted_in, most=1 if once else samples, as_json=as_json)
+        return
     with spark_for("collect", master, conf, spark_log, kafka=to_topic is not None) as spark:
         _collect(
             spark,
@@ -94,11 +109,64 @@ async def _looked_at(admin: KafkaAdmin, topic: str | None) -> str:
 
 def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:
     """Beside the tables, where readers do not look; or in the user's state folder."""
+    from restow.pipeline.names import file_name
+
     if lake is not None:
-        return f"{lake.rstrip('/')}/_collect/{cluster}"
+        return f"{lake.rstrip('/')}/_collect/{file_name(cluster)}"
     from restow.execute.runs import state_folder
 
-    return f"{state_folder(os.environ)}/collect/{cluster}/{topic}"
+    return f"{state_folder(os.environ)}/collect/{file_name(cluster)}/{file_name(topic or '')}"
+
+
+def _collect_here(
+    options: dict[str, str], lake: str, checkpoint: str, *, most: int | None, as_json: bool
+) -> None:
+    """Ask the brokers from this process, and write the lake's files without Spark."""
+    from restow.cli.streaming import Told
+    from restow.pipeline.sampling.collector import Collector
+    from restow.pipeline.sampling.where import Where
+    from restow.pipeline.schemas import SAMPLED
+    from restow.runtime.clock import SystemClock
+
+    _need_pyarrow()
+    where = Where(options, [each.name for each in SAMPLED], "restow collect")
+    batches: Told[Sample] = Told(_lines, as_json=as_json)
+    _say_begin(where.cluster, f"the lake {lake}", lake, checkpoint, as_json=as_json)
+
+    async def main() -> None:
+        from restow.cli.signals import told_to_stop
+
+        with told_to_stop() as told:
+            await Collector(where, lake, checkpoint, SystemClock()).run(batches.tell, told, most)
+
+    asyncio.run(main())
+    _say_end(batches.seen, batches.rows, f"the lake {lake}", as_json=as_json)
+
+
+def _need_pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise LakeFailed(f"pyarrow is not installed ({error}): pip install 'restow[collect]'") from error
+
+
+def _say_begin(cluster: str, into: str, where: str, checkpoint: str, *, as_json: bool) -> None:
+    from restow.cli.streaming import say, say_document
+
+    if as_json:
+        say_document({"cluster": cluster, "into": where, "checkpoint": checkpoint})
+    else:
+        say(f"collecting from {cluster} into {into}; ctrl-C stops")
+
+
+def _say_end(seen: int, rows: int, into: str, *, as_json: bool) -> None:
+    from restow.cli.drawing import count
+    from restow.cli.streaming import say, say_document
+
+    if as_json:
+        say_document({"samples": seen, "rows": rows})
+    else:
+        say(f"{count(seen, 'sample')} with {count(rows, 'row')} in {into}")
 
 
 def _collect(
@@ -115,9 +183,8 @@ def _collect(
 ) -> None:
     from queue import SimpleQueue
 
-    from restow.cli.drawing import count
     from restow.cli.signals import told_to_stop_here
-    from restow.cli.streaming import run_until_told, say, say_document
+    from restow.cli.streaming import run_until_told
     from restow.pipeline.collect import collecting
 
     properties = properties_for()
@@ -133,15 +200,9 @@ def _collect(
     )
     into = f"the lake {lake}" if lake is not None else f"the topic {topic}"
     with told_to_stop_here() as told:
-        if as_json:
-            say_document({"cluster": cluster, "into": lake or topic, "checkpoint": checkpoint})
-        else:
-            say(f"collecting from {cluster} into {into}; ctrl-C stops")
+        _say_begin(cluster, into, lake or topic or "", checkpoint, as_json=as_json)
         seen, rows = run_until_told(stream, batches, told, _lines, as_json=as_json)
-    if as_json:
-        say_document({"samples": seen, "rows": rows})
-    else:
-        say(f"{count(seen, 'sample')} with {count(rows, 'row')} in {into}")
+    _say_end(seen, rows, into, as_json=as_json)
 
 
 def _put(spark: Any, bootstrap: str, properties: dict[str, str], lake: str | None, topic: str | None) -> Put:

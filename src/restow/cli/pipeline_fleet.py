@@ -73,19 +73,16 @@ def _write_plans(found: Any, folder: str | None) -> int:
     from pathlib import Path
 
     from restow.cli.text_files import write_text
+    from restow.pipeline.names import file_name
 
     if folder is None:
         return 0
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = 0
     for row in found.where("plan is not null and moves > 0").select("cluster", "plan").toLocalIterator():
-        write_text(str(Path(folder) / f"{_file_name(row['cluster'])}.json"), row["plan"])
+        write_text(str(Path(folder) / f"{file_name(row['cluster'])}.json"), row["plan"])
         written += 1
     return written
-
-
-def _file_name(cluster: str) -> str:
-    return "".join(each if each.isalnum() or each in "-_." else "_" for each in cluster).lstrip(".") or "_"
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:

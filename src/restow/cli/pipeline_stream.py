@@ -50,10 +50,11 @@ def command(
     from restow.cli.signals import told_to_stop_here
     from restow.cli.streaming import run_until_told, say, say_document
     from restow.pipeline.durations import milliseconds
+    from restow.pipeline.names import file_name
 
     every_ms = milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
-    place = checkpoint or f"{lake.rstrip('/')}/_stream/{cluster}/{from_topic}"
+    place = checkpoint or f"{lake.rstrip('/')}/_stream/{file_name(cluster)}/{file_name(from_topic)}"
     batches: SimpleQueue[Arrived] = SimpleQueue()
     with spark_for("pipeline stream", master, conf, spark_log, kafka=True) as spark:
         from restow.pipeline.lake import Lake

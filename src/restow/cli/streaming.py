@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from restow.cli.drawing import clean
 
@@ -30,6 +30,24 @@ class Batch(Protocol):
 B = TypeVar("B", bound=Batch)
 
 
+class Told(Generic[B]):
+    """Prints what is told of batches as they come, and counts them and their rows."""
+
+    def __init__(self, lines: Callable[[B], Iterable[str]], *, as_json: bool) -> None:
+        self.seen = 0
+        self.rows = 0
+        self._lines = lines
+        self._as_json = as_json
+
+    def tell(self, batch: B) -> None:
+        self.seen += 1
+        self.rows += sum(batch.rows.values())
+        if self._as_json:
+            say_document(batch.document())
+        else:
+            say(*self._lines(batch))
+
+
 def run_until_told(
     stream: Stream,
     batches: SimpleQueue[B],
@@ -39,26 +57,16 @@ def run_until_told(
     as_json: bool,
 ) -> tuple[int, int]:
     """Print what comes until the stream ends or somebody ends it; how many batches and rows there were."""
-    seen, rows = 0, 0
-
-    def tell(batch: B) -> None:
-        nonlocal seen, rows
-        seen += 1
-        rows += sum(batch.rows.values())
-        if as_json:
-            say_document(batch.document())
-        else:
-            say(*lines(batch))
-
+    out = Told(lines, as_json=as_json)
     with stream:
         while not told.is_set() and not stream.ended:
             try:
-                tell(batches.get(timeout=_LOOK_EVERY_S))
+                out.tell(batches.get(timeout=_LOOK_EVERY_S))
             except Empty:
                 continue
     while not batches.empty():
-        tell(batches.get())
-    return seen, rows
+        out.tell(batches.get())
+    return out.seen, out.rows
 
 
 def say(*lines: str) -> None:

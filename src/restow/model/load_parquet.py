@@ -33,7 +33,7 @@ def read(path: Path) -> LoadModel:
         import pyarrow.parquet as pq
     except ImportError:
         raise InvalidDocument(
-            f"{path} is Parquet, and pyarrow is not there to read it: pip install 'restow[spark]'"
+            f"{path} is Parquet, and pyarrow is not there to read it: pip install 'restow[collect]'"
         ) from None
     import pyarrow as pa
 

@@ -8,16 +8,15 @@ Whatever is killed when: a batch that runs again brings the same rows, which the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as f
 
 from restow.pipeline.kept import Kept
+from restow.pipeline.sampling.batches import GAPS, TABLE
+from restow.pipeline.sampling.sample import GAPS_TOLD, Missing, Sample
+from restow.pipeline.sampling.where import EVERY
 from restow.pipeline.schemas import AT, SAMPLED, table
-from restow.pipeline.sources import GAPS, TABLE
-from restow.pipeline.sources.source import EVERY
 from restow.pipeline.stream import Stream
 
 if TYPE_CHECKING:
@@ -30,44 +29,7 @@ if TYPE_CHECKING:
 Put: TypeAlias = "Callable[[DataFrame, Mapping[str, int]], None]"
 """What brings the rows of a sample to their place, told how many there are of each table."""
 
-_GAPS_TOLD = 20
 _ONCE_ONLY = "1 day"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gap:
-    """What one broker did not tell. Broker -1 is the whole cluster."""
-
-    broker: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
-    """What has become of one batch. Of many gaps the first few are told."""
-
-    number: int
-    at_ms: int | None
-    brokers: int
-    rows: Mapping[str, int]
-    gaps: tuple[Gap, ...]
-    gap_count: int
-
-    @property
-    def at(self) -> str | None:
-        if self.at_ms is None:
-            return None
-        return datetime.fromtimestamp(self.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
-
-    def document(self) -> dict[str, object]:
-        return {
-            "sample": self.number,
-            "at": self.at,
-            "brokers": self.brokers,
-            "rows": dict(self.rows),
-            "gaps": [{"broker": gap.broker, "reason": gap.reason} for gap in self.gaps],
-            "gap_count": self.gap_count,
-        }
 
 
 def collecting(
@@ -112,7 +74,7 @@ def into_lake(lake: Lake) -> Put:
     def put(rows: DataFrame, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
             if count:
-                own = rows.where(f.col(TABLE) == name).select(*table(name).schema.fieldNames())
+                own = rows.where(f.col(TABLE) == name).select(*table(name).names)
                 lake.write(own, name)
 
     return put
@@ -126,10 +88,10 @@ def _summary(rows: DataFrame, number: int) -> Sample:
         f.unix_millis(f.max(AT)).alias("last_ms"),
     )
     counts = {row[TABLE]: row for row in told.collect()}
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[Missing, ...] = ()
     if GAPS in counts:
-        first = rows.where(f.col(TABLE) == GAPS).select("broker", "error").orderBy("broker").limit(_GAPS_TOLD)
-        gaps = tuple(Gap(broker=row.broker, reason=row.error) for row in first.collect())
+        first = rows.where(f.col(TABLE) == GAPS).select("broker", "error").orderBy("broker").limit(GAPS_TOLD)
+        gaps = tuple(Missing(broker=row.broker, reason=row.error) for row in first.collect())
     return Sample(
         number=number,
         at_ms=max((row["last_ms"] for row in counts.values()), default=None),

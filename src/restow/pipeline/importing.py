@@ -85,11 +85,10 @@ def import_map(text: str, source: str) -> ImportMap:
     about = table(said["table"])
     given = said.get("columns", {})
     sources = {name: _source(name, each, source) for name, each in given.items()}
-    unknown = sources.keys() - set(about.schema.fieldNames())
+    unknown = sources.keys() - set(about.names)
     if unknown:
         raise InvalidDocument(
-            f"{source}: {about.name} has no column {min(unknown)!r}; "
-            f"it has {', '.join(about.schema.fieldNames())}"
+            f"{source}: {about.name} has no column {min(unknown)!r}; it has {', '.join(about.names)}"
         )
     usual = {name: Source(value=value) for name, value in _USUAL.get(about.name, {}).items()}
     whole = usual | sources

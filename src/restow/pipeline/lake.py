@@ -12,20 +12,22 @@ Nothing is lost and nothing counts twice, whoever is killed when:
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
-from pyspark.sql.types import DateType
 
 from restow.errors import InvalidInput, LakeFailed
 from restow.pipeline.files import Files
-from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Table, columns, table
+from restow.pipeline.names import value_of
+from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Field, Table, table
+from restow.pipeline.spark_types import struct_of
+from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from datetime import datetime
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -74,7 +76,7 @@ class Lake:
                 rows = rows.where((f.col(DAY) <= f.to_date(f.lit(until))) & (f.col(AT) < f.lit(until)))
             if distinct:
                 rows = rows.dropDuplicates([*about.identity])
-        return rows.select(*about.schema.fieldNames())
+        return rows.select(*about.names)
 
     def write(self, rows: DataFrame, name: str) -> None:
         """Add samples, or put what a job has made in the place of what it made before.
@@ -100,7 +102,7 @@ class Lake:
         scattered = self._scattered(about, clusters, days)
         if not scattered:
             return 0
-        before = {path for place in scattered for path in self._files.within(f"{self._home(about)}/{place}")}
+        before = {path for files in scattered for path in files}
         rows = self.spark.read.schema(_stored(about)).option("basePath", self._home(about))
         ordered = rows.parquet(*sorted(before)).dropDuplicates([*about.identity])
         after = self._add(about, ordered, in_order=True)
@@ -143,14 +145,17 @@ class Lake:
 
     def _rows(self, about: Table) -> DataFrame:
         """All rows as they lie there, with the day."""
+        self._check_version(about)
+        if not self._files.exists(self._home(about)):
+            return self.spark.createDataFrame([], _stored(about))
+        return self.spark.read.schema(_stored(about)).parquet(self._home(about))
+
+    def _check_version(self, about: Table) -> None:
         newer = [path for path in self._files.folders(f"{self.path}/{about.name}") if path > f"v{VERSION}"]
         if newer:
             raise InvalidInput(
                 f"{self.path}/{about.name} has {newer[-1]}, but this restow knows v{VERSION}: use a newer one"
             )
-        if not self._files.exists(self._home(about)):
-            return self.spark.createDataFrame([], _stored(about))
-        return self.spark.read.schema(_stored(about)).parquet(self._home(about))
 
     def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
         """Write beside the table, then move into it. Returns how many files there are more."""
@@ -185,21 +190,27 @@ class Lake:
             what = f"{about.name} could not be written to {self.path!r}"
             raise LakeFailed(f"{what}: {_reason(error)}") from error
 
-    def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[str]:
-        """The folders of days that have more than one file."""
-        recent = f.date_sub(f.current_date(), days - 1)
-        rows = self._rows(about).where(f.col(DAY) < recent)
-        if clusters is not None:
-            rows = rows.where(f.col(CLUSTER).isin(*clusters))
-        name = f.regexp_extract(f.col("_metadata.file_path"), r"(cluster=[^/]*/day=[^/]*)/[^/]*$", 1)
-        found = rows.groupBy(name.alias("folder")).agg(f.countDistinct("_metadata.file_path").alias("files"))
-        return [row.folder for row in found.where("files > 1").collect()]
+    def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[list[str]]:
+        """The files of each day that has more than one."""
+        self._check_version(about)
+        home = self._home(about)
+        recent = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC).date() - timedelta(days=days - 1)
+        found: list[list[str]] = []
+        for place in self._files.folders(home):
+            key, _, value = place.partition("=")
+            if key != CLUSTER or (clusters is not None and value_of(value) not in clusters):
+                continue
+            past = (
+                day for day in self._files.folders(f"{home}/{place}") if day < f"{DAY}={recent.isoformat()}"
+            )
+            found += [[*self._files.within(f"{home}/{place}/{day}")] for day in past]
+        return [files for files in found if len(files) > 1]
 
 
 def _checked(rows: DataFrame, about: Table) -> list[Column]:
     """The table's columns out of these, or what is wrong with them."""
     given = {field.name: field for field in rows.schema.fields}
-    missing = [name for name in about.schema.fieldNames() if name not in given]
+    missing = [name for name in about.names if name not in given]
     if missing:
         raise InvalidInput(
             f"{about.name} needs {', '.join(missing)}: there are only {', '.join(given) or 'no columns'}"
@@ -221,8 +232,8 @@ def _checked(rows: DataFrame, about: Table) -> list[Column]:
 
 def _stored(about: Table) -> StructType:
     """The schema as it is read: files promise no value, and folders are columns too."""
-    fields = [(field.name, field.dataType, True) for field in about.schema.fields]
-    return columns(*fields, *([(DAY, DateType(), True)] if about.sampled else []))
+    day = (Field(DAY, "date", True),) if about.sampled else ()
+    return struct_of((*(Field(each.name, each.kind, True) for each in about.columns), *day))
 
 
 def _order(about: Table) -> list[str]:

@@ -14,6 +14,7 @@ from restow.errors import InvalidInput
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, LEADING
 from restow.pipeline.files import Files
+from restow.pipeline.names import file_name, value_of
 from restow.pipeline.schemas import CLUSTER
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def write_load(model: DataFrame, folder: str, *, made_ms: int, statistic: str = 
         ).parquet(staging)
         for path in files.within(staging):
             cluster = path.rpartition("/")[0].rpartition(f"{CLUSTER}=")[2]
-            target = f"{root}/{cluster}.parquet"
+            target = f"{root}/{file_name(value_of(cluster))}.parquet"
             files.remove(target)
             files.move(path, target)
             written.append(target.removeprefix("file:"))

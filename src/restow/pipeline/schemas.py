@@ -11,25 +11,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 VERSION = 1
 CLUSTER, AT, DAY = "cluster", "at", "day"
 
-_INTS, _STRINGS = ArrayType(IntegerType(), False), ArrayType(StringType(), False)
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column: its kind as Spark writes it, like `bigint` or `array<int>`, and whether it may be null."""
+
+    name: str
+    kind: str
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +39,20 @@ class Table:
     """
 
     name: str
-    schema: StructType
+    columns: tuple[Field, ...]
     key: tuple[str, ...]
     sampled: bool = True
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.columns)
+
+    @property
+    def schema(self) -> StructType:
+        """The schema as Spark has it. Nothing else here needs Spark."""
+        from restow.pipeline.spark_types import struct_of
+
+        return struct_of(self.columns)
 
     @property
     def identity(self) -> tuple[str, ...]:
@@ -54,25 +64,25 @@ class Table:
         return (CLUSTER, DAY) if self.sampled else (CLUSTER,)
 
 
-def columns(*fields: tuple[str, DataType] | tuple[str, DataType, bool]) -> StructType:
-    """A schema of names and types; what has a third value that is true may be null."""
-    return StructType([StructField(name, kind, any(null)) for name, kind, *null in fields])
+def columns(*fields: tuple[str, str] | tuple[str, str, bool]) -> tuple[Field, ...]:
+    """Return columns of names and kinds; one with a third value that is true may be null."""
+    return tuple(Field(*field) for field in fields)
 
 
 REPLICAS = Table(
     name="replicas",
     key=(CLUSTER, "broker", "log_dir", "topic", "partition", "is_future"),
-    schema=columns(
-        (CLUSTER, StringType()),
-        (AT, TimestampType()),
-        ("broker", IntegerType()),
-        ("log_dir", StringType()),
-        ("topic", StringType()),
-        ("topic_id", StringType(), True),
-        ("partition", IntegerType()),
-        ("size", LongType()),
-        ("offset_lag", LongType()),
-        ("is_future", BooleanType()),
+    columns=columns(
+        (CLUSTER, "string"),
+        (AT, "timestamp"),
+        ("broker", "int"),
+        ("log_dir", "string"),
+        ("topic", "string"),
+        ("topic_id", "string", True),
+        ("partition", "int"),
+        ("size", "bigint"),
+        ("offset_lag", "bigint"),
+        ("is_future", "boolean"),
     ),
 )
 """What each broker said of the replicas in its log dirs; sizes in bytes."""
@@ -80,15 +90,15 @@ REPLICAS = Table(
 OFFSETS = Table(
     name="offsets",
     key=(CLUSTER, "broker", "topic", "partition"),
-    schema=columns(
-        (CLUSTER, StringType()),
-        (AT, TimestampType()),
-        ("broker", IntegerType()),
-        ("topic", StringType()),
-        ("partition", IntegerType()),
-        ("leader_epoch", IntegerType(), True),
-        ("earliest", LongType()),
-        ("latest", LongType()),
+    columns=columns(
+        (CLUSTER, "string"),
+        (AT, "timestamp"),
+        ("broker", "int"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("leader_epoch", "int", True),
+        ("earliest", "bigint"),
+        ("latest", "bigint"),
     ),
 )
 """Where each partition's log begins and ends; `broker` is the leader that was asked."""
@@ -96,15 +106,15 @@ OFFSETS = Table(
 ASSIGNMENT = Table(
     name="assignment",
     key=(CLUSTER, "topic", "partition"),
-    schema=columns(
-        (CLUSTER, StringType()),
-        (AT, TimestampType()),
-        ("topic", StringType()),
-        ("topic_id", StringType(), True),
-        ("partition", IntegerType()),
-        ("leader", IntegerType()),
-        ("replicas", _INTS),
-        ("isr", _INTS),
+    columns=columns(
+        (CLUSTER, "string"),
+        (AT, "timestamp"),
+        ("topic", "string"),
+        ("topic_id", "string", True),
+        ("partition", "int"),
+        ("leader", "int"),
+        ("replicas", "array<int>"),
+        ("isr", "array<int>"),
     ),
 )
 """Who has replicas of what, and who leads: -1 is nobody."""
@@ -112,19 +122,19 @@ ASSIGNMENT = Table(
 GROUPS = Table(
     name="groups",
     key=(CLUSTER, "group", "member", "topic", "partition"),
-    schema=columns(
-        (CLUSTER, StringType()),
-        (AT, TimestampType()),
-        ("group", StringType()),
-        ("state", StringType()),
-        ("assignor", StringType(), True),
-        ("member", StringType(), True),
-        ("client", StringType(), True),
-        ("rack", StringType(), True),
-        ("subscription", _STRINGS, True),
-        ("topic", StringType(), True),
-        ("partition", IntegerType(), True),
-        ("committed", LongType(), True),
+    columns=columns(
+        (CLUSTER, "string"),
+        (AT, "timestamp"),
+        ("group", "string"),
+        ("state", "string"),
+        ("assignor", "string", True),
+        ("member", "string", True),
+        ("client", "string", True),
+        ("rack", "string", True),
+        ("subscription", "array<string>", True),
+        ("topic", "string", True),
+        ("partition", "int", True),
+        ("committed", "bigint", True),
     ),
 )
 """A row per group and partition held or committed; members that hold nothing have one without a topic."""
@@ -132,15 +142,15 @@ GROUPS = Table(
 DISKS = Table(
     name="disks",
     key=(CLUSTER, "broker", "log_dir"),
-    schema=columns(
-        (CLUSTER, StringType()),
-        (AT, TimestampType()),
-        ("broker", IntegerType()),
-        ("rack", StringType(), True),
-        ("log_dir", StringType(), True),
-        ("total", LongType(), True),
-        ("usable", LongType(), True),
-        ("error", StringType(), True),
+    columns=columns(
+        (CLUSTER, "string"),
+        (AT, "timestamp"),
+        ("broker", "int"),
+        ("rack", "string", True),
+        ("log_dir", "string", True),
+        ("total", "bigint", True),
+        ("usable", "bigint", True),
+        ("error", "string", True),
     ),
 )
 """Log dirs and their file systems; a broker that did not answer has one row, with an error and no dir."""

@@ -10,8 +10,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
+from restow.pipeline.checkpoints import hold
 from restow.pipeline.files import Files
-from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_LOCK = "lock"
 _TOO_SLOW = "failed to connect back"
 """Spark gives a process of Python ten seconds to start, which on a busy machine may be too few."""
 _TRIES = 5
@@ -28,10 +27,6 @@ _NOTED_WITHIN_S, _LOOK_EVERY_S = 60, 0.05
 
 class StreamFailed(RestowError):
     """A streaming query ended by itself."""
-
-
-class CheckpointTaken(RestowError):
-    """Another process goes on from the same checkpoint."""
 
 
 class Stream:
@@ -69,7 +64,7 @@ class Stream:
 
     def __enter__(self) -> Stream:
         """Begin, or say who goes on from this checkpoint already."""
-        self._held.callback(_lock(self._checkpoint))
+        self._held.enter_context(hold(self._checkpoint))
         self._begin()
         return self
 
@@ -141,21 +136,6 @@ class Stream:
                 self._left -= 1
                 if self._left <= 0:
                     self._ending.set()
-
-
-def _lock(checkpoint: str) -> Callable[[], None]:
-    """Hold a local checkpoint; on other file systems Spark itself notices a second one, if later."""
-    path = checkpoint.removeprefix("file://")
-    if "://" in path:
-        return lambda: None
-    disk = SystemDisk()
-    disk.make_directory(path)
-    lock = disk.lock(f"{path}/{_LOCK}")
-    if lock is None:
-        raise CheckpointTaken(
-            f"another process goes on from {checkpoint}: stop that one, or give this one its own --checkpoint"
-        )
-    return lock.release
 
 
 def _reason(said: str) -> str:

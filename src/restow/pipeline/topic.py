@@ -14,12 +14,12 @@ from operator import and_, or_
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import IntegerType, StructField, StructType
 
 from restow.errors import InvalidInput
 from restow.pipeline.collect import into_lake
-from restow.pipeline.schemas import CLUSTER, SAMPLED
-from restow.pipeline.sources import GAPS, SAMPLES, TABLE
+from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE
+from restow.pipeline.schemas import CLUSTER, SAMPLED, Field
+from restow.pipeline.spark_types import struct_of
 from restow.pipeline.stream import Stream
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 VERSION = 1
 _MARK = "restow_sample"
 _TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSX"}
-_WRITTEN = StructType([StructField(_MARK, IntegerType()), *SAMPLES.fields])
+_WRITTEN = struct_of((Field(_MARK, "int", True), *SAMPLES))
+_NAMES = tuple(each.name for each in SAMPLES)
 _LOGINS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -80,7 +81,7 @@ def into_topic(topic: str, options: Mapping[str, str]) -> Put:
             return
         written = rows.where(f.col(TABLE) != GAPS).select(
             f.concat_ws("/", CLUSTER, TABLE).alias("key"),
-            f.to_json(f.struct(f.lit(VERSION).alias(_MARK), *SAMPLES.names), _TIMES).alias("value"),
+            f.to_json(f.struct(f.lit(VERSION).alias(_MARK), *_NAMES), _TIMES).alias("value"),
         )
         written.write.format("kafka").options(**options).option("topic", topic).save()
 
@@ -132,13 +133,13 @@ def read(records: DataFrame) -> DataFrame:
     return (
         records.select(parsed.alias("row"))
         .select(f.when(is_sample, f.col("row")).alias("row"))
-        .select(*(f.col(f"row.{name}").alias(name) for name in SAMPLES.names))
+        .select(*(f.col(f"row.{name}").alias(name) for name in _NAMES))
     )
 
 
 def _is_row_of(table: Table) -> Column:
     """Whether it says so, and has all that the table cannot be without."""
-    needed = (field.name for field in table.schema.fields if not field.nullable)
+    needed = (field.name for field in table.columns if not field.nullable)
     return reduce(
         and_, (f.col(f"row.{name}").isNotNull() for name in needed), f.col(f"row.{TABLE}") == table.name
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from restow.client import ClusterView, Node
 from restow.model import Partition, Topic, TopicPartition
-from restow.pipeline.sources.shares import NOBODY, nobody, shares_of
+from restow.pipeline.sampling.shares import NOBODY, nobody, shares_of
 
 
 def view(*brokers: int) -> ClusterView:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
 
 from restow.pipeline.jobs.current import current
 from restow.pipeline.jobs.leadership import newest
@@ -31,29 +30,29 @@ TABLE = Table(
     name="fleet",
     key=("cluster",),
     sampled=False,
-    schema=columns(
-        ("cluster", StringType()),
-        ("at", TimestampType(), True),
-        ("urgency", DoubleType()),
-        ("because", StringType()),
-        ("brokers", IntegerType(), True),
-        ("partitions", IntegerType(), True),
-        ("replicas", LongType(), True),
-        ("size", LongType(), True),
-        ("offline", IntegerType(), True),
-        ("under_replicated", IntegerType(), True),
-        ("fullest", DoubleType(), True),
-        ("fullest_where", StringType(), True),
-        ("without_load", IntegerType(), True),
-        ("moves", IntegerType(), True),
-        ("waves", IntegerType(), True),
-        ("copied", LongType(), True),
-        ("bound", LongType(), True),
-        ("ratio", DoubleType(), True),
-        ("unmet", IntegerType(), True),
-        *((f"{goal}_{when}", DoubleType(), True) for goal in GOALS for when in ("before", "after")),
-        ("plan", StringType(), True),
-        ("error", StringType(), True),
+    columns=columns(
+        ("cluster", "string"),
+        ("at", "timestamp", True),
+        ("urgency", "double"),
+        ("because", "string"),
+        ("brokers", "int", True),
+        ("partitions", "int", True),
+        ("replicas", "bigint", True),
+        ("size", "bigint", True),
+        ("offline", "int", True),
+        ("under_replicated", "int", True),
+        ("fullest", "double", True),
+        ("fullest_where", "string", True),
+        ("without_load", "int", True),
+        ("moves", "int", True),
+        ("waves", "int", True),
+        ("copied", "bigint", True),
+        ("bound", "bigint", True),
+        ("ratio", "double", True),
+        ("unmet", "int", True),
+        *((f"{goal}_{when}", "double", True) for goal in GOALS for when in ("before", "after")),
+        ("plan", "string", True),
+        ("error", "string", True),
     ),
 )
 """`copied` and `bound` in bytes; before and after: the busiest broker's load in multiples of its share."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
 
 from restow.pipeline.jobs.current import current
 from restow.pipeline.jobs.leadership import PARTITION
@@ -25,20 +24,20 @@ TABLE = Table(
     name="forecast",
     key=(CLUSTER, "measure", "broker", "log_dir"),
     sampled=False,
-    schema=columns(
-        (CLUSTER, StringType()),
-        ("measure", StringType()),
-        ("broker", IntegerType()),
-        ("log_dir", StringType(), True),
-        ("limit", DoubleType()),
-        ("now", DoubleType()),
-        ("growth", DoubleType(), True),
-        ("error", DoubleType(), True),
-        ("hours", LongType()),
-        ("last", TimestampType()),
-        ("passes", TimestampType(), True),
-        ("soonest", TimestampType(), True),
-        ("latest", TimestampType(), True),
+    columns=columns(
+        (CLUSTER, "string"),
+        ("measure", "string"),
+        ("broker", "int"),
+        ("log_dir", "string", True),
+        ("limit", "double"),
+        ("now", "double"),
+        ("growth", "double", True),
+        ("error", "double", True),
+        ("hours", "bigint"),
+        ("last", "timestamp"),
+        ("passes", "timestamp", True),
+        ("soonest", "timestamp", True),
+        ("latest", "timestamp", True),
     ),
 )
 """`growth` is per day, `error` its standard error. Null times are never, or later than a century from now;
@@ -75,7 +74,7 @@ def forecast(
         f.max_by("value", AT).alias("now"),
     )
     lines = by_hour.groupBy(*_SERIES).agg(*_line())
-    return lines.select(*(_column(name) for name in TABLE.schema.fieldNames()))
+    return lines.select(*(_column(name) for name in TABLE.names))
 
 
 def _disk_readings(disks: DataFrame, fill: float) -> DataFrame:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
 
 from restow.pipeline.jobs.current import current
 from restow.pipeline.schemas import Table, columns
@@ -32,28 +31,28 @@ TABLE = Table(
     name="lab",
     key=("cluster", "group", "assignor"),
     sampled=False,
-    schema=columns(
-        ("cluster", StringType()),
-        ("group", StringType()),
-        ("at", TimestampType()),
-        ("assignor", StringType()),
-        ("uses", StringType(), True),
-        ("members", IntegerType()),
-        ("topics", IntegerType()),
-        ("partitions", IntegerType()),
-        ("lag", LongType()),
-        ("skew", DoubleType(), True),
-        ("skew_now", DoubleType(), True),
-        ("balance_score", LongType(), True),
-        ("balance_score_now", LongType(), True),
-        ("moved", LongType(), True),
-        ("cross_rack", LongType(), True),
-        ("cross_rack_now", LongType(), True),
-        ("lag_skew", DoubleType(), True),
-        ("lag_skew_now", DoubleType(), True),
-        ("rounds", IntegerType()),
-        ("replayed", LongType(), True),
-        ("error", StringType(), True),
+    columns=columns(
+        ("cluster", "string"),
+        ("group", "string"),
+        ("at", "timestamp"),
+        ("assignor", "string"),
+        ("uses", "string", True),
+        ("members", "int"),
+        ("topics", "int"),
+        ("partitions", "int"),
+        ("lag", "bigint"),
+        ("skew", "double", True),
+        ("skew_now", "double", True),
+        ("balance_score", "bigint", True),
+        ("balance_score_now", "bigint", True),
+        ("moved", "bigint", True),
+        ("cross_rack", "bigint", True),
+        ("cross_rack_now", "bigint", True),
+        ("lag_skew", "double", True),
+        ("lag_skew_now", "double", True),
+        ("rounds", "int"),
+        ("replayed", "bigint", True),
+        ("error", "string", True),
     ),
 )
 """Skews are the busiest member over the mean, of partitions and of lag; `_now` is how the group is today."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
 
 from restow.pipeline.jobs.current import current
 from restow.pipeline.jobs.leadership import PARTITION
@@ -26,24 +25,24 @@ TABLE = Table(
     name="model",
     key=PARTITION,
     sampled=False,
-    schema=columns(
-        (CLUSTER, StringType()),
-        ("topic", StringType()),
-        ("partition", IntegerType()),
-        ("size", LongType(), True),
-        ("growth", DoubleType(), True),
-        ("messages_in_mean", DoubleType(), True),
-        ("bytes_in_mean", DoubleType(), True),
-        ("bytes_in_p95", DoubleType(), True),
-        ("bytes_in_peak", DoubleType(), True),
-        ("bytes_out_mean", DoubleType(), True),
-        ("bytes_out_p95", DoubleType(), True),
-        ("bytes_out_peak", DoubleType(), True),
-        ("samples", LongType()),
-        ("hours", IntegerType()),
-        ("first", TimestampType(), True),
-        ("last", TimestampType(), True),
-        ("confidence", DoubleType()),
+    columns=columns(
+        (CLUSTER, "string"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("size", "bigint", True),
+        ("growth", "double", True),
+        ("messages_in_mean", "double", True),
+        ("bytes_in_mean", "double", True),
+        ("bytes_in_p95", "double", True),
+        ("bytes_in_peak", "double", True),
+        ("bytes_out_mean", "double", True),
+        ("bytes_out_p95", "double", True),
+        ("bytes_out_peak", "double", True),
+        ("samples", "bigint"),
+        ("hours", "int"),
+        ("first", "timestamp", True),
+        ("last", "timestamp", True),
+        ("confidence", "double"),
     ),
 )
 """Sizes in bytes, rates per second, growth in bytes per day. `hours` of the week have been seen.
@@ -67,7 +66,7 @@ def model(rates: DataFrame, assignment: DataFrame) -> DataFrame:
     known = by_hour.groupBy(*PARTITION).agg(*_of_a_week())
     there = current(assignment.select(*PARTITION, AT)).select(*PARTITION).distinct()
     complete = there.join(known, on=[*PARTITION], how="left")
-    return complete.select(*(_column(name) for name in TABLE.schema.fieldNames()))
+    return complete.select(*(_column(name) for name in TABLE.names))
 
 
 def _hour_of_week() -> Column:

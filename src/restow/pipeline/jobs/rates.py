@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
-from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, TimestampType
 
 from restow.pipeline.jobs.counters import SERIES, increments
 from restow.pipeline.jobs.leadership import PARTITION, SLOT, leadership, with_slot
@@ -27,19 +26,19 @@ TABLE = Table(
     name="rates",
     key=(CLUSTER, "topic", "partition", AT),
     sampled=False,
-    schema=columns(
-        (CLUSTER, StringType()),
-        ("topic", StringType()),
-        ("partition", IntegerType()),
-        (AT, TimestampType()),
-        ("seconds", DoubleType()),
-        ("samples", LongType()),
-        ("size", LongType(), True),
-        ("messages_in", DoubleType(), True),
-        ("bytes_in", DoubleType(), True),
-        ("bytes_consumed", DoubleType(), True),
-        ("bytes_replicated", DoubleType(), True),
-        ("bytes_out", DoubleType(), True),
+    columns=columns(
+        (CLUSTER, "string"),
+        ("topic", "string"),
+        ("partition", "int"),
+        (AT, "timestamp"),
+        ("seconds", "double"),
+        ("samples", "bigint"),
+        ("size", "bigint", True),
+        ("messages_in", "double", True),
+        ("bytes_in", "double", True),
+        ("bytes_consumed", "double", True),
+        ("bytes_replicated", "double", True),
+        ("bytes_out", "double", True),
     ),
 )
 """`at` is where the window begins; all rates are per second, and null where nothing is known."""
@@ -72,7 +71,7 @@ def rates(
     if groups is not None:
         readings = readings.unionByName(_commits(groups))
     grown = increments(with_slot(readings).repartition(*PARTITION), windows.gap_s)
-    return _in_windows(grown, windows.seconds).select(*(_rate(name) for name in TABLE.schema.fieldNames()))
+    return _in_windows(grown, windows.seconds).select(*(_rate(name) for name in TABLE.names))
 
 
 def _sizes(replicas: DataFrame, runs: DataFrame) -> DataFrame:

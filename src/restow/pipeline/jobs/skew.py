@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, DoubleType, IntegerType, StringType, StructType
 
 from restow.pipeline.jobs.leadership import PARTITION
 from restow.pipeline.jobs.placement import brokers, placement
@@ -20,22 +19,22 @@ from restow.pipeline.schemas import CLUSTER, Table, columns
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_CAUSE = StructType().add("topic", StringType()).add("partition", IntegerType()).add("value", DoubleType())
+_CAUSES_KIND = "array<struct<topic:string,partition:int,value:double>>"
 TABLE = Table(
     name="skew",
     key=(CLUSTER, "dimension", "measure", "member"),
     sampled=False,
-    schema=columns(
-        (CLUSTER, StringType()),
-        ("dimension", StringType()),
-        ("measure", StringType()),
-        ("member", StringType()),
-        ("total", DoubleType()),
-        ("mean", DoubleType()),
-        ("share", DoubleType()),
-        ("max_share", DoubleType()),
-        ("variation", DoubleType()),
-        ("causes", ArrayType(_CAUSE)),
+    columns=columns(
+        (CLUSTER, "string"),
+        ("dimension", "string"),
+        ("measure", "string"),
+        ("member", "string"),
+        ("total", "double"),
+        ("mean", "double"),
+        ("share", "double"),
+        ("max_share", "double"),
+        ("variation", "double"),
+        ("causes", _CAUSES_KIND),
     ),
 )
 """`share` is a member's total over the mean of all members of that dimension, `max_share` the largest of
@@ -72,7 +71,7 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
     whole = everyone.agg(f.sum("total").alias("total")).join(
         causes, [CLUSTER, "dimension", "measure", "member"], "left"
     )
-    return _beside_the_mean(whole).select(*TABLE.schema.fieldNames())
+    return _beside_the_mean(whole).select(*TABLE.names)
 
 
 def _measured(placed: DataFrame) -> DataFrame:

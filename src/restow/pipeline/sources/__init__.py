@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.pipeline.sources.batches import GAPS, SAMPLES, TABLE
 from restow.pipeline.sources.source import SOURCES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["GAPS", "SAMPLES", "SOURCES", "TABLE", "register"]
+__all__ = ["SOURCES", "register"]
 
 
 def register(spark: SparkSession) -> None:

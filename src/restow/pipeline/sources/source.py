@@ -14,99 +14,67 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from restow.client import Unreachable, ask_cluster, run_alone
-from restow.client.properties import settings
-from restow.client.property_files import Property
-from restow.errors import InvalidInput
-from restow.pipeline.durations import milliseconds
-from restow.pipeline.schemas import SAMPLED, table
-from restow.pipeline.sources.batches import SAMPLES, batches
-from restow.pipeline.sources.questions import Gap, ask
-from restow.pipeline.sources.shares import Share, nobody, shares_of
+from restow.pipeline.sampling.batches import SAMPLES, batches
+from restow.pipeline.sampling.questions import Gap, ask
+from restow.pipeline.sampling.shares import Share, nobody, shares_of
+from restow.pipeline.sampling.where import Where, hush
+from restow.pipeline.schemas import SAMPLED, Field, table
+from restow.pipeline.spark_types import struct_of
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
     from pyspark.sql.types import StructType
 
-    from restow.client import KafkaAdmin, Settings
+    from restow.client import KafkaAdmin
 
 _LOG = logging.getLogger(__name__)
 
-BOOTSTRAP, EVERY, CLUSTER = "bootstrap.servers", "every", "cluster"
-EVERY_DEFAULT = "30s"
-_PATIENCE = {"request.timeout.ms": "10000"}
-"""A sample should not wait as long for a broker as a person would."""
+
+def _shares(where: Where) -> list[InputPartition]:
+    """The cluster as it is now, cut into one input partition per broker."""
+
+    async def look(admin: KafkaAdmin) -> list[Share]:
+        return shares_of(await admin.cluster(), await admin.topics())
+
+    hush()
+    return [InputPartition(share) for share in ask_cluster(where.settings(), look)]
 
 
-class Where:
-    """The options of a source: how to reach the cluster, which tables, how often."""
-
-    def __init__(self, options: Mapping[str, str], tables: Sequence[str], name: str) -> None:
-        given = {key.lower(): value for key, value in options.items()}
-        if not given.get(BOOTSTRAP):
-            raise InvalidInput(f'{name}: which cluster? Add .option("{BOOTSTRAP}", "localhost:9092")')
-        self.tables = tuple(tables)
-        self.cluster = given.pop(CLUSTER, "")
-        self.every_ms = milliseconds(given.pop(EVERY, EVERY_DEFAULT), f"{name}, option {EVERY}")
-        self.bootstrap = given.pop(BOOTSTRAP)
-        self.name = name
-        self._properties = _PATIENCE | given
-        self.settings()
-
-    def settings(self) -> Settings:
-        """Made anew by each process: a TLS context cannot be sent."""
-        where = f"{self.name}, option"
-        layer = {key: Property(value, where) for key, value in self._properties.items()}
-        return settings(self.bootstrap, layer)
-
-    def shares(self) -> list[Share]:
-        """The cluster as it is now."""
-
-        async def look(admin: KafkaAdmin) -> list[Share]:
-            return shares_of(await admin.cluster(), await admin.topics())
-
-        _hush()
-        return ask_cluster(self.settings(), look)
-
-    def read(self, share: Share, schema: StructType) -> Iterator[Any]:
-        """Ask one broker. What it does not tell goes to the log of whoever runs this."""
-        _hush()
-        answers = run_alone(ask(self.settings(), share, self.tables, SystemClock()))
-        for each in answers:
-            if isinstance(each, Gap):
-                _LOG.warning("broker %s, no %s: %s", each.broker, ", ".join(each.tables), each.reason)
-        return batches(share, answers, schema)
-
-
-def _hush() -> None:
-    """What kafka-python has to say of each attempt to connect is said better in a gap."""
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+def _read(where: Where, share: Share, columns: tuple[Field, ...]) -> Iterator[Any]:
+    """Ask one broker. What it does not tell goes to the log of whoever runs this."""
+    hush()
+    answers = run_alone(ask(where.settings(), share, where.tables, SystemClock()))
+    for each in answers:
+        if isinstance(each, Gap):
+            _LOG.warning("broker %s, no %s: %s", each.broker, ", ".join(each.tables), each.reason)
+    return batches(share, answers, columns)
 
 
 class _Once(DataSourceReader):
     """One sample."""
 
-    def __init__(self, where: Where, schema: StructType) -> None:
+    def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
         self._where = where
-        self._schema = schema
+        self._columns = columns
 
-    def partitions(self) -> list[Share]:
-        return self._where.shares()
+    def partitions(self) -> list[InputPartition]:
+        return _shares(self._where)
 
     def read(self, partition: Any) -> Iterator[Any]:
-        return self._where.read(partition, self._schema)
+        return _read(self._where, partition.value, self._columns)
 
 
 class _Again(DataSourceStreamReader):
     """A sample whenever it is time for one."""
 
-    def __init__(self, where: Where, schema: StructType) -> None:
+    def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
         self._where = where
-        self._schema = schema
+        self._columns = columns
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  (Spark's names)
         return {"at_ms": 0}
@@ -115,17 +83,17 @@ class _Again(DataSourceStreamReader):
         every_ms = self._where.every_ms
         return {"at_ms": SystemClock().now_ms() // every_ms * every_ms}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Share]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         """After a restart Spark asks for what lies between the end and itself: nothing."""
         if start == end:
             return []
         try:
-            return self._where.shares()
+            return _shares(self._where)
         except Unreachable as error:
-            return [nobody(self._where.cluster, str(error))]
+            return [InputPartition(nobody(self._where.cluster, str(error)))]
 
     def read(self, partition: Any) -> Iterator[Any]:
-        return self._where.read(partition, self._schema)
+        return _read(self._where, partition.value, self._columns)
 
 
 class Source(DataSource):
@@ -138,13 +106,16 @@ class Source(DataSource):
         return f"restow.{cls.table}"
 
     def schema(self) -> StructType:
-        return SAMPLES if self.table == "samples" else table(self.table).schema
+        return struct_of(self._columns())
 
-    def reader(self, schema: StructType) -> DataSourceReader:
-        return _Once(self._where(), schema)
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return _Once(self._where(), self._columns())
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return _Again(self._where(), schema)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802, ARG002
+        return _Again(self._where(), self._columns())
+
+    def _columns(self) -> tuple[Field, ...]:
+        return SAMPLES if self.table == "samples" else table(self.table).columns
 
     def _where(self) -> Where:
         every = tuple(each.name for each in SAMPLED)

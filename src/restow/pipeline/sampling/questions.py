@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from restow.client import Disks, KafkaAdmin, Settings
     from restow.client.values import Committed
     from restow.model import Topic
-    from restow.pipeline.sources.shares import Share
+    from restow.pipeline.sampling.shares import Share
     from restow.runtime.clock import Clock
 
 Columns: TypeAlias = "Mapping[str, Sequence[object]]"
 Answer: TypeAlias = "tuple[Mapping[str, Columns], Sequence[str]]"
 """Columns by table, and what could not be told."""
 
-_GROUP_COLUMNS = tuple(name for name in GROUPS.schema.names if name not in (CLUSTER, AT))
+_GROUP_COLUMNS = tuple(name for name in GROUPS.names if name not in (CLUSTER, AT))
 _NOBODY_LEADS = -1
 _NAMED = 3
 """Of many things that could not be told so many are named."""
@@ -50,6 +50,10 @@ class Gap:
     broker: int
     reason: str
 
+    @property
+    def told(self) -> str:
+        return f"{', '.join(self.tables)}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class _Question:
@@ -58,11 +62,11 @@ class _Question:
 
 
 async def ask(settings: Settings, share: Share, tables: Collection[str], clock: Clock) -> list[Part | Gap]:
-    """All that the share's broker tells for these tables, and what it does not."""
-    questions = [each for each in _QUESTIONS if not set(each.tables).isdisjoint(tables)]
+    """Ask the share's broker for these tables, over a connection of its own."""
+    questions = _questions(tables)
     found: list[Part | Gap] = []
     if share.problem:
-        return [_gap(questions, tables, share, share.problem, clock)]
+        return unanswered(share, tables, clock)
     own = replace(settings, bootstrap=share.address)
     try:
         async with connected(own) as admin:
@@ -76,6 +80,40 @@ async def ask(settings: Settings, share: Share, tables: Collection[str], clock: 
         if questions:
             found.append(_gap(questions, tables, share, str(error), clock))
     return found
+
+
+async def ask_over(
+    admin: KafkaAdmin, share: Share, tables: Collection[str], clock: Clock
+) -> list[Part | Gap]:
+    """Ask the share's broker for these tables, over a connection to the whole cluster that others use too.
+
+    The assignment comes from any broker that answers.
+    """
+    questions = _questions(tables)
+    found: list[Part | Gap] = []
+    lacking: list[_Question] = []
+    reason = ""
+    for question in questions:
+        if lacking and question is not _ASSIGNMENT:
+            lacking.append(question)
+            continue
+        try:
+            found += await _asked(admin, share, question, tables, clock)
+        except Unreachable as error:
+            lacking.append(question)
+            reason = reason or str(error)
+    if lacking:
+        found.append(_gap(lacking, tables, share, reason, clock))
+    return found
+
+
+def unanswered(share: Share, tables: Collection[str], clock: Clock) -> list[Part | Gap]:
+    """Return what is told of a share that nobody could be asked about."""
+    return [_gap(_questions(tables), tables, share, share.problem, clock)]
+
+
+def _questions(tables: Collection[str]) -> list[_Question]:
+    return [each for each in _QUESTIONS if not set(each.tables).isdisjoint(tables)]
 
 
 async def _asked(

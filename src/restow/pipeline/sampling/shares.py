@@ -1,12 +1,10 @@
-"""A cluster cut into one share per broker: what each input partition of a read asks, and of whom."""
+"""A cluster cut into one share per broker: what is asked of each of them."""
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from pyspark.sql.datasource import InputPartition
 
 from restow.model import TopicPartition
 
@@ -19,8 +17,8 @@ if TYPE_CHECKING:
 NOBODY = -1
 
 
-@dataclass(frozen=True, kw_only=True)
-class Share(InputPartition):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
     """One broker's part.
 
     Replicas, directories and groups are what the broker itself tells. Offsets are asked of the leader. The

@@ -1,0 +1,48 @@
+"""How to reach the cluster that samples are taken of, from options by the names of Kafka's properties."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.client.properties import settings
+from restow.client.property_files import Property
+from restow.errors import InvalidInput
+from restow.pipeline.durations import milliseconds
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.client import Settings
+
+BOOTSTRAP, EVERY, CLUSTER = "bootstrap.servers", "every", "cluster"
+EVERY_DEFAULT = "30s"
+_PATIENCE = {"request.timeout.ms": "10000"}
+"""A sample should not wait as long for a broker as a person would."""
+
+
+class Where:
+    """The options of a sampler: how to reach the cluster, which tables, how often."""
+
+    def __init__(self, options: Mapping[str, str], tables: Sequence[str], name: str) -> None:
+        given = {key.lower(): value for key, value in options.items()}
+        if not given.get(BOOTSTRAP):
+            raise InvalidInput(f'{name}: which cluster? Add .option("{BOOTSTRAP}", "localhost:9092")')
+        self.tables = tuple(tables)
+        self.cluster = given.pop(CLUSTER, "")
+        self.every_ms = milliseconds(given.pop(EVERY, EVERY_DEFAULT), f"{name}, option {EVERY}")
+        self.bootstrap = given.pop(BOOTSTRAP)
+        self.name = name
+        self._properties = _PATIENCE | given
+        self.settings()
+
+    def settings(self) -> Settings:
+        """Made anew by each process: a TLS context cannot be sent."""
+        where = f"{self.name}, option"
+        layer = {key: Property(value, where) for key, value in self._properties.items()}
+        return settings(self.bootstrap, layer)
+
+
+def hush() -> None:
+    """Silence what kafka-python says of each attempt to connect: a gap says it better."""
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)

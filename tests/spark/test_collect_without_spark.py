@@ -1,0 +1,144 @@
+"""What is collected without Spark is what Spark would have written: the same rows, the same schemas."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from restow.client import NewTopic, Settings, ask_cluster, connected
+from restow.pipeline.collect import into_lake
+from restow.pipeline.kept import Kept
+from restow.pipeline.lake import Lake
+from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE, arrow_schema, batches
+from restow.pipeline.sampling.questions import Gap, Part, ask_over
+from restow.pipeline.sampling.sample_files import SampleFiles
+from restow.pipeline.sampling.shares import Share, shares_of
+from restow.pipeline.schemas import SAMPLED
+from restow.pipeline.spark_types import struct_of
+from restow.runtime.clock import SystemClock
+from tests.clients.embedded import Running, embedded
+from tests.unit.pipeline.collected import NOON_MS, answers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    Answers = Sequence[tuple[Share, Sequence[Part | Gap]]]
+
+pytestmark = pytest.mark.spark
+
+NAMES = [each.name for each in SAMPLED]
+HOSTILE = (
+    "../../../ESCAPED",
+    "..",
+    "a/b",
+    "a%2Fb",
+    "day=1/x",
+    "two\nlines",
+    "_hidden",
+    ".hidden",
+    "*?[x]{y}^",
+    "esc\x1b[2J",
+    "ü } ,",
+    "xx_QRmc8TMCsbfhhHy7MOg",
+)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Running]:
+    with embedded(2, racks=("a", "b"), log_dirs=2) as running:
+        new = NewTopic(name="orders", partitions=4, factor=2)
+        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        running.wait_until_known("orders", 4)
+        yield running
+
+
+def taken_of(cluster: Running) -> Answers:
+    async def main() -> Answers:
+        async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+            shares = shares_of(await admin.cluster(), await admin.topics())
+            return [(share, await ask_over(admin, share, NAMES, SystemClock())) for share in shares]
+
+    return asyncio.run(main())
+
+
+def by_spark(spark: SparkSession, folder: Path, answers: Answers) -> Lake:
+    """The way of a sample through Spark: all tables in one frame, which is kept, then each into its own."""
+    rows = [batch for share, told in answers for batch in batches(share, told, SAMPLES)]
+    whole = pa.Table.from_batches(rows, arrow_schema(SAMPLES))
+    frame = spark.createDataFrame(whole.to_pylist(), struct_of(SAMPLES))
+    counts = {name: sum(batch[TABLE][0].as_py() == name for batch in rows) for name in (*NAMES, GAPS)}
+    counts.pop(GAPS)
+    lake = Lake(spark, str(folder))
+    into_lake(lake)(Kept(spark, str(folder / "_collect")).take(frame, 0), counts)
+    return lake
+
+
+def without_spark(folder: Path, answers: Answers) -> None:
+    files = SampleFiles(folder, "me")
+    files.stage(0, answers)
+    files.land(0)
+    files.forget(0)
+    files.close()
+
+
+def rows_of(lake: Lake, name: str) -> list[Any]:
+    return sorted((row.asDict() for row in lake.read(name, distinct=False).collect()), key=repr)
+
+
+def schemas(folder: Path, name: str) -> set[str]:
+    found = (pq.ParquetFile(path).schema for path in (folder / name).rglob("[!.]*.parquet"))
+    return {str(each).partition("\n")[2].partition("\n")[2] for each in found}
+
+
+def test_rows_and_schemas_are_those_that_spark_writes(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """Of a real cluster, of groups with members, of gaps, and of nulls in every place that may have them."""
+    every = [*taken_of(cluster), *answers(NOON_MS, "other/cluster")]
+    theirs = by_spark(spark, tmp_path / "spark", every)
+    without_spark(tmp_path / "direct", every)
+    ours = Lake(spark, str(tmp_path / "direct"))
+    for name in NAMES:
+        expected = rows_of(theirs, name)
+        assert expected, name
+        assert rows_of(ours, name) == expected, name
+        [schema] = schemas(tmp_path / "spark", name)
+        assert schemas(tmp_path / "direct", name) == {schema}, name
+    places = [
+        {path.parent.relative_to(tmp_path / which) for path in (tmp_path / which).glob("*/v1/*/*/*.parquet")}
+        for which in ("spark", "direct")
+    ]
+    assert places[0] == places[1]
+
+
+def test_lake_keeps_clusters_with_hostile_ids_apart(spark: SparkSession, tmp_path: Path) -> None:
+    """Written both ways, described, compacted and made into loads, no cluster leaves its folder."""
+    from restow.pipeline.jobs.model import TABLE as MODEL
+    from restow.pipeline.load_files import write_load
+
+    folder = tmp_path / "lake"
+    told = [each for name in HOSTILE for each in answers(NOON_MS, name)]
+    lake = by_spark(spark, folder, told)
+    without_spark(folder, [each for name in HOSTILE for each in answers(NOON_MS + 60_000, name)])
+    assert {row.cluster for row in lake.read("offsets").collect()} == set(HOSTILE)
+    assert lake.read("offsets", clusters=["a/b"]).count() == 2
+    assert lake.compact("offsets") == len(HOSTILE)
+    assert sorted(row.cluster for row in lake.read("offsets", distinct=False).collect()) == sorted(
+        [*HOSTILE, *HOSTILE]
+    )
+    assert {row.cluster for row in lake.describe().collect()} == set(HOSTILE)
+    given = {"topic": "t", "partition": 0, "samples": 1, "hours": 1, "confidence": 0.5}
+    rows = [tuple((given | {"cluster": name}).get(column) for column in MODEL.names) for name in HOSTILE]
+    written = write_load(spark.createDataFrame(rows, MODEL.schema), str(tmp_path / "loads"), made_ms=1)
+    assert len(written) == len(HOSTILE)
+    visible = [path.name for path in (tmp_path / "loads").iterdir() if not path.name.startswith(".")]
+    assert len(visible) == len(HOSTILE)
+    assert {path.name for path in tmp_path.iterdir()} == {"lake", "loads"}
+    assert not list(tmp_path.parent.glob("*ESCAPED*"))
