@@ -76,12 +76,17 @@ def command(
     check: Annotated[
         bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
     ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Carry out a plan that leaves partitions behind, too.")
+    ] = False,
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
 ) -> None:
     from restow.execute.start import execute
 
     wanted = read_plan(plan, digest)
+    if wanted.leaves and not partial:
+        raise InvalidInput(_incomplete(wanted, plan))
     if check:
         _check(bootstrap, journal, wanted, as_json=as_json)
         return
@@ -103,6 +108,16 @@ def command(
         confirm("Carry it out?", lambda console: _draw(console, wanted, throttle))
     carry_out(
         bootstrap, journal, lambda world, watcher: execute(world, wanted, options, watcher), as_json=as_json
+    )
+
+
+def _incomplete(plan: Plan, file: str) -> str:
+    from restow.verify.evidence import count, some
+
+    left = some(each.partition for each in plan.leaves)
+    return (
+        f"{file} is an incomplete plan: it leaves {count(len(plan.leaves), 'partition')} behind ({left}; "
+        "`restow show` says why). Plan again, or carry out the rest with --partial"
     )
 
 

@@ -70,5 +70,6 @@ def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
         outcome = check.outcome.value
         table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
     console.print(table)
-    answer = "yes" if holds else "no"
-    console.print(Text(f"{verdict.subject}: {answer}", style="green" if holds else "red"))
+    fails = any(check.outcome is Outcome.FAILS for check in verdict.checks)
+    answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("cannot be told", "yellow")
+    console.print(Text(f"{verdict.subject}: {answer}", style=style))

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from restow.model import Plan
 
 ABOUT = "Whether a plan is done, with nothing left behind."
-HELP = """Say whether a plan is done: replicas in place and in order, in sync, nothing moving, leaders and
-directories as wanted, no throttles left of it. Each check comes with what was seen; exit code 0 only if all
-hold.
+HELP = """Say whether a plan is done. First what it promised, against the cluster as it is now, partitions
+that are new included: the broker is empty or leads nothing, the factor is reached, racks are apart, goals are
+in their bands. Then its moves: replicas in place and in order, in sync, nothing moving, leaders and
+directories as wanted, no throttles left of it.
+
+Each check comes with what was seen (? where it could not be made), and with what is left by name. The exit
+code is 0 only if all hold.
 
 \b
 Examples:

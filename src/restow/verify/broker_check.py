@@ -22,30 +22,79 @@ def broker_check(
     snapshot: Snapshot, broker: BrokerId, *, voters: tuple[BrokerId, ...] | None = None
 ) -> Verdict:
     """With the voters of the metadata quorum, if there is one: then no broker is controller by itself."""
-    all_of_them = list(snapshot.all_partitions())
-    replicas = [_name(which) for which, each in all_of_them if broker in each.replicas]
-    leads = [_name(which) for which, each in all_of_them if each.leader == broker]
-    moves = [_name(which) for which, each in all_of_them if each.moving and _takes_part(each, broker)]
-    drain = f"move them away: restow plan drain {broker}"
+    here = [(which, each) for which, each in snapshot.all_partitions() if broker in each.replicas]
+    leads = [_name(which) for which, each in snapshot.all_partitions() if each.leader == broker]
+    advice = f"let others lead: restow plan demote {broker}, or move all away: restow plan drain {broker}"
     return Verdict(
         subject=f"broker {broker} may be stopped for good",
         checks=(
-            _known(snapshot, broker, bool(replicas)),
-            none_of("no replicas", replicas, "replica", good="none is assigned to it", advice=drain),
-            none_of("no leaders", leads, "partition", good="it leads none", advice=drain),
-            none_of(
-                "no moves",
-                moves,
-                "move",
-                good="none comes from it or goes to it",
-                advice="wait until they are over: restow watch",
-            ),
+            _known(snapshot, broker, bool(here)),
+            _replicas(snapshot, broker, here),
+            none_of("no leaders", leads, "partition", good="it leads none", advice=advice),
+            _moves(snapshot, broker),
             _coordinates(snapshot, broker),
             _on_disk(snapshot, broker),
             _controls(snapshot, broker, voters),
             _others_are_well(snapshot, broker),
         ),
     )
+
+
+def _replicas(snapshot: Snapshot, broker: BrokerId, here: list[tuple[TopicPartition, Partition]]) -> Check:
+    """What a plan could move away, what it could not, and why."""
+    told, stuck = [], []
+    free = False
+    for which, partition in here:
+        if partition.moving:
+            told.append(f"{_name(which)} (being moved)")
+        elif partition.leader is None:
+            down = [each for each in partition.replicas if each not in snapshot.broker]
+            stuck.append(which)
+            alone = "its only replica" if len(partition.replicas) == 1 else f"no leader; down: {some(down)}"
+            told.append(f"{_name(which)} ({alone})")
+        else:
+            free = True
+            told.append(_name(which))
+    advice = [f"move them away: restow plan drain {broker}"] if free else []
+    if stuck:
+        missing = sorted(
+            {each for _, partition in here if partition.leader is None for each in partition.replicas}
+            - snapshot.broker.keys()
+        )
+        advice.append(
+            f"nothing can be copied of {some(map(_name, stuck))} while they have no leader: start broker "
+            f"{some(missing) or broker} and drain again, or delete their topics if they are lost"
+        )
+    if any(partition.moving for _, partition in here):
+        advice.append("what is being moved has to end first: restow watch")
+    told.sort(key=lambda words: "(" not in words)
+    return none_of("no replicas", told, "replica", good="none is assigned to it", advice="; ".join(advice))
+
+
+def _moves(snapshot: Snapshot, broker: BrokerId) -> Check:
+    """Moves that go to a broker that is down never end by themselves."""
+    moving = [
+        (which, each)
+        for which, each in snapshot.all_partitions()
+        if each.moving and _takes_part(each, broker)
+    ]
+    waiting = {
+        which: down
+        for which, each in moving
+        if (down := sorted({*each.adding} - snapshot.broker.keys())) or each.leader is None
+    }
+    told = [
+        _name(which)
+        + (f" (waits for broker {some(waiting[which])}, which is down)" if waiting.get(which) else "")
+        for which, _ in moving
+    ]
+    brokers = sorted({each for down in waiting.values() for each in down})
+    advice = "wait until they are over: restow watch"
+    if brokers:
+        advice = f"start broker {some(brokers)}, or take these moves back (restow cancel)"
+    elif waiting:
+        advice = "they cannot end without a leader: start the brokers that have these partitions"
+    return none_of("no moves", told, "move", good="none comes from it or goes to it", advice=advice)
 
 
 def _name(which: TopicPartition) -> str:
@@ -91,6 +140,13 @@ def _coordinates(snapshot: Snapshot, broker: BrokerId) -> Check:
 def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
     """What lies there without being assigned is about to be deleted, or was forgotten."""
     name = "nothing left on disk"
+    if broker not in snapshot.broker:
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence="it is down, so nobody can tell what is in its directories",
+            advice="nothing has to be done, unless it is to be started again",
+        )
     if broker in snapshot.unanswered:
         return Check(
             name=name,
@@ -108,7 +164,7 @@ def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
         name,
         left,
         "copy",
-        good="every copy on it is a replica" if broker in snapshot.broker else "it is down",
+        good="every copy on it is a replica",
         advice="wait a minute: brokers delete what they need not keep; if it stays, look with restow doctor",
     )
 
@@ -143,16 +199,17 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
 
 
 def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:
-    """Who counts on this broker while another one is behind?"""
-    behind = [
-        _name(which)
+    """Who counts on this broker while another one is behind? That it is behind itself hinders nobody."""
+    behind = {
+        which: missing
         for which, each in snapshot.all_partitions()
-        if len(each.isr) < len(each.replicas) and broker in each.replicas
-    ]
+        if broker in each.replicas and (missing := {*each.replicas} - {*each.isr} - {broker})
+    }
+    down = sorted({each for missing in behind.values() for each in missing} - snapshot.broker.keys())
     return none_of(
         "nobody counts on it",
-        behind,
+        list(map(_name, behind)),
         "partition",
-        good="no under-replicated partition has a replica on it",
-        advice="wait until all replicas are in sync",
+        good="no other replica of what it has is behind",
+        advice=f"start broker {some(down)}, or replace it" if down else "wait until all replicas are in sync",
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
-from restow.plan.drift import REBASE
+from restow.plan.drift import REBASE, ids_of, remade
 from restow.verify.evidence import none_of, some
+from restow.verify.promises_kept import promise_checks
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -21,57 +22,82 @@ _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
 
 
 def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
-    """What should hold of a cluster on which this plan was carried out. Nothing outside the plan counts.
+    """Say whether a cluster is as it should be when this plan was carried out: its promises, then its moves.
 
     `ours` are the throttles that the journals of its runs have on; None if there is no such journal.
     """
-    found = [(move, snapshot.partition(move.partition)) for move in plan.moves]
-    there = [(move, partition) for move, partition in found if partition is not None]
-    gone = [str(move.partition) for move, partition in found if partition is None]
-    return Verdict(
-        subject=f"the plan {plan.title!r} is done" if plan.title else "the plan is done",
-        checks=(
-            _same_cluster(plan, snapshot),
-            none_of(
-                "partitions exist",
-                gone,
-                "partition",
-                good=f"all {len(found):,} are there",
-                advice=f"topics were deleted; if the rest is still wanted, {REBASE}",
-            ),
-            none_of(
-                "replicas in place",
-                [_elsewhere(move, each) for move, each in there if each.replicas != move.after],
-                "partition",
-                good=f"{len(there):,} partitions have the planned replicas in the planned order",
-                advice="execute the plan, or resume its run",
-            ),
-            none_of(
-                "nothing moves",
-                [str(move.partition) for move, each in there if each.moving],
-                "partition",
-                good="no replica is being added or removed",
-                advice=_GO_ON,
-            ),
-            none_of(
-                "all in sync",
-                [str(move.partition) for move, each in there if set(each.isr) != set(each.replicas)],
-                "partition",
-                good="every replica is in sync",
-                advice="wait for the replicas to catch up, or see what is wrong with their brokers",
-            ),
-            _min_insync(there, snapshot),
-            none_of(
-                "first replicas lead",
-                [str(move.partition) for move, each in there if each.leader != each.replicas[0]],
-                "partition",
-                good="every leader is the preferred one",
-                advice="let the first replicas be elected: restow doctor --fix",
-            ),
-            _directories(there, snapshot),
-            _no_throttles(plan, snapshot, ours),
-        ),
+    subject = f"the plan {plan.title!r} is done" if plan.title else "the plan is done"
+    same = _same_cluster(plan, snapshot)
+    checks = (
+        *promise_checks(plan, snapshot),
+        *_moves_done(plan, snapshot),
+        _no_throttles(plan, snapshot, ours),
     )
+    if same.outcome is not Outcome.HOLDS:
+        checks = tuple(_not_made(check.name, "this is another cluster") for check in checks)
+    return Verdict(subject=subject, checks=(same, *checks))
+
+
+def _not_made(name: str, why: str) -> Check:
+    """A check that could not be made."""
+    return Check(name=name, outcome=Outcome.UNKNOWN, evidence=f"not looked at: {why}")
+
+
+def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:
+    """The checks of what the plan moves. Where nothing of it is there, there is nothing to look at."""
+    strange = remade(plan.topic_ids, ids_of(snapshot))
+    found = [(move, snapshot.partition(move.partition)) for move in plan.moves]
+    is_same = [(move, each) for move, each in found if move.partition.topic not in strange]
+    there = [(move, each) for move, each in is_same if each is not None]
+    gone = [str(move.partition) for move, each in is_same if each is None]
+    gone += [
+        f"{move.partition} (of a topic that was made anew)"
+        for move, _ in found
+        if move.partition.topic in strange
+    ]
+    yield none_of(
+        "partitions exist",
+        gone,
+        "partition",
+        good=f"all {len(found):,} are there",
+        advice=f"topics were deleted; if the rest is still wanted, {REBASE}",
+    )
+    for check in _places_checks(there, snapshot):
+        nothing = bool(found) and not there
+        yield _not_made(check.name, "none of the plan's partitions is there") if nothing else check
+
+
+def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Iterator[Check]:
+    yield none_of(
+        "replicas in place",
+        [_elsewhere(move, each) for move, each in there if each.replicas != move.after],
+        "partition",
+        good=f"{len(there):,} partitions have the planned replicas in the planned order",
+        advice="execute the plan, or resume its run",
+    )
+    yield none_of(
+        "nothing moves",
+        [str(move.partition) for move, each in there if each.moving],
+        "partition",
+        good="no replica is being added or removed",
+        advice=_GO_ON,
+    )
+    yield none_of(
+        "all in sync",
+        [str(move.partition) for move, each in there if set(each.isr) != set(each.replicas)],
+        "partition",
+        good="every replica is in sync",
+        advice="wait for the replicas to catch up, or see what is wrong with their brokers",
+    )
+    yield _min_insync(there, snapshot)
+    yield none_of(
+        "first replicas lead",
+        [str(move.partition) for move, each in there if each.leader != each.replicas[0]],
+        "partition",
+        good="every leader is the preferred one",
+        advice="let the first replicas be elected: restow doctor --fix",
+    )
+    yield _directories(there, snapshot)
 
 
 def _same_cluster(plan: Plan, snapshot: Snapshot) -> Check:
@@ -126,9 +152,9 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
             evidence=f"no word from broker {some(sorted(set(unknown)))}",
             advice="see why it does not tell about its disks",
         )
-    return none_of(
-        "directories", wrong, "replica", good="every replica lies where the plan wants it", advice=_GO_ON
-    )
+    names_some = any(path != ANY_DIR for move, _ in there for path in move.log_dirs)
+    good = "every replica lies where the plan wants it" if names_some else "the plan names none"
+    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON)
 
 
 def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:
@@ -138,6 +164,13 @@ def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:
 def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None) -> Check:
     """What a journal does not know somebody else has set. Without one, what the plan needed counts as its."""
     known = ours is not None
+    if unseen := [each for each in snapshot.denied if each.startswith("DESCRIBE_CONFIGS")]:
+        return Check(
+            name="no throttles left",
+            outcome=Outcome.UNKNOWN,
+            evidence=f"we may not look: {some(unseen)}",
+            advice="grant it, and ask again",
+        )
     owned = ours if ours is not None else set(_needed(plan, snapshot))
     found = list(_throttles(plan, snapshot))
     others = [_described(each) for each in found if each not in owned]

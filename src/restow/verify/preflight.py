@@ -221,7 +221,7 @@ def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
         for broker in move.adding:
             more[broker] += move.size_bytes
         for broker in move.removing:
-            more[broker] -= move.size_bytes
+            more[broker] -= move.own_size(broker)
     untold, full = [], []
     for broker, size in sorted(more.items()):
         if size <= 0 or broker not in snapshot.broker:

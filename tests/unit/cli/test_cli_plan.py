@@ -187,6 +187,25 @@ def test_incomplete_plan_is_named_and_written_only_with_partial(
     assert [each["partition"] for each in told["leaves"]] == ["orders-3"]
     assert run([*given, "--partial"]) == 0
     assert [str(each.partition) for each in loads(path.read_text(encoding="utf-8")).leaves] == ["orders-3"]
+    capsys.readouterr()
+    nowhere = ["execute", str(path), "--throttle", "none", "--yes", "-b", "127.0.0.1:1"]
+    assert run(nowhere) == 2
+    assert "it leaves 1 partition behind (orders-3;" in capsys.readouterr().err
+
+
+def test_verify_checks_the_promise_and_says_no_for_what_was_left(
+    snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "plan.json")
+    assert run(["plan", "drain", "3", "--snapshot", snapshot, "-o", path]) == 0
+    assert run(["verify", path, "--snapshot", snapshot, "--journal", str(tmp_path)]) == 0
+    assert "broker 3 is empty" in capsys.readouterr().out
+    assert run(["plan", "drain", "0", "--snapshot", snapshot, "-o", path]) == 0
+    capsys.readouterr()
+    assert run(["verify", path, "--snapshot", snapshot, "--journal", str(tmp_path), "--json"]) == 1
+    checks = {each["name"]: each for each in json.loads(capsys.readouterr().out)["checks"]}
+    assert checks["broker 0 is empty"]["outcome"] == "fails"
+    assert "orders-0 on broker 0" in checks["broker 0 is empty"]["evidence"]
 
 
 def test_cordoned_brokers_are_told_and_get_nothing(

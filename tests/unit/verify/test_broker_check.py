@@ -100,6 +100,41 @@ def test_the_controller_with_zookeeper_and_with_a_quorum() -> None:
 
 
 def test_a_number_that_nobody_has() -> None:
-    assert failing(WELL, 9) == {"known": "no broker of this number is up or has replicas; there are 1, 2, 3"}
+    found = failing(WELL, 9)
+    assert set(found) == {"known", "nothing left on disk"}
+    assert found["known"] == "no broker of this number is up or has replicas; there are 1, 2, 3"
     down = replace(WELL, brokers=WELL.brokers[1:])
     assert "known" not in failing(down, 1)
+
+
+def advice(snapshot: Snapshot, name: str, broker: int = 3) -> str:
+    return next(each.advice for each in broker_check(snapshot, broker).checks if each.name == name)
+
+
+def test_only_replicas_of_a_dead_broker_are_named_and_nobody_is_told_to_wait() -> None:
+    lost = partition(0, (3,), leader=None)
+    down = replace(with_topic(topic("orders", lost)), brokers=WELL.brokers[:2])
+    assert failing(down)["no replicas"] == "1 replica: orders-0 (its only replica)"
+    said = advice(down, "no replicas")
+    assert "start broker 3 and drain again, or delete their topics" in said
+    assert "restow plan drain 3" not in said
+    assert "nobody counts on it" not in failing(down)
+    assert "nobody can tell" in failing(down)["nothing left on disk"]
+
+
+def test_replica_that_is_behind_itself_is_no_reason_to_wait() -> None:
+    behind = with_topic(topic("orders", partition(0, (1, 3), isr=(1,))))
+    assert set(failing(behind)) == {"no replicas"}
+
+
+def test_replicas_that_wait_for_a_dead_broker_say_so() -> None:
+    snapshot = with_topic(topic("orders", partition(0, (3, 9), isr=(3,), leader=3)))
+    assert advice(snapshot, "nobody counts on it") == "start broker 9, or replace it"
+
+
+def test_move_to_a_dead_broker_is_not_waited_for() -> None:
+    moving = partition(0, (3, 9, 1), isr=(3, 1), leader=3, adding=(9,), removing=(1,))
+    snapshot = with_topic(topic("orders", moving))
+    assert failing(snapshot)["no moves"] == "1 move: orders-0 (waits for broker 9, which is down)"
+    assert advice(snapshot, "no moves").startswith("start broker 9, or take these moves back")
+    assert "has to end first" in advice(snapshot, "no replicas")

@@ -63,8 +63,6 @@ def test_all_holds() -> None:
 @pytest.mark.parametrize(
     ("now", "names", "seen"),
     [
-        (replace(_done(), cluster_id="there"), {"the plan's cluster"}, "there, not here"),
-        (snapshot({}), {"partitions exist"}, "t-0"),
         (
             _partition(lambda each: each._replace(replicas=(3, 1), leader=3)),
             {"replicas in place"},
@@ -92,6 +90,38 @@ def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: se
     assert seen in failing[0].evidence
     assert failing[0].advice
     assert not verdict.holds
+
+
+@pytest.mark.parametrize(
+    ("now", "fails", "seen"),
+    [
+        (replace(_done(), cluster_id="there"), "the plan's cluster", "there, not here"),
+        (snapshot({}), "partitions exist", "t-0"),
+    ],
+)
+def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, seen: str) -> None:
+    verdict = verify_plan(_plan(), now)
+    by_name = {check.name: check for check in verdict.checks}
+    assert by_name[fails].outcome is Outcome.FAILS
+    assert seen in by_name[fails].evidence
+    places = ("replicas in place", "nothing moves", "all in sync", "writable", "directories")
+    assert {by_name[name].outcome for name in places} == {Outcome.UNKNOWN}
+    assert all("not looked at" in by_name[name].evidence for name in places)
+
+
+def test_throttles_that_we_may_not_see_are_unknown() -> None:
+    now = replace(_done(), denied=("DESCRIBE_CONFIGS on topic t",))
+    check = verify_plan(_plan(), now).checks[-1]
+    assert check.outcome is Outcome.UNKNOWN
+    assert "DESCRIBE_CONFIGS on topic t" in check.evidence
+
+
+def test_partition_of_a_topic_that_was_made_anew_counts_as_gone() -> None:
+    plan = replace(_plan(), topic_ids={"t": "old"})
+    verdict = verify_plan(plan, _topic(id="new"))
+    check = next(each for each in verdict.checks if each.name == "partitions exist")
+    assert check.outcome is Outcome.FAILS
+    assert "t-0 (of a topic that was made anew)" in check.evidence
 
 
 def test_other_configs_are_no_throttles() -> None:

@@ -1,0 +1,229 @@
+"""Does a cluster have what a plan promised? Each promise is checked as a goal, whatever moves the plan had.
+
+Partitions that were made since count too: a broker that is to be empty is not while it has one of those.
+"""
+
+from __future__ import annotations
+
+import math
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from restow.model import Check, Outcome
+from restow.verify.evidence import none_of, some
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from restow.model import BrokerId, Partition, Plan, Promise, Snapshot, TopicPartition
+
+_WILDCARDS = ("*", "?", "[")
+_COUNTED = ("replicas", "leaders")
+
+
+def promise_checks(plan: Plan, snapshot: Snapshot) -> tuple[Check, ...]:
+    """Return a check for each promise of the plan."""
+    left = {each.partition: each.why for each in plan.leaves}
+    return tuple(_check(promise, snapshot, left) for promise in plan.promises)
+
+
+def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    kinds: Mapping[str, Callable[[Promise, Snapshot, Mapping[TopicPartition, str]], Check]] = {
+        "drained": _drained,
+        "replaced": _drained,
+        "no_leaders": _no_leaders,
+        "replication_factor": _factor,
+        "racks_apart": _racks_apart,
+        "balanced": _balanced,
+    }
+    known = kinds.get(promise.kind)
+    if known is None:
+        return Check(
+            name=promise.kind.replace("_", " "),
+            outcome=Outcome.UNKNOWN,
+            evidence="this Restow does not know that kind of promise",
+            advice="verify it with the version that made the plan",
+        )
+    return known(promise, snapshot, left)
+
+
+def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartition, Partition]]:
+    """The partitions that a promise is about; a wildcard of a factor does not mean internal topics."""
+    for name, partition in snapshot.all_partitions():
+        patterns = promise.topics
+        if promise.factor is not None and snapshot.topic[name.topic].internal:
+            patterns = tuple(each for each in patterns if not each.startswith(_WILDCARDS))
+            if not patterns:
+                continue
+        if not patterns or any(fnmatchcase(name.topic, pattern) for pattern in patterns):
+            yield name, partition
+
+
+def _told(name: TopicPartition, what: str, left: Mapping[TopicPartition, str]) -> str:
+    """A partition with what is wrong; one that the plan left out is marked with its reason."""
+    words = f"{name} {what}".rstrip()
+    return f"{words} (the plan left it out: {left[name]})" if name in left else words
+
+
+def _result(
+    name: str, promise: Promise, snapshot: Snapshot, wrong: list[str], *, good: str, advice: str
+) -> Check:
+    """A check that holds if nothing is wrong and every topic that counts can be seen."""
+    hidden = [
+        topic
+        for topic in snapshot.hidden_topics
+        if not promise.topics or any(fnmatchcase(topic, pattern) for pattern in promise.topics)
+    ]
+    if hidden and not wrong:
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence=f"topics that we may not describe have replicas too: {some(hidden)}",
+            advice="grant DESCRIBE on them, and ask again",
+        )
+    return none_of(name, wrong, "partition", good=good, advice=advice)
+
+
+def _of_topics(promise: Promise) -> str:
+    return f" of topics {', '.join(promise.topics)}" if promise.topics else ""
+
+
+def _drained(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    brokers = promise.brokers[:1] if promise.kind == "replaced" else promise.brokers
+    listed = ", ".join(map(str, brokers))
+    wrong = [
+        _told(name, f"on broker {', '.join(map(str, still))}", left)
+        for name, partition in _meant(promise, snapshot)
+        if (still := sorted({*partition.replicas} & {*brokers}))
+    ]
+    return _result(
+        f"broker {listed} is empty{_of_topics(promise)}",
+        promise,
+        snapshot,
+        wrong,
+        good="no partition has a replica there",
+        advice=f"plan what is left: restow plan drain {listed.replace(' ', '')}",
+    )
+
+
+def _no_leaders(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    listed = ", ".join(map(str, promise.brokers))
+    wrong = [
+        _told(name, f"led by broker {partition.leader}", left)
+        for name, partition in _meant(promise, snapshot)
+        if partition.leader in promise.brokers
+    ]
+    return _result(
+        f"broker {listed} leads nothing{_of_topics(promise)}",
+        promise,
+        snapshot,
+        wrong,
+        good="no partition is led there",
+        advice="let the first replicas be elected (restow doctor --fix), or plan what is left: "
+        f"restow plan demote {listed.replace(' ', '')}",
+    )
+
+
+def _factor(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    wrong = [
+        _told(name, f"with {len(partition.replicas)}", left)
+        for name, partition in _meant(promise, snapshot)
+        if len(partition.replicas) != promise.factor
+    ]
+    topics = ",".join(promise.topics)
+    return _result(
+        f"{promise.factor} replicas{_of_topics(promise)}",
+        promise,
+        snapshot,
+        wrong,
+        good="every partition has as many",
+        advice=f"plan what is left: restow plan change-rf {promise.factor} --topics '{topics}'",
+    )
+
+
+def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    name = f"racks apart{_of_topics(promise)}"
+    racks = {broker.id: broker.rack for broker in snapshot.brokers}
+    down = {
+        each for _, partition in _meant(promise, snapshot) for each in partition.replicas if each not in racks
+    }
+    if down:
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence=f"brokers that are down do not tell their racks: {some(sorted(down))}",
+            advice="start them, or move their replicas away",
+        )
+    possible = {racks[each] for each in promise.brokers if each in racks} or {*racks.values()}
+    wrong = []
+    for which, partition in _meant(promise, snapshot):
+        there = {racks[each] for each in partition.replicas}
+        if racks and len(there) < min(len(partition.replicas), len(there | possible)):
+            wrong.append(_told(which, f"in {len(there)} of {len(there | possible)} racks", left))
+    if {*racks.values()} == {None}:
+        wrong = []
+    return _result(
+        name,
+        promise,
+        snapshot,
+        wrong,
+        good="no two replicas are in one rack while another has none",
+        advice="plan what is left: restow plan fix-racks",
+    )
+
+
+def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
+    """A goal in its band, as it is now: what was written since counts too."""
+    del left
+    name, band = f"{promise.goal} in band", promise.band or 0.0
+    missing = sorted({*promise.brokers} - snapshot.broker.keys())
+    untold = missing or [each for each in promise.brokers if each in snapshot.unanswered]
+    if untold and (missing or promise.goal == "disk"):
+        return Check(
+            name=name,
+            outcome=Outcome.UNKNOWN,
+            evidence=f"no word from broker {some(untold)}",
+            advice="see why it does not answer",
+        )
+    loads = _loads(promise.goal, snapshot)
+    strength = _strength(promise, snapshot)
+    total, whole = sum(loads.get(each, 0) for each in promise.brokers), sum(strength.values())
+    wrong = []
+    for broker in promise.brokers:
+        share = total * strength[broker] / whole if whole else 0.0
+        low, high = share * (1 - band), share * (1 + band)
+        if promise.goal in _COUNTED:
+            low, high = min(low, math.floor(share + 1e-9)), max(high, math.ceil(share - 1e-9))
+        if not low - 1e-9 * share <= loads.get(broker, 0) <= high + 1e-9 * share:
+            wrong.append(f"broker {broker} at {loads.get(broker, 0) / share:.2f} × its share")
+    return none_of(
+        name,
+        wrong,
+        "broker",
+        good=f"every broker is within {band:.0%} of its share, or has the next whole number",
+        advice="what was written since counts too; plan anew: restow plan balance",
+    )
+
+
+def _loads(goal: str, snapshot: Snapshot) -> dict[BrokerId, int]:
+    found: dict[BrokerId, int] = {}
+    for partition in snapshot.partitions:
+        first = next((each for each in partition.replicas if each in snapshot.broker), None)
+        for broker in partition.replicas:
+            amount = {"disk": partition.size_bytes, "replicas": 1, "leaders": int(broker == first)}.get(
+                goal, 0
+            )
+            found[broker] = found.get(broker, 0) + amount
+    return found
+
+
+def _strength(promise: Promise, snapshot: Snapshot) -> dict[BrokerId, float]:
+    """By what a broker's share goes: the size of its disks for bytes, the same for all others."""
+    known: dict[BrokerId, float] = {}
+    if promise.goal == "disk":
+        for broker in snapshot.brokers:
+            sizes = [each.total_bytes for each in broker.log_dirs if not each.failed]
+            if sizes and None not in sizes:
+                known[broker.id] = float(sum(each or 0 for each in sizes))
+    typical = sum(known.values()) / len(known) if known else 1.0
+    return {broker: known.get(broker, typical) or 1.0 for broker in promise.brokers}
