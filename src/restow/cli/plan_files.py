@@ -85,6 +85,11 @@ class Wanted:
         return self.form is Format.KAFKA and self.output is None
 
     @property
+    def prints_json(self) -> bool:
+        """Whether our own document is printed."""
+        return self.as_json or self.form is Format.JSON
+
+    @property
     def way_back(self) -> str | None:
         """The file for the way back: as asked for, or beside Kafka's JSON."""
         if self.rollback is not None or self.form is not Format.KAFKA or self.output is None:
@@ -115,7 +120,7 @@ class Wanted:
             from restow.plan.kafka_json import there_and_back
 
             return Answer(document=lambda: there_and_back(plan)[0], draw=drawn, as_json=True)
-        return Answer(document=document, draw=drawn, as_json=self.as_json or self.form is Format.JSON)
+        return Answer(document=document, draw=drawn, as_json=self.prints_json)
 
     def _draw_files(self, console: Console, plan: Plan) -> None:
         """Say which plan it is and where its files are."""

@@ -306,13 +306,14 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     dirs = by_dir(snapshot, asked.arrays, plan.moves) if names_dirs or options.html is not None else ()
     view = View(plan, told, dirs if names_dirs else (), refused=bool(plan.leaves) and not options.partial)
     if view.refused:
-        as_json = options.as_json or options.form is Format.JSON
+        as_json = options.wanted.prints_json
         return Answer(document=view.document, draw=view.draw, as_json=as_json, code=INCOMPLETE)
     options.wanted.save(plan)
     if options.html is not None:
         from restow.cli.show_html import page_of
+        from restow.plan.view import view_of
 
-        write_text(options.html, page_of(plan, told, dirs))
+        write_text(options.html, page_of(plan, view_of(plan, snapshot), told, dirs))
     return options.wanted.answer(plan, view.document, view.draw)
 
 

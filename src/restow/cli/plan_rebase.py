@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.cli.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.cli.frame import INCOMPLETE, Answer
 from restow.cli.place_options import Format
 from restow.cli.plan_files import AsFormat, Digest, Output, PlanFile, Rollback, Wanted, read_plan
-from restow.cli.plan_options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
+from restow.cli.plan_options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,8 @@ HELP = """Make a plan with the same targets and limits as another, from where th
 
 A plan is pinned to the replicas and topics that it was made from; `restow execute` refuses it once they have
 changed. This makes a new plan for what is left. It leaves out what is done already or does not exist any
-more, and leaves partitions alone whose topic was deleted and made anew. The new plan has another digest and
-needs its own approval. Nothing is changed.
+more. A partition whose topic was deleted and made anew stays behind, which makes the plan incomplete: it is
+written with --partial only. The new plan has another digest and needs its own approval. Nothing is changed.
 
 \b
 Examples:
@@ -42,6 +42,7 @@ def command(
     output: Output = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
+    partial: Partial = False,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document
@@ -55,16 +56,24 @@ def command(
     taken = snapshot_from(bootstrap, snapshot)
     plan = rebase(old, taken, created_ms=taken.taken_ms)
     changed = differences(old, taken)
-    wanted.save(plan)
     view = view_of(plan, taken)
-    return wanted.answer(
-        plan,
-        lambda: document(plan, view) | {"changed": [str(each) for each in changed]},
-        lambda console: _draw(console, plan, view, changed),
-    )
+    refused = bool(plan.leaves) and not partial
+
+    def told() -> dict[str, object]:
+        return document(plan, view) | {"changed": [str(each) for each in changed]}
+
+    def drawn(console: Console) -> None:
+        _draw(console, plan, view, changed, refused=refused)
+
+    if refused:
+        return Answer(document=told, draw=drawn, as_json=wanted.prints_json, code=INCOMPLETE)
+    wanted.save(plan)
+    return wanted.answer(plan, told, drawn)
 
 
-def _draw(console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference]) -> None:
+def _draw(
+    console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference], *, refused: bool
+) -> None:
     from restow.cli.drawing import clean, count, put
     from restow.cli.show_view import draw
     from restow.verify.evidence import some
@@ -77,6 +86,8 @@ def _draw(console: Console, plan: Plan, view: PlanView, changed: Sequence[Differ
     if not changed:
         put(console, "The cluster is as the plan found it: the old plan can be executed.", style="dim")
     draw(console, plan, view)
+    if refused:
+        put(console, "No file was written. Make a plan for these, or take the rest with --partial.")
 
 
 def _were(number: int, what: str) -> str:

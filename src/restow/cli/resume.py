@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.frame import Answer
+from restow.cli.plan_files import Digest  # noqa: TC001  (typer reads it)
 from restow.cli.run_flags import (
     DirThrottle,
     Elect,
@@ -51,6 +52,7 @@ def command(
     elect: Elect = True,
     give_up_after: GiveUp = 600,
     journal: JournalFolder = None,
+    digest: Digest = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Answer | None:
@@ -76,7 +78,10 @@ def command(
             )
         confirm("Go on?", lambda console: console.print(_sentence(left)))
     carry_out(
-        bootstrap, journal, lambda world, watcher: resume(world, options, watcher, run), as_json=as_json
+        bootstrap,
+        journal,
+        lambda world, watcher: resume(world, options, watcher, run, digest),
+        as_json=as_json,
     )
     return None
 

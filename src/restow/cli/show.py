@@ -62,7 +62,7 @@ def command(
     if html is not None:
         from restow.cli.show_html import page_of
 
-        write_text(html, page_of(plan))
+        write_text(html, page_of(plan, view, rate=rate))
     wanted.save(plan)
     return wanted.answer(
         plan,

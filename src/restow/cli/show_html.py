@@ -6,14 +6,17 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from restow.cli.plan_view import GOAL_HEADS, goal_cells
+from restow.cli.show_view import limits_of, times
 from restow.cli.sizes import human_bytes
+from restow.plan.text import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from restow.model import Move, Plan
+    from restow.model import Left, Move, Plan
     from restow.plan.amounts import Amount
     from restow.plan.explain import Explanation, GoalLine
+    from restow.plan.view import BrokerChange, PlanView
 
 _MOST_MOVES = 500
 _STYLE = """
@@ -26,25 +29,85 @@ tr:nth-child(even) td { background: #f5f7fa } .note { color: #667 } .bad { color
 """
 
 
-def page_of(plan: Plan, told: Explanation | None = None, dirs: Sequence[Amount] = ()) -> str:
-    """The whole page; directories are shown where brokers have several."""
+def page_of(
+    plan: Plan,
+    view: PlanView,
+    told: Explanation | None = None,
+    dirs: Sequence[Amount] = (),
+    rate: int | None = None,
+) -> str:
+    """The whole page. `told` and `dirs` are known when the plan is made; a file has the rest.
+
+    `rate` is the throttle for which to say how long it takes, several usual ones if None.
+    """
     title = escape(plan.title or "plan")
     copied = human_bytes(plan.bytes_to_copy)
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
         f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
         f"<p>{len(plan.moves):,} moves in {len(plan.waves):,} waves, {copied} to copy{_bound(plan)}.</p>",
+        f"<p>It {escape(times(view, rate))}, if nothing else slows it down.</p>",
+        f"<p class='note'>digest {digest_of(plan)}<br>cluster {escape(plan.cluster_id)}</p>",
+        f"<p class='note'>{escape(limits_of(plan))}</p>",
     ]
+    if plan.leaves:
+        parts += ["<h2>Left behind</h2>", _left(plan.leaves)]
+    whole = told.brokers if told is not None else [_amount(each) for each in view.brokers]
+    scope = "" if told is not None or view.whole_cluster else ", as far as the plan's partitions go"
+    parts += [f"<h2>Brokers{scope}</h2>", picture_of(whole), _traffic(view)]
+    if view.dirs:
+        parts += ["<h2>Log dirs that the plan names</h2>", _dirs(view)]
     if told is not None:
-        parts += ["<h2>Brokers</h2>", picture_of(told.brokers), "<h2>Goals</h2>", _goals(told.goals)]
-        parts += ["<h2>Racks</h2>", _amounts(told.racks)]
         if len(dirs) > len(told.brokers):
-            parts += ["<h2>Log dirs</h2>", _amounts(dirs)]
+            parts += ["<h2>All log dirs</h2>", _amounts(dirs)]
+        parts += ["<h2>Goals</h2>", _goals(told.goals)]
+        parts += ["<h2>Racks</h2>", _amounts(told.racks)]
         unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet]
         parts += [f"<p class='bad'>{escape(line)}</p>" for line in unmet[:50]]
         parts += [f"<p class='note'>{escape(note.text)}</p>" for note in told.notes]
     parts += ["<h2>Moves</h2>", _moves(plan.moves), "</body></html>\n"]
     return "\n".join(parts)
+
+
+def _amount(change: BrokerChange) -> Amount:
+    from restow.plan.amounts import Amount
+
+    return Amount(
+        name=str(change.broker),
+        before_bytes=change.before.size_bytes,
+        after_bytes=change.after.size_bytes,
+        before_replicas=change.before.replicas,
+        after_replicas=change.after.replicas,
+    )
+
+
+def _left(leaves: Sequence[Left]) -> str:
+    rows = ((str(each.partition), each.why) for each in leaves[:_MOST_MOVES])
+    more = len(leaves) - _MOST_MOVES
+    return _table(("partition", "why"), rows) + (f"<p class='note'>and {more:,} more</p>" if more > 0 else "")
+
+
+def _traffic(view: PlanView) -> str:
+    return _table(
+        ("broker", "replicas", "first of", "receives", "sends", "between its log dirs"),
+        (
+            (
+                str(each.broker),
+                f"{each.before.replicas:,} → {each.after.replicas:,}",
+                f"{each.before.preferred:,} → {each.after.preferred:,}",
+                *map(human_bytes, (each.received_bytes, each.sent_bytes, each.dir_bytes)),
+            )
+            for each in view.brokers
+        ),
+    )
+
+
+def _dirs(view: PlanView) -> str:
+    rows = (
+        (f"broker {each.broker}", each.path, human_bytes(each.in_bytes), human_bytes(each.out_bytes))
+        for each in view.dirs
+    )
+    return _table(("broker", "log dir", "comes in", "goes out"), rows)
 
 
 def picture_of(brokers: Sequence[Amount]) -> str:

@@ -77,8 +77,8 @@ def draw(
             + (f"; {view.reordered:,} of them copy nothing" if view.reordered else ""),
             style="bold",
         )
-        _draw_times(console, view, rate)
-        _draw_limits(console, plan)
+        put(console, times(view, rate), style="dim")
+        put(console, limits_of(plan), style="dim")
         _draw_brokers(console, view)
         _draw_dirs(console, view)
     draw_leaves(console, plan)
@@ -103,25 +103,24 @@ def _rates(rate: int | None) -> Sequence[int]:
     return _RATES if rate is None else (rate,)
 
 
-def _draw_times(console: Console, view: PlanView, rate: int | None) -> None:
-    from restow.cli.drawing import put
+def times(view: PlanView, rate: int | None) -> str:
+    """How long it takes at this rate, or at some usual ones."""
     from restow.cli.run_view import duration
     from restow.cli.sizes import human_bytes
     from restow.plan.view import seconds_at
 
-    times = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
-    put(console, f"takes at least {', '.join(times)} per broker", style="dim")
+    found = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
+    return f"takes at least {', '.join(found)} per broker"
 
 
-def _draw_limits(console: Console, plan: Plan) -> None:
-    from restow.cli.drawing import count, put
+def limits_of(plan: Plan) -> str:
+    """What holds while the plan is carried out."""
+    from restow.cli.drawing import count
 
     limits = plan.limits
-    put(
-        console,
+    return (
         f"up to {limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
-        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full",
-        style="dim",
+        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
     )
 
 

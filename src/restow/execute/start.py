@@ -21,6 +21,7 @@ from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
 from restow.execute.undo import inverse
+from restow.plan.approval import check_digest
 from restow.plan.drift import REBASE, differences
 from restow.plan.pin import topic_ids
 from restow.runtime.chance import SystemChance
@@ -76,10 +77,17 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
             return await _run(world, book, snapshot, options, watcher, mark)
 
 
-async def resume(world: World, options: Options, watcher: Watcher, name: str | None = None) -> Outcome:
-    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named."""
+async def resume(
+    world: World, options: Options, watcher: Watcher, name: str | None = None, digest: str | None = None
+) -> Outcome:
+    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named.
+
+    With a digest, refuse a run of any other plan.
+    """
     runs = await world.runs()
     run = runs.get(name) if name else run_to_resume(runs)
+    if digest is not None:
+        check_digest(run.ledger.plan, digest, f"the plan of run {run.name}")
     async with claimed(world, runs, run.name) as mark:
         snapshot = await _after(world, run)
         with _opened(world, run.folder) as book:

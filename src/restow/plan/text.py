@@ -134,7 +134,8 @@ def _body(plan: Plan) -> str:
 
 
 def _promise_fields(promise: Promise) -> dict[str, object]:
-    return {key: value for key, value in asdict(promise).items() if value not in ((), None, "")}
+    found = asdict(promise) | {"band": None if promise.band is None else float(promise.band)}
+    return {key: value for key, value in found.items() if value not in ((), None, "")}
 
 
 def _lines(records: Iterable[str]) -> str:

@@ -123,6 +123,20 @@ def test_show_prints_a_plan_as_kafka_reads_it(plan_file: str, tmp_path: Path, in
     )
 
 
+def test_show_writes_a_page_with_brokers_log_dirs_and_time(
+    plan_file: str, tmp_path: Path, invoke: Invoke
+) -> None:
+    page = tmp_path / "plan.html"
+    told = invoke("show", plan_file, "--html", str(page), "--throttle", "10MB/s")
+    assert told.exit_code == 0, told.output
+    found = page.read_text()
+    assert "takes at least 1.7 min at 10.0 MB/s per broker" in found
+    assert "<td>broker 3</td><td>/e</td><td>1.0 GB</td><td>0 B</td>" in found
+    assert "<tr><td>4</td><td>0 → 1</td><td>0 → 0</td><td>1.0 GB</td><td>0 B</td><td>0 B</td></tr>" in found
+    assert digest_in(plan_file) in found
+    assert "<svg" in found
+
+
 def test_plan_prints_kafka_json_in_the_same_words_as_place(tmp_path: Path, invoke: Invoke) -> None:
     wish = tmp_path / "wish.json"
     placed = invoke(
@@ -171,7 +185,9 @@ def test_rebase_and_show_name_what_stays_behind_because_its_topic_was_remade(
 ) -> None:
     new = tmp_path / "new.json"
     here = file_of(cluster(topic_id="two"), tmp_path)
-    told = invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new))
+    assert invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new)).exit_code == 3
+    assert not new.exists()
+    told = invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new), "--partial")
     assert told.exit_code == 0, told.output
     for said in (told.stdout, invoke("show", str(new)).stdout):
         assert "t-0: its topic was deleted and made anew" in said

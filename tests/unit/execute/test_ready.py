@@ -11,10 +11,12 @@ import pytest
 from restow.execute.control import Wishes
 from restow.execute.options import Options
 from restow.execute.outcome import Ending
-from restow.execute.start import NotNow
+from restow.execute.start import NotNow, resume
 from restow.execute.undo import CannotUndo
 from restow.model import Move, Plan, TopicPartition
 from restow.model.permissions import Permissions
+from restow.plan.approval import NotApproved
+from restow.plan.text import digest_of
 from tests.unit.execute.stage import AWAY, THROTTLED, control_of, make_stage, plan_for
 
 if TYPE_CHECKING:
@@ -126,3 +128,15 @@ def test_the_way_back_is_looked_at_as_well(stage: Stage) -> None:
     with pytest.raises(CannotUndo, match="t-0 has no leader to copy from"):
         stage.undo()
     assert stage.admin.calls == []
+
+
+def test_resume_refuses_a_run_of_another_plan_than_the_digest_says(stage: Stage) -> None:
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    wanted = plan_for(stage, AWAY)
+    assert stage.execute(wanted, THROTTLED).ending is Ending.LEFT
+    calls = len(stage.admin.calls)
+    with pytest.raises(NotApproved, match="it is not the plan that was approved"):
+        asyncio.run(resume(stage.world, THROTTLED, stage.watcher, digest="0" * 12))
+    assert len(stage.admin.calls) == calls
+    digest = digest_of(wanted)
+    assert asyncio.run(resume(stage.world, THROTTLED, stage.watcher, digest=digest)).ending is Ending.DONE
