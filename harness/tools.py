@@ -23,6 +23,7 @@ _TIMEOUT_S = 180
 _HEAP = "256m"
 
 _MAIN_CLASSES = {
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
     "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",

@@ -19,6 +19,7 @@
     ├── watch, control        look at what moves; change a run while it runs
     ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
     ├── doctor                what is out of order
+    ├── acls                  what a command must be allowed to do
     ├── collect               samples of a cluster, again and again, into a lake or a topic
     ├── pipeline
     │   ├── run               rates, load model, skew and forecast from samples
@@ -49,6 +50,7 @@ import typer
 
 from restow import __version__
 from restow.cli import (
+    acls,
     broker,
     broker_check,
     cancel,
@@ -206,6 +208,7 @@ for _typer, _name, _module in (
     (app, "cancel", cancel),
     (app, "doctor", doctor),
     (app, "collect", collect),
+    (app, "acls", acls),
     (cluster, "up", cluster_up),
     (cluster, "status", cluster_status),
     (topics, "create", topics_create),

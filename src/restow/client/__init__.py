@@ -1,7 +1,7 @@
 """The way to a cluster, over Kafka's protocol alone: real and embedded ones are the same from here."""
 
 from restow.client.admin import Admin, Measures
-from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
 from restow.client.opening import Settings
 from restow.client.seat import SESSION_S, Occupant, Seat
@@ -24,6 +24,7 @@ from restow.client.versions import versions_of
 from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
 
 __all__ = [
+    "DENIALS",
     "SESSION_S",
     "Admin",
     "BrokerError",

@@ -47,8 +47,8 @@ async def _describe(
     except Unreachable as error:
         return dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)))
     return {
-        ConfigOf(_NAMES[result.resource_type], result.resource_name): BrokerError.of(
-            result.error_code, result.error_message
+        (of := ConfigOf(_NAMES[result.resource_type], result.resource_name)): BrokerError.of(
+            result.error_code, result.error_message, _needs("DESCRIBE_CONFIGS", of)
         )
         or {each.name: _config(each) for each in result.configs}
         for result in answer.results
@@ -94,8 +94,13 @@ async def change(
             continue
         for result in answer.responses:
             of = ConfigOf(_NAMES[result.resource_type], result.resource_name)
-            outcome[of] = BrokerError.of(result.error_code, result.error_message)
+            needs = _needs("ALTER_CONFIGS", of)
+            outcome[of] = BrokerError.of(result.error_code, result.error_message, needs)
     return outcome
+
+
+def _needs(operation: str, of: ConfigOf) -> str:
+    return f"{operation} on {f'topic {of.name}' if of.of == 'topic' else 'the cluster'}"
 
 
 def _by_broker(resources: Sequence[ConfigOf]) -> Iterable[tuple[int | None, list[ConfigOf]]]:

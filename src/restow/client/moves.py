@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from restow.wire.messages import Message
 
 _PREFERRED = 0
+_ALTER, _DESCRIBE = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 
 async def disks(link: Link, brokers: Sequence[BrokerId]) -> dict[BrokerId, Disks | BrokerError]:
@@ -37,10 +38,10 @@ async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
         answer = await link.ask(DescribeLogDirsRequest(topics=None), broker)
     except Unreachable as error:
         return BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
-    if error_or_none := BrokerError.of(getattr(answer, "error_code", 0) or 0):
+    if error_or_none := BrokerError.of(getattr(answer, "error_code", 0) or 0, needs=_DESCRIBE):
         return error_or_none
     if not answer.results:  # what brokers before 3.2 say to somebody who may not know
-        return BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        return BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, needs=_DESCRIBE)
     return Disks(
         log_dirs=tuple(_log_dir(each) for each in answer.results),
         replicas=tuple(
@@ -101,7 +102,7 @@ async def move_between_dirs(
         for topic in answer.results:
             for each in topic.partitions:
                 which = ReplicaOf(TopicPartition(topic.topic_name, each.partition_index), broker)
-                outcome[which] = BrokerError.of(each.error_code)
+                outcome[which] = BrokerError.of(each.error_code, needs=_ALTER)
     return outcome
 
 
@@ -128,10 +129,10 @@ async def reassign(
         **({} if may_change_factor else {"min_version": 1}),
     )
     answer = await link.ask_controller(request, lambda got: got.error_code)
-    BrokerError.check(answer.error_code, answer.error_message)
+    BrokerError.check(answer.error_code, answer.error_message, _ALTER)
     return {
         TopicPartition(each.name, partition.partition_index): BrokerError.of(
-            partition.error_code, partition.error_message
+            partition.error_code, partition.error_message, _ALTER
         )
         for each in answer.responses
         for partition in each.partitions
@@ -150,7 +151,7 @@ async def under_way(
         ]
     request = ListPartitionReassignmentsRequest(timeout_ms=link.timeout_ms, topics=wanted)
     answer = await link.ask_controller(request, lambda got: got.error_code)
-    BrokerError.check(answer.error_code, answer.error_message)
+    BrokerError.check(answer.error_code, answer.error_message, _DESCRIBE)
     return {
         TopicPartition(each.name, found.partition_index): MoveUnderWay(
             replicas=tuple(found.replicas),
@@ -176,13 +177,15 @@ async def elect_preferred(
         timeout_ms=link.timeout_ms,
     )
     answer = await link.ask_controller(request, lambda got: getattr(got, "error_code", 0) or 0)
-    BrokerError.check(getattr(answer, "error_code", 0) or 0)
+    BrokerError.check(getattr(answer, "error_code", 0) or 0, needs=_ALTER)
     outcome: dict[TopicPartition, BrokerError | None] = {}
     for each in answer.replica_election_results:
         for result in each.partition_result:
             code = result.error_code
             error = (
-                None if code == ErrorCode.ELECTION_NOT_NEEDED else BrokerError.of(code, result.error_message)
+                None
+                if code == ErrorCode.ELECTION_NOT_NEEDED
+                else BrokerError.of(code, result.error_message, _ALTER)
             )
             outcome[TopicPartition(each.topic, result.partition_id)] = error
     return outcome

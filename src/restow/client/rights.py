@@ -55,9 +55,10 @@ async def quorum(link: Link) -> Quorum:
         topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]
     )
     answer = await link.ask_anyone(request)
-    BrokerError.check(answer.error_code)
+    needs = "DESCRIBE on the cluster"
+    BrokerError.check(answer.error_code, needs=needs)
     (partition,) = answer.topics[0].partitions
-    BrokerError.check(partition.error_code)
+    BrokerError.check(partition.error_code, needs=needs)
     return Quorum(
         leader=partition.leader_id if partition.leader_id >= 0 else None,
         voters=tuple(sorted(each.replica_id for each in partition.current_voters)),

@@ -34,7 +34,8 @@ async def describe(link: Link, names: Sequence[str] | None) -> tuple[Topic, ...]
     found = []
     for topic in answer.topics:
         if topic.error_code and names is not None:
-            raise BrokerError(ErrorCode.of(topic.error_code), f"topic {topic.name!r}")
+            needs = f"DESCRIBE on topic {topic.name}"
+            raise BrokerError(ErrorCode.of(topic.error_code), f"topic {topic.name!r}", needs)
         if not topic.error_code:
             found.append(_topic(topic))
     return tuple(sorted(found, key=lambda topic: topic.name))
@@ -81,7 +82,8 @@ async def create(link: Link, topics: Sequence[NewTopic]) -> dict[str, BrokerErro
         validate_only=False,
     )
     answer = await link.ask_controller(request, _code_of_topics)
-    return {each.name: BrokerError.of(each.error_code, each.error_message) for each in answer.topics}
+    needs = "CREATE on the cluster"
+    return {each.name: BrokerError.of(each.error_code, each.error_message, needs) for each in answer.topics}
 
 
 async def expand(
@@ -97,7 +99,8 @@ async def expand(
         validate_only=False,
     )
     answer = await link.ask_controller(request, lambda got: got.results[0].error_code)
-    BrokerError.check(answer.results[0].error_code, answer.results[0].error_message)
+    (result,) = answer.results
+    BrokerError.check(result.error_code, result.error_message, f"ALTER on topic {topic}")
 
 
 async def delete(link: Link, names: Sequence[str]) -> Mapping[str, BrokerError | None]:
@@ -109,7 +112,10 @@ async def delete(link: Link, names: Sequence[str]) -> Mapping[str, BrokerError |
     answer = await link.ask_controller(
         request, lambda got: next((each.error_code for each in got.responses), 0)
     )
-    return {each.name: BrokerError.of(each.error_code, each.error_message) for each in answer.responses}
+    return {
+        each.name: BrokerError.of(each.error_code, each.error_message, f"DELETE on topic {each.name}")
+        for each in answer.responses
+    }
 
 
 def _code_of_topics(answer: Message) -> int:

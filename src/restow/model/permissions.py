@@ -1,12 +1,15 @@
-"""What whoever asks may do, as far as a cluster tells."""
+"""What whoever asks may do, as far as a cluster tells; and which ACLs each command needs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+CLUSTER, TOPIC, GROUP = "cluster", "topic", "group"
+RUN_GROUP = "__restow_run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +19,60 @@ class Permissions:
     cluster: frozenset[str] | None = None
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
     """Of the topics that were asked for; one that may not even be described has none."""
+
+
+class Acl(NamedTuple):
+    """An operation on a kind of resource, and what it is for."""
+
+    on: str
+    operation: str
+    why: str
+    name: str = ""
+    """A group's name; "" for the cluster, for the topics that the command is about, and for all groups."""
+    optional: bool = False
+    """Without it the command warns and goes on."""
+
+
+_SEE_TOPICS = Acl(TOPIC, "DESCRIBE", "to see partitions and replicas")
+_SEE_CLUSTER = Acl(CLUSTER, "DESCRIBE", "to see moves, directories and the controller")
+_TOPIC_CONFIGS = Acl(TOPIC, "DESCRIBE_CONFIGS", "to know topics' configs and throttles")
+_BROKER_CONFIGS = Acl(CLUSTER, "DESCRIBE_CONFIGS", "to know brokers' configs and throttles")
+
+SIGHT = (_SEE_CLUSTER, _SEE_TOPICS)
+SNAPSHOT = (_SEE_CLUSTER, _BROKER_CONFIGS, _SEE_TOPICS, _TOPIC_CONFIGS)
+RUN = (
+    Acl(CLUSTER, "ALTER", "to move replicas and elect leaders"),
+    Acl(CLUSTER, "ALTER_CONFIGS", "to throttle brokers"),
+    _SEE_CLUSTER,
+    _BROKER_CONFIGS,
+    Acl(TOPIC, "ALTER_CONFIGS", "to throttle replicas"),
+    _SEE_TOPICS,
+    _TOPIC_CONFIGS,
+    Acl(GROUP, "READ", "to keep runs from other machines out", RUN_GROUP, optional=True),
+    Acl(GROUP, "DELETE", "to remove that group at the end", RUN_GROUP, optional=True),
+)
+
+NEEDED: Mapping[str, tuple[Acl, ...]] = {
+    "topics list": (_SEE_TOPICS,),
+    "topics describe": (_SEE_TOPICS, _TOPIC_CONFIGS),
+    "topics create": (Acl(CLUSTER, "CREATE", "to make topics"),),
+    "topics expand": (Acl(TOPIC, "ALTER", "to add partitions"),),
+    "topics delete": (Acl(TOPIC, "DELETE", "to delete topics"), _SEE_TOPICS),
+    "cluster status": SIGHT,
+    "watch": SIGHT,
+    "control": (),
+    "snapshot": SNAPSHOT,
+    "plan": SNAPSHOT,
+    "verify": SNAPSHOT,
+    "broker-check": SNAPSHOT,
+    "doctor": SNAPSHOT,
+    "execute": RUN,
+    "resume": RUN,
+    "undo": RUN,
+    "cancel": RUN,
+    "doctor --fix": RUN,
+    "reassign": RUN[:-2],
+    "collect": (*SIGHT, Acl(GROUP, "DESCRIBE", "to see how far groups have read")),
+    "pipeline stream": (Acl(TOPIC, "READ", "to read the topic with the samples"), _SEE_TOPICS),
+}
+"""By command, as it is typed. `plan` stands for all of its subcommands."""

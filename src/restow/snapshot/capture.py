@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ClientError, ConfigOf
+from restow.client import DENIALS, BrokerError, ClientError, ConfigOf
 from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
-from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 _MIN_INSYNC = "min.insync.replicas"
 _DEFAULT_BROKER = ConfigOf("broker", "")
-_DENIALS = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED})
 
 
 async def capture(admin: Admin, clock: Clock) -> Snapshot:
@@ -99,7 +97,7 @@ def denied(
 
 
 def _is_denied(answer: object) -> bool:
-    return isinstance(answer, BrokerError) and answer.code in _DENIALS
+    return isinstance(answer, BrokerError) and answer.code in DENIALS
 
 
 async def _controller(admin: Admin) -> BrokerId | None:

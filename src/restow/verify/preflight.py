@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR, Check, Outcome, Verdict
-from restow.model.permissions import Permissions
+from restow.model.permissions import CLUSTER, RUN, TOPIC, Permissions
 from restow.plan.drift import REBASE, Drift, differences
 from restow.verify.evidence import count, none_of, some
 
@@ -23,17 +23,6 @@ _NEEDED = {
     46: ("ListPartitionReassignments", 0),
 }
 _NEEDED_FOR_DIRS = {34: ("AlterReplicaLogDirs", 1)}
-_ON_CLUSTER = {
-    "ALTER": "to move replicas and elect leaders",
-    "ALTER_CONFIGS": "to throttle brokers",
-    "DESCRIBE": "to see moves and directories",
-    "DESCRIBE_CONFIGS": "to know brokers' throttles before changing them",
-}
-_ON_TOPICS = {
-    "ALTER_CONFIGS": "to throttle replicas",
-    "DESCRIBE": "to see replicas",
-    "DESCRIBE_CONFIGS": "to know topics' throttles before changing them",
-}
 
 
 def preflight(
@@ -123,24 +112,24 @@ def _may_do(plan: Plan, permissions: Permissions) -> Check:
             advice="what is missing will show when it is asked for",
         )
     missing = [
-        f"{operation} on the cluster ({why})"
-        for operation, why in _ON_CLUSTER.items()
-        if operation not in permissions.cluster
+        f"{each.operation} on the cluster ({each.why})"
+        for each in RUN
+        if each.on == CLUSTER and each.operation not in permissions.cluster
     ]
     for topic in sorted({move.partition.topic for move in plan.moves}):
         allowed = permissions.topics.get(topic)
         if allowed is not None:
             missing += [
-                f"{operation} on topic {topic} ({why})"
-                for operation, why in _ON_TOPICS.items()
-                if operation not in allowed
+                f"{each.operation} on topic {topic} ({each.why})"
+                for each in RUN
+                if each.on == TOPIC and each.operation not in allowed
             ]
     return none_of(
         "permissions",
         missing,
         "missing ACL",
         good="everything that is needed is allowed",
-        advice="grant them with kafka-acls, or run as somebody who has them",
+        advice="grant them (restow acls execute prints the lines), or run as somebody who has them",
     )
 
 
