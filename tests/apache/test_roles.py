@@ -201,7 +201,7 @@ def test_snapshot_names_the_acl_that_is_missing(
     person = Person(cluster, login(tmp_path, user), capsys)
     words = f"{missing.operation} on {PLACES[missing.on]}"
     if missing.operation == "DESCRIBE" and missing.on == "topic":
-        words = "1 topic cannot be seen, because DESCRIBE on it is not allowed: t"
+        words = "cannot be seen, because DESCRIBE on"
 
     def only_that_is_missing() -> bool:
         said = person.does("snapshot")[1]
@@ -254,15 +254,11 @@ def test_execute_refuses_to_begin_and_names_the_acl_that_is_missing(
     eventually(lambda: "Warning" not in everything.does("snapshot")[1], "the ACLs of the other are known")
     plan = plan_of(tmp_path, everything)
     words = f"{missing.operation} on {PLACES[missing.on]}"
-    if missing.operation == "DESCRIBE":
-        words = "1 topic cannot be seen"  # and so the plan cannot begin: its partitions are not there
     arguments = [plan, "--throttle", "none", "--yes", "--journal", str(tmp_path / "journal")]
 
     def refused() -> bool:
         code, said = person.does("execute", *arguments)
         assert code != 0, said
-        if missing.operation == "DESCRIBE":
-            said += person.does("snapshot")[1]
         return words in said
 
     eventually(refused, words)

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from restow.cli.drawing import clean
 from restow.cli.frame import console
 from restow.cli.signals import told_to_stop
 from restow.cli.status import read_status, status_view
@@ -39,7 +40,7 @@ async def _show(admin: KafkaAdmin, seconds: float, told: asyncio.Event, *, as_js
             try:
                 live.update(status_view(await read_status(admin)), refresh=True)
             except ClientError as error:
-                live.update(f"{error}", refresh=True)
+                live.update(clean(str(error)), refresh=True)
             await _pause(told, seconds)
 
 

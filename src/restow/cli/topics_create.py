@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean
 from restow.cli.frame import Answer
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def command(
     made = on_cluster(bootstrap, lambda admin: _create(admin, topic, if_not_exists=if_not_exists))
     return Answer(
         document=lambda: {"topic": name, "created": made},
-        draw=lambda console: console.print(f"{name} {'is made' if made else 'is there already'}"),
+        draw=lambda console: console.print(f"{clean(name)} {'is made' if made else 'is there already'}"),
         as_json=as_json,
     )
 

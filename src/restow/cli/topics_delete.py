@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean, count
 from restow.cli.frame import Answer
 
 if TYPE_CHECKING:
@@ -40,14 +41,12 @@ def command(
     on_cluster(bootstrap, lambda admin: _delete(admin, names))
     return Answer(
         document=lambda: {"deleted": names},
-        draw=lambda console: console.print(f"deleted: {', '.join(names)}"),
+        draw=lambda console: console.print(f"deleted: {clean(', '.join(names))}"),
         as_json=as_json,
     )
 
 
 def _what(topics: tuple[Topic, ...]) -> str:
-    from restow.cli.drawing import clean, count
-
     return ", ".join(f"{clean(topic.name)} ({count(len(topic.partitions), 'partition')})" for topic in topics)
 
 

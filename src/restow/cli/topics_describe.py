@@ -106,7 +106,7 @@ def _draw(console: Console, found: _Found, rows: int) -> None:
     if found.configs:
         heading(console, "Configs")
         for config in found.configs:
-            put(console, f"  {config.name}={clean(config.value or '')}")
+            put(console, f"  {clean(config.name)}={clean(config.value or '')}")
 
 
 def _leader_first(partition: Partition) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean
 from restow.cli.frame import Answer
 
 ABOUT = "More partitions for a topic."
@@ -35,6 +36,6 @@ def command(
     on_cluster(bootstrap, lambda admin: admin.expand(name, partitions, by_hand))
     return Answer(
         document=lambda: {"topic": name, "partitions": partitions},
-        draw=lambda console: console.print(f"{name} has {partitions:,} partitions"),
+        draw=lambda console: console.print(f"{clean(name)} has {partitions:,} partitions"),
         as_json=as_json,
     )

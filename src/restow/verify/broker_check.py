@@ -29,6 +29,7 @@ def broker_check(
         subject=f"broker {broker} may be stopped for good",
         checks=(
             _known(snapshot, broker, bool(here)),
+            _all_seen(snapshot),
             _replicas(snapshot, broker, here),
             none_of("no leaders", leads, "partition", good="it leads none", advice=advice),
             _moves(snapshot, broker),
@@ -103,6 +104,17 @@ def _name(which: TopicPartition) -> str:
 
 def _takes_part(partition: Partition, broker: BrokerId) -> bool:
     return broker in partition.replicas or broker in partition.adding or broker in partition.removing
+
+
+def _all_seen(snapshot: Snapshot) -> Check:
+    """Topics that may not be described may have replicas anywhere."""
+    return none_of(
+        "every topic seen",
+        snapshot.hidden_topics,
+        "topic",
+        good="none is hidden from us",
+        advice="ask as somebody who may describe them: restow acls broker-check",
+    )
 
 
 def _known(snapshot: Snapshot, broker: BrokerId, has_replicas: bool) -> Check:
@@ -185,8 +197,8 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
         return Check(
             name=name,
             outcome=Outcome.UNKNOWN,
-            evidence="the cluster has no controller at the moment",
-            advice="ask again when one was elected",
+            evidence="the cluster names no controller",
+            advice="ask again when one was elected, as somebody who may describe the cluster",
         )
     if snapshot.controller == broker:
         return Check(

@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import io
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from rich.console import Console
 
+from restow.cli import topics_delete, topics_describe, topics_list
+from restow.cli.app import run
 from restow.cli.status import Status, read_status, status_view
-from restow.client import BrokerError, ClusterView, Node
+from restow.client import BrokerError, ClusterView, ConfigOf, Node
 from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
     from restow.client import Disks
     from restow.model import Topic
@@ -140,3 +142,30 @@ def test_status_shows_every_number_whole_in_a_narrow_terminal(width: int) -> Non
     )
     text = drawn(replace(found, brokers=lines), width)
     assert text.count("1,234,567") == 2
+
+
+HOSTILE = "t\x1b[2J\x07"
+
+
+def test_topics_describe_and_errors_draw_no_escape_byte_of_names_and_configs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin = FakeAdmin(FakeClock(), {1, 2})
+    admin.add(HOSTILE, [(1, 2)])
+    admin.set_[ConfigOf("topic", HOSTILE)] = {HOSTILE: HOSTILE}
+
+    def on_fake(_: str, work: Callable[[FakeAdmin], Coroutine[Any, Any, object]]) -> object:
+        return asyncio.run(work(admin))
+
+    for module in (topics_describe, topics_list, topics_delete):
+        monkeypatch.setattr(module, "on_cluster", on_fake)
+    flags = ["-b", "127.0.0.1:1"]
+    assert run(["topics", "describe", HOSTILE, *flags]) == 0
+    assert run(["topics", "list", *flags]) == 0
+    assert run(["topics", "delete", HOSTILE, *flags]) == 2
+    assert run(["topics", "describe", f"no {HOSTILE}", *flags]) == 1
+    said = capsys.readouterr()
+    for text in (said.out, said.err):
+        assert "\\x1b[2J" in text
+        assert "\x1b" not in text
+        assert "\x07" not in text

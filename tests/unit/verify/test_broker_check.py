@@ -89,6 +89,10 @@ def test_a_broker_that_does_not_tell_of_its_disks() -> None:
     ]
 
 
+def test_a_broker_may_not_go_while_topics_are_hidden() -> None:
+    assert failing(replace(WELL, hidden_topics=("secret",))) == {"every topic seen": "1 topic: secret"}
+
+
 def test_the_controller_with_zookeeper_and_with_a_quorum() -> None:
     mine = replace(WELL, controller=3)
     assert failing(mine) == {"not the controller": "it is the controller"}
