@@ -254,6 +254,8 @@ def test_execute_refuses_to_begin_and_names_the_acl_that_is_missing(
     eventually(lambda: "Warning" not in everything.does("snapshot")[1], "the ACLs of the other are known")
     plan = plan_of(tmp_path, everything)
     words = f"{missing.operation} on {PLACES[missing.on]}"
+    if missing.operation == "DESCRIBE":
+        words = "t-0 cannot be seen, because DESCRIBE on its topic is not allowed"
     arguments = [plan, "--throttle", "none", "--yes", "--journal", str(tmp_path / "journal")]
 
     def refused() -> bool:

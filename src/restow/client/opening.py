@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -103,7 +104,8 @@ class Attempt:
         except asyncio.CancelledError:
             self._given_up = True
             if self._network is not None:
-                self._network._manager.close()  # noqa: SLF001
+                with suppress(RuntimeError):  # it has ended in this moment
+                    self._network._manager.close()  # noqa: SLF001
             raise
 
     def _connect(self) -> Any:

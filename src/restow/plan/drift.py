@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Move, Plan, Snapshot, TopicPartition
 
 REMADE = "its topic was deleted and made anew: that one is not what the plan was made for"
+HIDDEN = "cannot be seen, because DESCRIBE on its topic is not allowed"
 REBASE = "make the plan anew, or rebase it: `restow plan rebase PLAN -o NEW`"
 
 
@@ -23,6 +24,7 @@ class Drift(Enum):
     """In which way a partition is not as the plan found it."""
 
     GONE = "does not exist any more"
+    HIDDEN = HIDDEN
     REMADE = "is of a topic that was deleted and made anew"
     DONE = "is already as the plan wants it"
     MOVING = "is being moved"
@@ -65,7 +67,8 @@ def ids_of(snapshot: Snapshot) -> dict[str, str]:
 def _difference(move: Move, snapshot: Snapshot, strange: frozenset[str]) -> Difference | None:
     partition = snapshot.partition(move.partition)
     if partition is None:
-        return Difference(partition=move.partition, drift=Drift.GONE, expected=move.before)
+        drift = Drift.HIDDEN if move.partition.topic in snapshot.hidden_topics else Drift.GONE
+        return Difference(partition=move.partition, drift=drift, expected=move.before)
     if move.partition.topic in strange:
         return Difference(partition=move.partition, drift=Drift.REMADE, expected=move.before)
     if partition.moving:
@@ -82,8 +85,8 @@ def _difference(move: Move, snapshot: Snapshot, strange: frozenset[str]) -> Diff
 def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
     """Make a plan with the same targets and limits from where things are now.
 
-    What is done or gone is left out. A partition of a topic that was made anew stays behind, with the reason:
-    nobody has said where that one is to be.
+    What is done or gone is left out. A partition stays behind, with the reason, if its topic was made anew,
+    for nobody has said where that one is to be, or if we may not see it.
     """
     check_same_cluster(plan, snapshot)
     strange = remade(plan.topic_ids, ids_of(snapshot))
@@ -94,6 +97,11 @@ def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
         if move.partition.topic not in strange
     )
     left = [Left(partition=move.partition, why=REMADE) for move in there if move.partition.topic in strange]
+    left += [
+        Left(partition=move.partition, why=HIDDEN)
+        for move in plan.moves
+        if move.partition.topic in snapshot.hidden_topics
+    ]
     still = [each for each in plan.leaves if snapshot.partition(each.partition) is not None]
     made = plan_from_targets(snapshot, targets, created_ms=created_ms, limits=plan.limits, title=plan.title)
     return replace(made, promises=plan.promises, leaves=(*still, *left))

@@ -212,3 +212,16 @@ def test_topic_that_was_remade_is_drift_and_stays_behind_when_rebased() -> None:
     assert [str(each.partition) for each in again.leaves] == ["t-0"]
     assert again.promises == plan.promises
     assert again.topic_ids == {"u": "same"}
+
+
+def test_partition_of_a_hidden_topic_is_not_taken_for_deleted() -> None:
+    plan = pinned(snapshot({"t": [(1, 2)], "u": [(1, 2)]}), target(0, 1, 3), target(0, 1, 3, topic="u"))
+    now = replace(snapshot({"u": [(1, 2)]}), hidden_topics=("t",))
+    assert [str(each) for each in differences(plan, now)] == [
+        "t-0 cannot be seen, because DESCRIBE on its topic is not allowed"
+    ]
+    again = rebase(plan, now, created_ms=9)
+    assert [str(move.partition) for move in again.moves] == ["u-0"]
+    assert [(str(each.partition), each.why) for each in again.leaves] == [
+        ("t-0", "cannot be seen, because DESCRIBE on its topic is not allowed")
+    ]
