@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.frame import Answer
-from restow.cli.run_flags import JournalFolder, world_of
+from restow.cli.run_flags import BY_HOUR, RATES, JournalFolder, world_of
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
@@ -27,7 +27,7 @@ Examples:
 
 def command(
     bootstrap: Bootstrap,
-    throttle: Annotated[str | None, typer.Option(metavar="RATE|auto|none", help="Per broker.")] = None,
+    throttle: Annotated[str | None, typer.Option(metavar=RATES, help=f"Per broker. {BY_HOUR}")] = None,
     moves_in: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be receiving.")] = None,
     moves_out: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be sending.")] = None,
     pause: Annotated[bool | None, typer.Option("--pause/--go-on", help="Begin nothing new, or do.")] = None,
@@ -37,10 +37,10 @@ def command(
 ) -> Answer:
     from restow.errors import InvalidInput
     from restow.execute.control import LEAVE, Wishes
-    from restow.execute.rates import parse_throttle
+    from restow.execute.hours import HourlyThrottle
 
     if throttle is not None:
-        parse_throttle(throttle)
+        HourlyThrottle.parse(throttle)
     wishes = Wishes(
         throttle=throttle,
         moves_in=moves_in,

@@ -10,7 +10,9 @@ from restow.cli.confirm import can_ask, confirm, demand_yes
 from restow.cli.connection import Bootstrap, on_cluster
 from restow.cli.plan_files import Digest, PlanFile, read_plan
 from restow.cli.run_flags import (
+    BY_HOUR,
     PACE,
+    RATES,
     DirThrottle,
     Elect,
     GiveUp,
@@ -48,6 +50,7 @@ Examples:
   $ restow execute plan.json --check -b localhost:9092
   $ restow execute plan.json --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
+  $ restow execute plan.json --throttle 20MB/s,22-06=200MB/s -b localhost:9092
   $ restow execute plan.json --digest sha256:3f9a6c0b71de --throttle 50MB/s -b localhost:9092
   $ restow execute plan.json --throttle none --yes --json -b localhost:9092
 """
@@ -59,8 +62,8 @@ def command(
     throttle: Annotated[
         str | None,
         typer.Option(
-            metavar="RATE|auto|none",
-            help="Per broker, like 50MB/s; auto finds its own. Needed, but for --check.",
+            metavar=RATES,
+            help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR} Needed, but for --check.",
             rich_help_panel=PACE,
         ),
     ] = None,

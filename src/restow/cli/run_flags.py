@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from restow.execute.start import World
 
 PACE, SAFETY = "Pace", "Safety"
+RATES = "RATE|auto|none[,HOURS=…]"
+BY_HOUR = "Others by the hour: 20MB/s,22-06=200MB/s."
 
 JournalFolder: TypeAlias = Annotated[
     str | None,
@@ -40,12 +43,16 @@ RunName: TypeAlias = Annotated[
 Throttle: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="RATE|auto|none", help="Per broker, like 50MB/s; auto finds its own.", rich_help_panel=PACE
+        metavar=RATES, help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR}", rich_help_panel=PACE
     ),
 ]
 DirThrottle: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="RATE", help="For copies between a broker's directories.", rich_help_panel=PACE),
+    typer.Option(
+        metavar="RATE",
+        help="For copies between a broker's directories; else as --throttle.",
+        rich_help_panel=PACE,
+    ),
 ]
 HoursOnly: TypeAlias = Annotated[
     str | None,
@@ -102,17 +109,12 @@ def options_from(
     elect: bool,
     give_up_after: float,
 ) -> Options:
-    """Checked: a wrong value is told before anybody is asked anything."""
-    from restow.cli.sizes import parse_rate
-    from restow.execute.options import Guards, Hours, Options
-    from restow.execute.rates import parse_throttle
-    from restow.execute.throttles import Wanted
+    """Check and gather the flags: a wrong value is told before anybody is asked anything."""
+    from restow.execute.hours import Hours
+    from restow.execute.options import Guards
 
-    auto, rate = parse_throttle(throttle)
-    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
-    return Options(
-        throttle=Wanted(rate=rate, dir_rate=dir_rate),
-        auto=auto,
+    return replace(
+        throttled(throttle, dir_throttle),
         hours=Hours.parse(hours) if hours else None,
         guards=Guards(
             under_replicated=None if max_under_replicated < 0 else max_under_replicated,
@@ -122,6 +124,25 @@ def options_from(
         special_last=special_last,
         elect=elect,
         give_up_s=give_up_after,
+    )
+
+
+def throttled(throttle: str, dir_throttle: str | None = None) -> Options:
+    """Return the options of a throttle as it was written. Copies between directories follow it, unless told
+    otherwise."""
+    from restow.cli.sizes import parse_rate
+    from restow.execute.hours import HourlyThrottle
+    from restow.execute.options import Options
+    from restow.execute.throttles import Wanted
+
+    wanted = HourlyThrottle.parse(throttle)
+    usual = wanted.usual.bytes_per_s
+    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
+    return Options(
+        throttle=Wanted(rate=usual, dir_rate=dir_rate or usual),
+        auto=wanted.usual.auto,
+        hourly=wanted if wanted.by_hour else None,
+        own_dir_rate=dir_rate is not None,
     )
 
 

@@ -10,7 +10,7 @@ from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.drawing import clean, count
 from restow.cli.frame import Answer
-from restow.cli.run_flags import JournalFolder, RunName, Throttle, Yes, carry_out, world_of
+from restow.cli.run_flags import JournalFolder, RunName, Throttle, Yes, carry_out, throttled, world_of
 from restow.cli.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -44,13 +44,9 @@ def command(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Answer | None:
-    from restow.execute.options import Options
-    from restow.execute.rates import parse_throttle
     from restow.execute.start import undo
-    from restow.execute.throttles import Wanted
 
-    auto, rate = parse_throttle(throttle)
-    options = Options(throttle=Wanted(rate=rate, dir_rate=rate), auto=auto)
+    options = throttled(throttle)
 
     async def work(world: World, watcher: Watcher) -> Outcome:
         return await undo(world, options, watcher, run, as_far_as_possible=as_far_as_possible)

@@ -176,7 +176,7 @@ class Executor:
         pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
         if self._sight is not None and began_s - self._surveyed_s < pause_s:
             return False
-        if self._sight is None and self._options.auto:
+        if self._sight is None and self.pace.auto:
             self.pace.start(await look(self._admin, self._clock))
             await self._clock.sleep(self._options.survey_every_s)
         self._sight = await look(self._admin, self._clock)

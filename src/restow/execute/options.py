@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from restow.errors import InvalidInput
 from restow.execute.throttles import Wanted
 
-_HOURS = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-4]):([0-5]\d)")
-_DAY = 24 * 60
-
-
-@dataclass(frozen=True, slots=True)
-class Hours:
-    """A part of the day, in minutes since midnight; it may go over midnight."""
-
-    begin: int
-    end: int
-
-    @classmethod
-    def parse(cls, text: str) -> Hours:
-        """`22:00-06:00`."""
-        found = _HOURS.fullmatch(text.strip())
-        if found is None:
-            raise InvalidInput(f"hours: {text!r} is not a part of the day; write it like 22:00-06:00")
-        begin, end = (int(found[i]) * 60 + int(found[i + 1]) for i in (1, 3))
-        if begin == end or end > _DAY:
-            raise InvalidInput(f"hours: {text!r} is no part of the day; write it like 22:00-06:00")
-        return cls(begin, end)
-
-    def contain(self, minute: int) -> bool:
-        if self.begin < self.end:
-            return self.begin <= minute < self.end
-        return minute >= self.begin or minute < self.end
-
-    def __str__(self) -> str:
-        return "{:02}:{:02}-{:02}:{:02}".format(*divmod(self.begin, 60), *divmod(self.end, 60))
+if TYPE_CHECKING:
+    from restow.execute.hours import HourlyThrottle, Hours
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +28,10 @@ class Options:
     throttle: Wanted = field(default_factory=Wanted)
     auto: bool = False
     """Whether the throttle looks for its own height."""
+    hourly: HourlyThrottle | None = None
+    """Throttles for parts of the day; what holds at the moment replaces `throttle` and `auto`."""
+    own_dir_rate: bool = False
+    """Whether copies between directories have a rate of their own, which does not follow the throttle."""
     hours: Hours | None = None
     guards: Guards = field(default_factory=Guards)
     special_last: bool = True

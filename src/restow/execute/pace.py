@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from restow.errors import InvalidInput
 from restow.execute.auto import Signs, decide, first
 from restow.execute.control import BadControl
+from restow.execute.hours import HourlyThrottle, Rate
 from restow.execute.keeping_up import KeepingUp
-from restow.execute.rates import parse_throttle
 from restow.execute.stillness import Cause
 from restow.execute.throttles import Wanted
 
@@ -59,6 +59,8 @@ class Pace:
         self._last: Sight | None = None
         self._lag_grows = False
         self._keeping_up = KeepingUp()
+        self.hourly: HourlyThrottle | None = options.hourly
+        self._of_this_hour: Rate | None = None
         self._changed_s = clock.monotonic_s()
 
     def something_changed(self) -> None:
@@ -80,9 +82,10 @@ class Pace:
             return ASKED_TO_PAUSE
         hours = self._options.hours
         if hours is not None:
-            now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
-            if not hours.contain(now.hour * 60 + now.minute):
-                return f"it is {now:%H:%M}, and it may begin things only within {hours}"
+            minute = int(self._minute())
+            if not hours.contain(minute):
+                now = f"{minute // 60:02}:{minute % 60:02}"
+                return f"it is {now}, and it may begin things only within {hours}"
         return self._alarm
 
     def obey(self) -> None:
@@ -93,6 +96,7 @@ class Pace:
                 self.ask(wishes)
         except (BadControl, InvalidInput) as error:
             self._tell("control not understood", why=str(error))
+        self._follow_the_hour()
         if self.paused != self._told:
             self._told = self.paused
             self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
@@ -113,13 +117,52 @@ class Pace:
             self._admission.limits = wanted
             self._tell("concurrency", moves_in=wanted.moves_in, moves_out=wanted.moves_out)
         if wishes.throttle is not None:
-            auto, rate = parse_throttle(wishes.throttle)
-            changed = auto != self.auto or (not auto and rate != self._throttling.wanted.rate)
-            self.auto = auto
-            if not auto:
-                self._throttling.wanted = replace(self._throttling.wanted, rate=rate)
-            if changed:
-                self._tell("throttle wished", throttle=wishes.throttle)
+            self._wish_throttle(HourlyThrottle.parse(wishes.throttle))
+
+    def _wish_throttle(self, wished: HourlyThrottle) -> None:
+        """Obey, and say so if that changes anything. Wishes of before come again with every new one."""
+        if wished.by_hour:
+            changed, self.hourly = wished != self.hourly, wished
+        else:
+            rate = wished.usual
+            same = (
+                rate.auto if self.auto else not rate.auto and rate.bytes_per_s == self._throttling.wanted.rate
+            )
+            changed, self.hourly = self.hourly is not None or not same, None
+            self._set(rate)
+        if changed:
+            self._of_this_hour = None
+            self._tell("throttle wished", throttle=str(wished))
+
+    def _follow_the_hour(self) -> None:
+        """Set what holds in this part of the day, when another one has begun."""
+        if self.hourly is None:
+            return
+        minute = int(self._minute())
+        rate = self.hourly.at(minute)
+        if rate != self._of_this_hour:
+            self._of_this_hour = rate
+            self._set(rate)
+            self._tell("throttle by hour", throttle=rate.text, why=self.hourly.why(minute))
+
+    def _set(self, rate: Rate) -> None:
+        self.auto = rate.auto
+        if not rate.auto:
+            self._want(rate.bytes_per_s)
+
+    def _want(self, rate: int | None) -> None:
+        """Copies between directories follow, unless they have a rate of their own."""
+        dir_rate = self._throttling.wanted.dir_rate if self._options.own_dir_rate else rate
+        self._throttling.wanted = Wanted(rate=rate, dir_rate=dir_rate)
+
+    def _minute(self) -> float:
+        """Minutes since midnight, by the clock on the wall."""
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
+        return now.hour * 60 + now.minute + now.second / 60
+
+    def stretch(self, seconds: float) -> float:
+        """Turn seconds at the present throttle into seconds at those that will hold."""
+        return seconds if self.hourly is None else self.hourly.stretch(seconds, self._minute())
 
     def start(self, sight: Sight) -> None:
         """The first of two looks that an automatic throttle starts from."""
@@ -151,7 +194,7 @@ class Pace:
         usual = before.latency_s if self._baseline is None else self._baseline.latency_s
         decision = first(signs) if rate is None else decide(rate, signs, usual)
         if decision.rate != rate:
-            self._throttling.wanted = Wanted(rate=decision.rate, dir_rate=decision.rate)
+            self._want(decision.rate)
             self._tell("throttle decided", rate=decision.rate, why=decision.reason)
 
     def _judge(self, baseline: Sight, now: Sight) -> str | None:

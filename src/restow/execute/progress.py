@@ -162,7 +162,7 @@ class Progress:
         *,
         throttle: Wanted | None = None,
         foreign_rates: Mapping[BrokerId, int] | None = None,
-        stretch: Callable[[float], float] | None = None,
+        stretch: Callable[[float], float] = lambda seconds: seconds,
     ) -> Report:
         """Say where things stand. `stretch` turns seconds at the present throttle into real ones."""
         throttle = throttle or Wanted()
@@ -180,8 +180,9 @@ class Progress:
         self._speeds.see(sight.at_s, done, {channel for each in copying for channel in _channels(each)})
         eta = estimate(left, self._speeds, throttle)
         if self.predicted_s is None:
-            self.predicted_s = left.seconds_at(throttle.by_way())
-        if eta is not None and stretch is not None:
+            predicted = left.seconds_at(throttle.by_way())
+            self.predicted_s = predicted if predicted is None else stretch(predicted)
+        if eta is not None:
             eta = Eta(soonest_s=stretch(eta.soonest_s), latest_s=stretch(eta.latest_s))
         return Report(
             done_bytes=done.copied_bytes,

@@ -46,7 +46,11 @@ class Telling:
         """Say where things stand, and let the throttle learn from it."""
         wanted = self._throttling.wanted
         self._last = self._progress.report(
-            sight, under_way, throttle=wanted, foreign_rates=self._throttling.foreign_rates
+            sight,
+            under_way,
+            throttle=wanted,
+            foreign_rates=self._throttling.foreign_rates,
+            stretch=self._pace.stretch,
         )
         self._pace.learn(self._last)
         self._listener(
@@ -59,6 +63,7 @@ class Telling:
                 throttle=wanted.rate,
                 dir_throttle=wanted.dir_rate,
                 auto=self._pace.auto,
+                by_hour=None if self._pace.hourly is None else str(self._pace.hourly),
                 paused=paused,
                 waits=self._schedule.why_stuck(),
                 ended=ended,

@@ -9,7 +9,8 @@ import pytest
 from restow.client import ConfigOf
 from restow.execute.control import Wishes
 from restow.execute.fix import fix
-from restow.execute.options import Guards, Hours, Options
+from restow.execute.hours import Hours
+from restow.execute.options import Guards, Options
 from restow.execute.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
 from restow.execute.start import cancel, execute
 from restow.execute.throttles import FOLLOWER_RATE, Wanted

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
-from restow.execute.rates import parse_throttle
+from restow.execute.hours import HourlyThrottle
 from restow.sizes import human_bytes, human_rate, parse_rate, parse_size
 
 MB = 10**6
@@ -103,11 +103,10 @@ def test_unit_in_the_wrong_case_is_refused_with_the_right_one(text: str, hint: s
 
 
 def test_throttle_may_be_a_rate_or_automatic_or_none() -> None:
-    assert parse_throttle("auto") == (True, None)
-    assert parse_throttle("None") == (False, None)
-    assert parse_throttle("5MB") == (False, 5 * MB)
+    found = [HourlyThrottle.parse(text).usual for text in ("auto", "None", "5MB")]
+    assert [(rate.auto, rate.bytes_per_s) for rate in found] == [(True, None), (False, None), (False, 5 * MB)]
     with pytest.raises(InvalidInput, match="has no unit"):
-        parse_throttle("5")
+        HourlyThrottle.parse("5")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,187 @@
+"""A throttle by the hour: as it is written, what holds when, and a run across the hours."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.errors import InvalidInput
+from restow.execute.control import Wishes
+from restow.execute.hours import HourlyThrottle
+from restow.execute.options import Options
+from restow.execute.throttles import FOLLOWER_RATE, Wanted
+from tests.unit.execute.fake_admin import MB
+from tests.unit.execute.stage import Stage, control_of, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.execute.standing import Event
+
+NIGHT = "1MB/s,22-06=5MB/s"
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock on the wall is that of Berlin."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def options(text: str) -> Options:
+    wanted = HourlyThrottle.parse(text)
+    return Options(
+        throttle=Wanted(rate=wanted.usual.bytes_per_s),
+        hourly=wanted if wanted.by_hour else None,
+        look_every_s=20,
+        survey_every_s=60,
+    )
+
+
+def set_clock(stage: Stage, *when: int) -> None:
+    """By the clock on the wall."""
+    year, month, day, hour, minute, second = (*when, 0)[:6]
+    stage.clock.now_s = datetime(year, month, day, hour, minute, second).astimezone().timestamp()
+
+
+def changes(stage: Stage) -> list[tuple[str, str, str]]:
+    """When the throttle has changed by the hour, to what and why."""
+
+    def told(event: Event) -> tuple[str, str, str]:
+        at = datetime.fromtimestamp(event.at_ms / 1000).astimezone()
+        return f"{at:%d %H:%M %Z}", str(event.facts["throttle"]), str(event.facts["why"])
+
+    return [told(each) for each in stage.events if each.kind == "throttle by hour"]
+
+
+def rates_set(stage: Stage) -> list[str]:
+    """What brokers were told, in its order and once each time it changed."""
+    found = [
+        str(each.facts["value"])
+        for each in stage.events
+        if each.kind == "throttle" and each.facts["key"] == FOLLOWER_RATE and each.facts["value"]
+    ]
+    return [rate for at, rate in enumerate(found) if at == 0 or found[at - 1] != rate]
+
+
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        (
+            "20MB/s,22-06=200MB/s",
+            {"21:59": "20MB/s", "22:00": "200MB/s", "05:59": "200MB/s", "06:00": "20MB/s"},
+        ),
+        ("auto,08:30-17:00=5MB/s", {"08:29": "auto", "08:30": "5MB/s", "17:00": "auto"}),
+        (
+            "5MB/s,0-6=none,12-13=1MB/s",
+            {"00:00": "none", "06:00": "5MB/s", "12:59": "1MB/s", "13:00": "5MB/s"},
+        ),
+    ],
+)
+def test_hourly_throttle_holds_in_its_part_of_the_day(text: str, rates: dict[str, str]) -> None:
+    throttle = HourlyThrottle.parse(text)
+
+    def minute(clock: str) -> int:
+        hour, _, rest = clock.partition(":")
+        return int(hour) * 60 + int(rest)
+
+    assert {clock: throttle.at(minute(clock)).text for clock in rates} == rates
+    assert HourlyThrottle.parse(str(throttle)) == throttle
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("22-06=200MB/s", "has no rates for the rest of the day"),
+        ("1MB/s,2MB/s", "has 2 rates for the rest of the day"),
+        ("1MB/s,22-06=5", "has no unit"),
+        ("1MB/s,22-26=5MB/s", "is not a part of the day"),
+        ("1MB/s,22-22=5MB/s", "is no part of the day"),
+        ("1MB/s,22-06=5MB/s,05:30-07=2MB/s", "22:00-06:00 and 05:30-07:00 overlap"),
+        ("1MB/s,=5MB/s", "is not a part of the day"),
+        ("", "is not a rate"),
+    ],
+)
+def test_what_is_no_hourly_throttle_is_refused_with_the_reason(text: str, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        HourlyThrottle.parse(text)
+
+
+def test_seconds_are_stretched_over_the_rates_to_come() -> None:
+    throttle = HourlyThrottle.parse(NIGHT)
+    assert throttle.stretch(1800, 21 * 60) == 1800, "it is done before the hour changes"
+    assert throttle.stretch(2 * 3600, 21 * 60) == 3600 + 3600 / 5, "the second hour goes five times as fast"
+    assert throttle.stretch(3600, 5.5 * 60) == 1800 + 1800 * 5, "half of it is left when the night is over"
+    assert HourlyThrottle.parse("auto,22-06=5MB/s").stretch(7200, 21 * 60) == 7200, (
+        "nobody knows what auto does"
+    )
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_run_across_midnight_changes_its_throttle_at_the_hours(stage: Stage) -> None:
+    set_clock(stage, 2026, 11, 16, 21, 59, 30)
+    stage.admin.rate = 3_000
+    assert stage.execute(plan_for(stage, [(1, 3)]), options(NIGHT)).is_good
+    assert [each[:2] for each in changes(stage)[:3]] == [
+        ("16 21:59 CET", "1MB/s"),
+        ("16 22:00 CET", "5MB/s"),
+        ("17 06:00 CET", "1MB/s"),
+    ]
+    assert changes(stage)[1][2] == "it is 22:00, and 22:00-06:00 has 5MB/s"
+    assert rates_set(stage)[:3] == [str(1 * MB), str(5 * MB), str(1 * MB)]
+    assert stage.standings[0].by_hour == "1MB/s,22:00-06:00=5MB/s"
+    assert stage.admin.set_ == {}
+
+
+@pytest.mark.usefixtures("berlin")
+def test_an_hour_that_the_clock_shows_twice_counts_twice(stage: Stage) -> None:
+    """Summer time ends on 25 October 2026 at three, which then is two once more."""
+    set_clock(stage, 2026, 10, 25, 1, 50)
+    stage.admin.rate = 5_000
+    assert stage.execute(plan_for(stage, [(1, 3)]), options("1MB/s,02:00-02:30=5MB/s")).is_good
+    assert [each[:2] for each in changes(stage)[:5]] == [
+        ("25 01:50 CEST", "1MB/s"),
+        ("25 02:00 CEST", "5MB/s"),
+        ("25 02:30 CEST", "1MB/s"),
+        ("25 02:00 CET", "5MB/s"),
+        ("25 02:30 CET", "1MB/s"),
+    ]
+
+
+@pytest.mark.usefixtures("berlin")
+def test_an_hour_that_the_clock_skips_does_not_count(stage: Stage) -> None:
+    """Summer time begins on 29 March 2026 at two, which then is three."""
+    set_clock(stage, 2026, 3, 29, 1, 50)
+    stage.admin.rate = 10_000
+    assert stage.execute(plan_for(stage, [(1, 3)]), options("1MB/s,02:00-03:30=5MB/s")).is_good
+    assert [each[:2] for each in changes(stage)[:3]] == [
+        ("29 01:50 CET", "1MB/s"),
+        ("29 03:00 CEST", "5MB/s"),
+        ("29 03:30 CEST", "1MB/s"),
+    ]
+
+
+@pytest.mark.usefixtures("berlin")
+def test_control_gives_a_run_a_throttle_by_the_hour_and_takes_it_back(stage: Stage) -> None:
+    set_clock(stage, 2026, 11, 16, 21, 50)
+    stage.admin.rate = 40_000
+    stage.after(60, lambda: control_of(stage).wish(Wishes(throttle=NIGHT)))
+    stage.after(1200, lambda: control_of(stage).wish(Wishes(throttle="3MB/s")))
+    assert stage.execute(plan_for(stage, [(1, 3)]), options("2MB/s")).is_good
+    assert rates_set(stage) == [str(rate * MB) for rate in (2, 1, 5, 3)]
+    wished = [each.facts["throttle"] for each in stage.events if each.kind == "throttle wished"]
+    assert wished == ["1MB/s,22:00-06:00=5MB/s", "3MB/s"]
+
+
+@pytest.mark.usefixtures("berlin")
+def test_copies_between_directories_follow_the_throttle_unless_they_have_their_own(stage: Stage) -> None:
+    set_clock(stage, 2026, 11, 16, 21, 59, 50)
+    stage.admin.rate = 1_000_000
+    assert stage.execute(plan_for(stage, [(1, 3)]), options(NIGHT)).is_good
+    assert {each.dir_throttle for each in stage.standings} == {1 * MB, 5 * MB}
