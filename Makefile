@@ -24,8 +24,8 @@ test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
 	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/conformance
 	@$(PYTEST) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
 
-test-full: $(SETUP) ## every case of the long matrices too
-	@RESTOW_CASES=2000 $(PYTEST) tests
+test-full: $(SETUP) ## every case of the long matrices too, random ones from a new seed (RESTOW_SEED=…)
+	@RESTOW_CASES=2000 RESTOW_SEED=$${RESTOW_SEED:-$$($(PY) -c 'import secrets; print(secrets.randbelow(10**9) + 1)')} $(PYTEST) tests
 
 bench: $(SETUP) ## ours, the peer's and the ratio, from one run
 	@$(PY) -m benchmarks.placement $(BENCH)

@@ -16,6 +16,6 @@ pyspark wheel, into the user's cache; everything else runs on the loopback inter
     process.py  what both of them start and end processes with
 """
 
-from harness.java import HarnessError
+from harness.java import HarnessError, Missing
 
-__all__ = ["HarnessError"]
+__all__ = ["HarnessError", "Missing"]

@@ -14,7 +14,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.java import HarnessError, java
+from harness.java import HarnessError, Missing, java
 from harness.process import HOST
 
 PASSWORD = "only-for-tests"  # noqa: S105
@@ -110,7 +110,7 @@ def _issue(folder: Path, who: str, alternative: str) -> None:
 def _openssl(*arguments: str | Path) -> None:
     program = shutil.which("openssl")
     if program is None:
-        raise HarnessError("there is no openssl on the PATH to make certificates with: install it")
+        raise Missing("there is no openssl on the PATH to make certificates with: install it")
     _run([program, *map(str, arguments)])
 
 

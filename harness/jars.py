@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cache import cache_dir, fetched_once
-from harness.java import HarnessError, java
+from harness.java import Missing, java
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,10 +59,10 @@ def pyspark_jar(pattern: str) -> Path:
     """The one jar inside the pyspark wheel whose name fits."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise HarnessError("pyspark, whose wheel carries Ivy and py4j, is not installed: make setup")
+        raise Missing("pyspark, whose wheel carries Ivy and py4j, is not installed: make setup")
     found = sorted((Path(spec.origin).parent / "jars").glob(pattern))
     if not found:
-        raise HarnessError(f"the installed pyspark has no {pattern}: make setup installs the one that has")
+        raise Missing(f"the installed pyspark has no {pattern}: make setup installs the one that has")
     return found[-1]
 
 
@@ -81,7 +81,7 @@ def _jars(name: str, what: str, modules: Sequence[str]) -> Path:
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
         )
         if ivy.returncode != 0 or not list((partial / "lib").glob("kafka-clients-*.jar")):
-            raise HarnessError(_explain(what, ivy))
+            raise Missing(_explain(what, ivy))
         return partial / "lib"
 
     return fetched_once(name, what, fetch)

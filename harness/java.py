@@ -14,7 +14,14 @@ _INSTALL = f"install Java {OLDEST_JAVA} or newer (Debian: openjdk-17-jre-headles
 
 
 class HarnessError(Exception):
-    """Java or Apache Kafka's jars cannot be had here. The message says why and what to do."""
+    """Something that the harness started did not start, or did not do its work. That is a failure."""
+
+
+class Missing(HarnessError):
+    """Java, a jar or a program cannot be had here. The message says why and what to do.
+
+    Raised only where things are looked up or downloaded: tests are skipped for this, and for nothing else.
+    """
 
 
 def java() -> str:
@@ -24,10 +31,10 @@ def java() -> str:
     found = shutil.which(command)
     if found is None:
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
-        raise HarnessError(f"{where}: {_INSTALL}")
+        raise Missing(f"{where}: {_INSTALL}")
     major = _major_version(found)
     if major < OLDEST_JAVA:
-        raise HarnessError(f"{found} is Java {major or 'of an unknown version'}: {_INSTALL}")
+        raise Missing(f"{found} is Java {major or 'of an unknown version'}: {_INSTALL}")
     return found
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from harness.cache import fetched_once
-from harness.java import HarnessError
+from harness.java import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,11 +62,11 @@ class Kcat:
 
 @cache
 def kcat() -> Kcat:
-    """Found or fetched. Raises HarnessError where neither is possible."""
+    """Found or fetched. Raises Missing where neither is possible."""
     if found := shutil.which("kcat") or shutil.which("kafkacat"):
         return Kcat(found)
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise HarnessError("there is no kcat on the PATH, nor an apt-get to download it with: install kcat")
+        raise Missing("there is no kcat on the PATH, nor an apt-get to download it with: install kcat")
     root = fetched_once("kcat-debian", "Debian's kcat (5 MB)", _fetch)
     folders = sorted({str(library.parent) for library in root.rglob("*.so*")})
     return Kcat(str(root / "usr" / "bin" / "kcat"), tuple(folders))
@@ -89,7 +89,7 @@ def _needed() -> list[str]:
     listed = _succeed(command, None).splitlines()
     names = [line for line in listed if line[:1].isalnum() and not line.startswith(_NEVER_BROUGHT)]
     if not names:
-        raise HarnessError(f"apt knows of no package kcat: {_ADVICE}")
+        raise Missing(f"apt knows of no package kcat: {_ADVICE}")
     return names
 
 
@@ -97,5 +97,5 @@ def _succeed(command: Sequence[str], folder: Path | None) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if done.returncode != 0:
         said = (done.stdout + done.stderr)[-_LAST_CHARACTERS:]
-        raise HarnessError(f"kcat could not be fetched ({' '.join(command[:2])} failed): {_ADVICE}\n{said}")
+        raise Missing(f"kcat could not be fetched ({' '.join(command[:2])} failed): {_ADVICE}\n{said}")
     return done.stdout

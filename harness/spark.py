@@ -31,7 +31,7 @@ _STOP_TIMEOUT_S = 20
 
 @contextmanager
 def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterator[SparkSession]:
-    """Keeps what it must in `folder`. Raises HarnessError where Java or the jars cannot be had."""
+    """Keeps what it must in `folder`. Raises Missing where Java or the jars cannot be had."""
     java()
     jars = _connector()
     from py4j import java_gateway, protocol

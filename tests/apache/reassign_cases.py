@@ -75,6 +75,7 @@ def _refused(a: int, b: int, c: int) -> list[Case]:
         "generate without files": ("--generate",),
         "execute without a file": ("--execute",),
         "unknown flag": ("--execute", "--bogus"),
+        "a ZooKeeper besides": ("--list", "--zookeeper", "127.0.0.1:1"),
         "throttle with list": ("--list", "--throttle", "5"),
         "additional with verify": _file("verify", fine, "--additional"),
         "no such file": ("--verify", "--reassignment-json-file", "/nowhere/at/all"),

@@ -18,6 +18,7 @@ from restow.cluster.store.znodes import Controller, Topic
 from restow.wire.messages import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from tests.apache.test_controller_like_kafka import Pair, pair
 from tests.apache.two_sides import NOT_CONTROLLER, PATIENCE_S, Conversation
+from tests.seeds import seeded
 from tests.unit.broker.conversations import Client
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Script(NamedTuple):
 
 def sequence_of(seed: int) -> Script:
     """The same for the same seed."""
-    chance = Random(seed)
+    chance = Random(seeded(seed))
 
     def some(factor: int) -> tuple[int, ...]:
         return tuple(chance.sample(range(3), factor))

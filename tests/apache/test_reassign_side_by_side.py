@@ -327,6 +327,17 @@ def test_on_todays_kafka(name: str, real_4: Ground, original_4: OriginalTool, tm
     _both(_as_version_4_says(_case(real_4, name)), real_4, original_4, tmp_path, dirs_told=True)
 
 
+@pytest.mark.parametrize("words", [("--version",), ("--list", "--version"), ("--bogus", "--version")])
+def test_version_is_told_as_by_the_original(words: tuple[str, ...], original: OriginalTool) -> None:
+    """A version and something in brackets on stdout, with exit code 0, before anything else is looked at."""
+    theirs, mine = original.run(*words), _restow(*words)
+    shape = re.compile(r"(\d+\.\d+\S* \(.+\)\n)?")
+    assert shape.fullmatch(theirs.out)
+    assert shape.fullmatch(mine.out)
+    assert (mine.code, bool(mine.out)) == (theirs.code, bool(theirs.out))
+    assert mine.err.split("\n", 1)[0] == _CLASS.sub("", theirs.err.split("\n", 1)[0])
+
+
 def test_what_is_not_copied(ours: Ground, original: OriginalTool, tmp_path: Path) -> None:
     """The original overlooks moves that only add replicas when it is to cancel them; ours does not."""
     a, b, c = ours.ids

@@ -14,6 +14,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.brokers import SESSION_TIMEOUT_MS
 from tests.faults.history import Kind, Op
+from tests.seeds import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +34,7 @@ class Nemesis:
     def __init__(self, brokers: BrokerProcesses, recorder: Recorder, seed: int) -> None:
         self._brokers = brokers
         self._recorder = recorder
-        self._chance = random.Random(seed)
+        self._chance = random.Random(seeded(seed))
 
     def run(self, seconds: float) -> None:
         """Fault after fault until the time is over; then everything is made well.

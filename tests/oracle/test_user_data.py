@@ -12,6 +12,7 @@ import pytest
 from restow.assignors.user_data import decode_claim, encode_claim
 from restow.model import TopicPartition
 from tests.oracle.cases import CASES
+from tests.seeds import seeded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -123,7 +124,7 @@ def strange_bytes(random: Random) -> Iterator[bytes]:
 
 
 def test_bytes_of_any_kind_are_read_as_kafka_reads_them(java: Java) -> None:
-    source = strange_bytes(Random(1))
+    source = strange_bytes(Random(seeded(1)))
     outcomes = set()
     for _ in range(10 * CASES):
         data = next(source)
@@ -164,7 +165,7 @@ def test_no_bytes_at_all_say_as_little_as_none(gateway: JavaGateway, java: Java)
 
 def test_one_topic_is_written_byte_for_byte_as_by_kafka(java: Java) -> None:
     """With a generation, that is: the older schema without one is no longer written by Kafka."""
-    random = Random(2)
+    random = Random(seeded(2))
     for topic in TOPICS:
         for generation in (0, 5, -1, 2**31 - 1):
             owned = tuple(TopicPartition(topic, p) for p in random.sample(range(200), random.randint(1, 20)))
@@ -173,7 +174,7 @@ def test_one_topic_is_written_byte_for_byte_as_by_kafka(java: Java) -> None:
 
 def test_several_topics_are_written_as_by_kafka_but_for_their_order(java: Java) -> None:
     """Kafka goes through them in Java's hash order; told the partitions in that order, we write the same."""
-    random = Random(3)
+    random = Random(seeded(3))
     for _ in range(CASES // 3):
         owned, _ = claims(random)
         kafkas = java.encode(owned, generation := random.randint(0, 999))

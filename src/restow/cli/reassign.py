@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from restow import __version__
 from restow.cli.drawing import clean_lines
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ Actions (exactly one):
   --verify      how far they are; clears throttles at the end: --reassignment-json-file FILE
                 [--preserve-throttles]
   --list        what is being moved
+  --version     the version, whatever else is asked for
   --cancel      take moves back: --reassignment-json-file FILE
                 [--preserve-throttles] [--timeout MS]
 
@@ -53,24 +55,17 @@ def command(ctx: typer.Context) -> None:
     raise typer.Exit(reassign(ctx.args))
 
 
-def main() -> None:
-    """The program under Apache's name."""
-    from restow.cli.app import run
-
-    given = sys.argv[1:]
-    if given == ["--version"]:
-        sys.exit(run(given))
-    sys.exit(run(["reassign", *given]))
-
-
 def reassign(given: Sequence[str]) -> int:
     """One call; flags that make no sense are complained of on stderr."""
     from restow.cli.connection import hush
     from restow.client import connected, zookeeper_connected
-    from restow.execute.kafka_tool import UsageError, parse_arguments, run_tool
+    from restow.execute.kafka_tool import UsageError, asks_for_version, parse_arguments, run_tool
     from restow.runtime.clock import SystemClock
 
     try:
+        if asks_for_version(given):
+            _say(f"{__version__} (restow)")
+            return 0
         arguments = parse_arguments(given)
     except UsageError as error:
         sys.stderr.write(f"{clean_lines(str(error))}\nSee restow reassign --help.\n")

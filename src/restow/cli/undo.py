@@ -84,11 +84,10 @@ def _document(name: str, plan: Plan) -> dict[str, object]:
 async def _way_back(
     admin: KafkaAdmin, journal: str | None, name: str | None, *, as_far_as_possible: bool
 ) -> tuple[str, Plan]:
-    from restow.execute.undo import inverse
-    from restow.runtime.clock import SystemClock
-    from restow.snapshot import capture
+    from restow.execute.start import way_back
 
-    runs = await world_of(admin, journal).runs()
+    world = world_of(admin, journal)
+    runs = await world.runs()
     run = runs.get(name) if name else runs.last_to_move()
-    snapshot = await capture(admin, SystemClock())
-    return run.name, inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
+    plan, _ = await way_back(world, run, as_far_as_possible=as_far_as_possible)
+    return run.name, plan

@@ -6,7 +6,7 @@ deleted, another tool at work) concerns the partitions it concerns; the others g
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
@@ -14,13 +14,13 @@ from restow.execute.chains import chains_of
 from restow.execute.elections import Elections
 from restow.execute.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
 from restow.execute.holding import Holding
-from restow.execute.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
+from restow.execute.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, Outcome
 from restow.execute.pace import Pace
 from restow.execute.patience import Patience
 from restow.execute.progress import Progress, places
 from restow.execute.records import step_document
 from restow.execute.sight import look
-from restow.execute.standing import Event, Standing
+from restow.execute.standing import Event, Watcher
 from restow.execute.taking_back import take_back
 from restow.execute.telling import Telling
 from restow.execute.throttling import Throttling
@@ -31,11 +31,12 @@ from restow.plan.schedule import SPECIAL_TOPICS, Schedule
 from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from restow.client import Admin, ReplicaOf
     from restow.execute.book import Book
     from restow.execute.control import Control
+    from restow.execute.ledger import Ledger
     from restow.execute.mark import Mark
     from restow.execute.options import Options
     from restow.execute.sight import Sight
@@ -43,12 +44,7 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watcher:
-    """Whoever wants to know: of single events, and every now and then of where things stand."""
-
-    event: Callable[[Event], None]
-    standing: Callable[[Standing], None]
+__all__ = ["Executor", "Watcher"]
 
 
 class Executor:
@@ -64,9 +60,11 @@ class Executor:
         control: Control,
         watcher: Watcher,
         mark: Mark,
+        why_no_undo: Callable[[Ledger], Awaitable[str | None]] | None = None,
     ) -> None:
         self._admin, self._clock, self._book = admin, clock, book
         self._options, self._watcher, self._mark = options, watcher, mark
+        self._why_no_undo = why_no_undo
         plan = book.ledger.plan
         chains = chains_of(plan, snapshot, book.ledger.topic_ids, book.ledger.submitted)
         self._aims = {move.partition: move.after for move in plan.moves}
@@ -361,6 +359,8 @@ class Executor:
             try:
                 await self._throttle([], look=True)
                 self._sight = await look(self._admin, self._clock)
+                if self._why_no_undo is not None and outcome.ending in OFFERS_UNDO:
+                    outcome = replace(outcome, no_undo=await self._why_no_undo(self._book.ledger))
             except (BrokerError, Unreachable) as error:
                 self.tell("throttles not brought back", why=str(error))
             except CalledToEnd:

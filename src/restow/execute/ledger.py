@@ -46,6 +46,8 @@ class Ledger:
     """What each setting that is ours would be without us."""
     ours: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
     """What we may have set it to. A setting that was brought back is in neither."""
+    borrowed: frozenset[Setting] = frozenset()
+    """Settings that were another run's when we first set them: their prior value may have no owner later."""
     under_way: Mapping[TopicPartition, Step] = field(default_factory=dict)
     finished: tuple[Step, ...] = ()
     submitted: frozenset[TopicPartition] = frozenset()
@@ -111,7 +113,8 @@ def _throttle(ledger: Ledger, facts: Any) -> Ledger:
             ours[setting] = tuple(dict.fromkeys((*ours.get(setting, ()), value)))
         else:
             ours.setdefault(setting, ())
-    return replace(ledger, prior=prior, ours=ours)
+    borrowed = ledger.borrowed.union(Setting(*each) for each in facts.get("borrowed", ()))
+    return replace(ledger, prior=prior, ours=ours, borrowed=borrowed)
 
 
 def _throttled(ledger: Ledger, facts: Any) -> Ledger:
@@ -124,7 +127,7 @@ def _throttled(ledger: Ledger, facts: Any) -> Ledger:
             prior.pop(setting, None)
         else:
             ours[setting] = (value,)
-    return replace(ledger, prior=prior, ours=ours)
+    return replace(ledger, prior=prior, ours=ours, borrowed=ledger.borrowed & ours.keys())
 
 
 def _submit(ledger: Ledger, facts: Any) -> Ledger:

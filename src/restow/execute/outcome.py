@@ -37,6 +37,14 @@ _NEXT = {
     Ending.FAILED: "`restow resume` when the cause is gone; or `restow cancel`, or `restow doctor --fix`",
 }
 
+_WITHOUT_UNDO = {
+    Ending.DONE: "nothing is left to do",
+    Ending.IN_PART: "see why above, then `restow resume` for the rest",
+    Ending.CANCELLED: "`restow resume` goes on from here",
+    Ending.STUCK: "remove what hinders it, then `restow resume`",
+}
+OFFERS_UNDO = _WITHOUT_UNDO.keys()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
@@ -91,6 +99,8 @@ class Outcome:
     throttles_left: tuple[str, ...] = ()
     """Settings that could not be brought back yet; the journal knows them."""
     summary: Summary | None = None
+    no_undo: str | None = None
+    """Why `restow undo` could not bring it back as things are; None if it could, or nobody has looked."""
 
     @property
     def is_good(self) -> bool:
@@ -104,6 +114,8 @@ class Outcome:
                 f"{len(self.throttles_left)} throttle settings could not be brought back, the first of them "
                 f"{self.throttles_left[0]}: `restow doctor --fix` does it when what hinders it is gone"
             )
+        if self.no_undo is not None and self.ending in _WITHOUT_UNDO:
+            return f"{_WITHOUT_UNDO[self.ending]}; `restow undo` would be refused now: {self.no_undo}"
         return _NEXT[self.ending]
 
     def document(self) -> dict[str, object]:

@@ -10,7 +10,7 @@ from restow.execute.stillness import Cause, Still
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 class Tell(Protocol):
@@ -195,3 +195,11 @@ def _number(value: Any) -> int | None:
 
 def _text(value: Any) -> str | None:
     return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """Whoever wants to know: of single events, and every now and then of where things stand."""
+
+    event: Callable[[Event], None]
+    standing: Callable[[Standing], None]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from restow.client import ClientError
 from restow.errors import RestowError
 from restow.execute.book import Book
 from restow.execute.control import CANCEL, Control, Wishes
@@ -20,7 +21,7 @@ from restow.execute.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.execute.records import plan_document
 from restow.execute.runs import Run, Runs, runs_of
 from restow.execute.standing import Event
-from restow.execute.undo import inverse
+from restow.execute.undo import CannotUndo, inverse
 from restow.plan.approval import check_digest
 from restow.plan.drift import REBASE, differences
 from restow.plan.pin import topic_ids
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from restow.client import Admin
+    from restow.execute.ledger import Ledger
     from restow.execute.mark import Seats
     from restow.execute.outcome import Outcome
     from restow.model import Plan, Snapshot
@@ -130,13 +132,19 @@ async def undo(
             if taken.throttles_left or runs.get(run.name).ledger.under_way:
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
         run = runs.get(run.name)
-        snapshot = await _after(world, run)
-        plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
-        if plan.moves:
-            await _check_ready(world, plan, snapshot)
+        plan, snapshot = await way_back(world, run, as_far_as_possible=as_far_as_possible)
         await mark.confirm(world, watcher)
         with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name) as book:
             return await _run(world, book, snapshot, options, watcher, mark)
+
+
+async def way_back(world: World, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
+    """Return the plan that undoes a run, and what it was made from; refuse as `undo` does."""
+    snapshot = await _after(world, run)
+    plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
+    if plan.moves:
+        await _check_ready(world, plan, snapshot)
+    return plan, snapshot
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
@@ -221,7 +229,20 @@ async def _run(
     control = Control(world.disk, book.folder)
     control.clear()
     watcher = posting(world.disk, book.folder, watcher)
-    executor = Executor(world.admin, world.clock, book, snapshot, options, control, watcher, mark)
+    name = book.folder.rpartition("/")[2]
+
+    async def why_no_undo(ledger: Ledger) -> str | None:
+        try:
+            plan, _ = await way_back(world, Run(name, book.folder, ledger, 0))
+        except (CannotUndo, NotNow) as error:
+            return str(error)
+        except ClientError:
+            return None
+        return None if plan.moves else "this run has changed nothing"
+
+    executor = Executor(
+        world.admin, world.clock, book, snapshot, options, control, watcher, mark, why_no_undo
+    )
     executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
     return await executor.run()
 

@@ -28,6 +28,7 @@ DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 RATES = (LEADER_RATE, FOLLOWER_RATE, DIR_RATE)
+REPLICATION_RATES = (LEADER_RATE, FOLLOWER_RATE)
 REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 EVERYTHING = "*"
 
@@ -97,7 +98,7 @@ def _merged(setting: Setting, ours: str, present: str | None) -> str:
         return ours
     if present.strip() == EVERYTHING:
         return EVERYTHING
-    return listed(_entries(present) | _entries(ours))
+    return listed(entries(present) | entries(ours))
 
 
 def restoration(
@@ -120,12 +121,12 @@ def restoration(
         if now in values:
             changes[setting] = before
         elif setting.key in REPLICAS and now is not None and now.strip() != EVERYTHING:
-            mine = set().union(*map(_entries, values)) - _entries(before or "")
-            rest = _entries(now) - mine
-            if rest == _entries(now):
+            mine = set().union(*map(entries, values)) - entries(before or "")
+            rest = entries(now) - mine
+            if rest == entries(now):
                 left_alone[setting] = now
             else:
-                changes[setting] = before if rest == _entries(before or "") else listed(rest) or None
+                changes[setting] = before if rest == entries(before or "") else listed(rest) or None
         else:
             left_alone[setting] = now
     return Restoration(changes=changes, left_alone=left_alone)
@@ -136,7 +137,8 @@ def listed(entries: Iterable[str]) -> str:
     return ",".join(sorted(entries, key=_order))
 
 
-def _entries(value: str) -> set[str]:
+def entries(value: str) -> set[str]:
+    """Read a list of `partition:broker`."""
     return {entry.strip() for entry in value.split(",") if entry.strip()}
 
 

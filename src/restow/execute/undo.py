@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
-from restow.model import ANY_DIR, Plan
+from restow.model import ANY_DIR, Plan, ReplicaAssignment
 from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule import waves_of
@@ -14,7 +14,7 @@ from restow.plan.steps import steps_of
 
 if TYPE_CHECKING:
     from restow.execute.runs import Run
-    from restow.model import Move, Partition, Snapshot
+    from restow.model import Move, Partition, Snapshot, Step
 
 
 class CannotUndo(RestowError):
@@ -34,7 +34,7 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     strangers = remade(run.ledger.topic_ids, ids_of(snapshot))
     changed = [m for m in plan.moves if m.partition in run.ledger.submitted - run.ledger.found]
     for move in sorted(changed, key=lambda each: -arrived.get(each.partition, -1)):
-        now = snapshot.partition(move.partition)
+        now = _at_rest(snapshot.partition(move.partition), run.ledger.under_way.get(move.partition))
         if now is None:
             problems.append(f"{move.partition} does not exist any more")
             continue
@@ -63,6 +63,15 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
         title=f"undo {run.name}",
         topic_ids=topic_ids(snapshot, moves),
     )
+
+
+def _at_rest(now: Partition | None, under_way: Step | None) -> Partition | None:
+    """Return a partition as it is once our own move of it, which `undo` takes back first, is cancelled."""
+    if now is None or under_way is None or not now.moving:
+        return now
+    moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
+    ours = moving.target == under_way.after and set(moving.origin) == set(under_way.before)
+    return now._replace(replicas=under_way.before, adding=(), removing=()) if ours else now
 
 
 def _back(move: Move, now: Partition) -> Move | None:

@@ -16,6 +16,7 @@ from restow.wire import messages
 from restow.wire.batches import scan
 from restow.wire.codec import encode_request
 from restow.wire.records import Record, build
+from tests.seeds import seeded
 from tests.unit.broker.conversations import HOST, Client, run
 from tests.unit.broker.harm import MEGABYTE, memory, port_of, still_served, unharmed, until
 from tests.unit.broker.test_every_version import TOPIC, prepared
@@ -56,7 +57,7 @@ def hung_up(connection: socket.socket) -> bool:
 
 
 def test_thousands_come_and_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    chance = random.Random(7)
+    chance = random.Random(seeded(7))
     beginnings = [
         b"",
         b"\0",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire.codec import encode_request
 from restow.wire.messages import REQUESTS
+from tests.seeds import seeded
 from tests.unit.broker.conversations import HOST, run
 from tests.unit.broker.test_every_version import PLAIN, bodies, prepared
 
@@ -41,7 +42,7 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
 
 
 def test_a_broker_survives_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    chance = random.Random(20_240)
+    chance = random.Random(seeded(20_240))
 
     async def send(port: int, frame: bytes) -> None:
         reader, writer = await asyncio.open_connection(HOST, port)

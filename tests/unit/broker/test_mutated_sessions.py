@@ -20,6 +20,7 @@ from restow.wire.codec import Codec, MalformedRequest, UnsupportedVersion
 from restow.wire.messages import CreatePartitionsRequest, CreateTopicsRequest
 from tests.oracle.raw_session import ask_everything
 from tests.oracle.recording import recorded
+from tests.seeds import seeded
 from tests.unit.broker.conversations import HOST, run
 from tests.unit.broker.harm import MEGABYTE, port_of, unharmed
 from tests.unit.broker.test_every_version import ORDERS
@@ -86,7 +87,7 @@ async def send(port: int, frames: list[bytes]) -> None:
 def test_a_broker_survives_them(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: list[bytes], seed: int, rounds: int
 ) -> None:
-    chance = random.Random(seed)
+    chance = random.Random(seeded(seed))
 
     async def scenario() -> None:
         async with (

@@ -31,6 +31,7 @@ from restow.cluster.store.znodes import DeleteTopic, PreferredReplicaElection, T
 from restow.model import TopicPartition
 from restow.runtime.chance import SeededChance
 from tests.conformance.stores import Embedded
+from tests.seeds import SEED
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, lose_directory, write_isr
 from tests.unit.controller.laws import Laws
 
@@ -373,5 +374,5 @@ class Schedule(RuleBasedStateMachine):
 
 TestSchedules = Schedule.TestCase
 TestSchedules.settings = settings(
-    max_examples=60, stateful_step_count=25, deadline=None, derandomize=True, database=None
+    max_examples=60, stateful_step_count=25, deadline=None, derandomize=not SEED, database=None
 )

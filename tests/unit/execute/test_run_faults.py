@@ -54,7 +54,7 @@ def test_a_topic_made_anew_is_another_topic(stage: Stage) -> None:
     assert set(outcome.dropped.values()) == {
         "its topic was deleted and made anew: that one is not what the plan was made for"
     }
-    assert "`restow resume` for the rest or `restow undo`" in outcome.next
+    assert "`restow undo` would be refused now: t-2: its topic was deleted and made anew" in outcome.next
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
     assert stage.admin.set_ == {}
 

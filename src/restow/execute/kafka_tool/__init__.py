@@ -10,7 +10,7 @@ tool         one call of it, from arguments to exit code
 Where it differs from the original, docs/reassign.md says so.
 """
 
-from restow.execute.kafka_tool.arguments import Arguments, UsageError, parse_arguments
+from restow.execute.kafka_tool.arguments import Arguments, UsageError, asks_for_version, parse_arguments
 from restow.execute.kafka_tool.tool import run_tool
 
-__all__ = ["Arguments", "UsageError", "parse_arguments", "run_tool"]
+__all__ = ["Arguments", "UsageError", "asks_for_version", "parse_arguments", "run_tool"]

@@ -47,8 +47,10 @@ ALLOWED: Mapping[Action, frozenset[str]] = {
     Action.CANCEL: frozenset({"preserve-throttles", "timeout"}),
     Action.LIST: frozenset(),
 }
+_VERSION = "version"
 _SWITCHES = frozenset(
     {
+        _VERSION,
         *(action.value for action in Action),
         "additional",
         "disable-rack-aware",
@@ -101,6 +103,12 @@ class Arguments:
         return number
 
 
+def asks_for_version(given: Sequence[str]) -> bool:
+    """Whether the version is to be printed, whatever else is asked for."""
+    _, switches, _ = _split(given)
+    return _VERSION in switches
+
+
 def parse_arguments(given: Sequence[str]) -> Arguments:
     """`--name value`, `--name=value` and switches, in any order; no abbreviations."""
     values, switches, repeated = _split(given)
@@ -147,6 +155,8 @@ def _split(given: Sequence[str]) -> tuple[dict[str, str], set[str], set[str]]:
             values[name] = value
         else:
             raise UsageError(f"{name} is not a recognized option")
+    if {"zookeeper", "bootstrap-server"} <= values.keys():  # the tools that have the second lack the first
+        raise UsageError("zookeeper is not a recognized option")
     return values, switches, repeated
 
 

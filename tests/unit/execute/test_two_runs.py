@@ -1,0 +1,129 @@
+"""Two runs at a time, from two state folders and without a mark: no throttle stays that nobody owns."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from restow.client import ConfigOf
+from restow.execute.executor import Watcher
+from restow.execute.fix import fix
+from restow.execute.options import Options
+from restow.execute.start import execute
+from restow.execute.throttles import LEADER_RATE, LEADER_REPLICAS, Wanted
+from restow.model import ReplicaAssignment, TopicPartition
+from tests.unit.execute.fake_admin import MB, FakeClock
+from tests.unit.execute.stage import THROTTLED, Stage, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from restow.execute.outcome import Outcome
+    from restow.execute.standing import Event
+    from restow.execute.start import World
+    from restow.model import Plan
+
+SENDER = ConfigOf("broker", "1")
+SLOWER = Options(throttle=Wanted(rate=1 * MB))
+
+
+class TakingTurns(FakeClock):
+    """Whoever sleeps lets the others go on."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture
+def clock() -> TakingTurns:
+    return TakingTurns()
+
+
+@pytest.fixture
+def shared(stage: Stage, clock: TakingTurns) -> Stage:
+    """Topics `t` and `u` share their leaders' broker, and none of their partitions."""
+    clock.on_tick, stage.admin.clock, stage.clock = stage.clock.on_tick, clock, clock
+    stage.world = replace(stage.world, clock=clock)
+    stage.admin.add("u", [(1, 4)])
+    return stage
+
+
+def both(stage: Stage, folder: Path, first: Plan, second: Plan) -> tuple[Outcome, Outcome]:
+    """The second begins when the first is under way."""
+    begun = asyncio.Event()
+
+    def heard(each: Event) -> None:
+        if each.kind == "begun":
+            begun.set()
+
+    async def later(world: World) -> Outcome:
+        await begun.wait()
+        return await execute(world, second, SLOWER, quiet(lambda _: None))
+
+    async def main() -> tuple[Outcome, Outcome]:
+        other = replace(stage.world, root=str(folder / "elsewhere"))
+        return await asyncio.gather(execute(stage.world, first, THROTTLED, quiet(heard)), later(other))
+
+    return asyncio.run(main())
+
+
+def quiet(heard: Callable[[Event], None]) -> Watcher:
+    return Watcher(event=heard, standing=lambda _: None)
+
+
+@pytest.mark.parametrize(("first_mb", "second_mb"), [(50, 2_000), (2_000, 50), (300, 300)])
+def test_runs_that_share_a_broker_leave_no_throttle(
+    shared: Stage, tmp_path: Path, first_mb: int, second_mb: int
+) -> None:
+    """Whichever ends first."""
+    for topic, size in (("t", first_mb), ("u", second_mb)):
+        name = TopicPartition(topic, 0)
+        shared.admin.sizes[name] = size * MB
+        shared.admin.copies[name] = dict.fromkeys(shared.admin.copies[name], size * MB)
+    plans = plan_for(shared, [(1, 3)]), plan_for(shared, [(1, 5)], topic="u")
+    for outcome in both(shared, tmp_path, *plans):
+        assert outcome.is_good, outcome
+    assert shared.admin.set_ == {}
+
+
+def test_rate_that_was_set_for_good_comes_back(shared: Stage, tmp_path: Path) -> None:
+    """The first of two brings back what was there before both."""
+    policy = {LEADER_RATE: "99000000"}
+    shared.admin.set_[SENDER] = dict(policy)
+    assert shared.execute(plan_for(shared, [(1, 3)]), THROTTLED).is_good
+    assert shared.admin.set_ == {SENDER: policy}
+    # Somebody moves something meanwhile, but does not throttle it: the rate is not theirs.
+    shared.admin.sizes[TopicPartition("u", 0)] = 10_000 * MB
+    shared.admin.assignments[TopicPartition("u", 0)] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
+    shared.admin.set_[ConfigOf("topic", "u")] = {LEADER_REPLICAS: "*"}
+    assert shared.execute(plan_for(shared, [(1, 2)]), THROTTLED).is_good
+    assert shared.admin.set_[SENDER] == policy
+
+
+def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Stage) -> None:
+    """The journal of a killed run remembers whose rate it found."""
+    name = TopicPartition("u", 0)
+    shared.admin.sizes[name] = 10_000 * MB
+    shared.admin.assignments[name] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
+    shared.admin.set_[ConfigOf("topic", "u")] = {LEADER_REPLICAS: "0:1,0:4"}
+    shared.admin.set_[SENDER] = {LEADER_RATE: "1000000"}
+
+    class Killed(Exception):
+        pass
+
+    def kill() -> None:
+        raise Killed
+
+    shared.after(3, kill)
+    with pytest.raises(Killed):
+        shared.execute(plan_for(shared, [(1, 3)]), THROTTLED)
+    assert shared.admin.set_[SENDER] == {LEADER_RATE: "5000000"}
+    shared.admin.cancel(name)
+    del shared.admin.set_[ConfigOf("topic", "u")]
+    asyncio.run(fix(shared.world, shared.watcher))
+    assert shared.admin.set_ == {}

@@ -1,0 +1,32 @@
+"""Which rows the benchmarks print: every figure beside every peer that it can be compared with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks import cluster
+from benchmarks.contenders import KRAFT, OURS_APART, ZOOKEEPER
+
+if TYPE_CHECKING:
+    import pytest
+
+    from benchmarks.contenders import Contender
+
+
+def test_brokers_in_processes_of_their_own_are_compared_with_both_peers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process each is how Kafka runs, today's version as well as the one with a ZooKeeper."""
+    worth = {OURS_APART.name: 2.0, KRAFT.name: 4.0, ZOOKEEPER.name: 8.0}
+
+    def measured(contender: Contender, scale: cluster.Scale) -> dict[str, float]:
+        return dict.fromkeys(cluster.promises(), worth.get(contender.name, 1.0))
+
+    monkeypatch.setattr(cluster, "measure", measured)
+    rows = [row for row in cluster.compared(cluster.QUICK) if row.name.endswith(", a process each")]
+    found = {(row.name.removesuffix(", a process each"), row.peer_name): row.ratio for row in rows}
+    assert found == {
+        (name, peer): ratio
+        for name in cluster.promises()
+        for peer, ratio in ((KRAFT.name, 0.5), (ZOOKEEPER.name, 0.25))
+    }
