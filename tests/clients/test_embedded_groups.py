@@ -23,6 +23,7 @@ from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from tests.clients.consumers import KafkaPython, Librdkafka, wait_until_shared_evenly
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_groups import AIOKAFKA, KAFKA_PYTHON, live_together, of_aiokafka, of_kafka_python
+from tests.often import often
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,12 +53,12 @@ def bootstrap(cluster: Running) -> str:
     return cluster.bootstrap
 
 
-@pytest.mark.parametrize("name", KAFKA_PYTHON)
+@pytest.mark.parametrize("name", often(KAFKA_PYTHON, "range", "cooperative-sticky"))
 def test_kafka_python(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python] * 3)
 
 
-@pytest.mark.parametrize("name", AIOKAFKA)
+@pytest.mark.parametrize("name", often(AIOKAFKA, "sticky"))
 def test_both_clients_in_one_group(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python, of_aiokafka, of_kafka_python])
 

@@ -10,6 +10,7 @@ import pytest
 from harness.oracle import ASSIGNORS
 from restow.assignors.adapters import aiokafka, kafka_python
 from tests.clients.consumers import Aiokafka, Java, KafkaPython, Watched, wait_until_shared_evenly
+from tests.often import often
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,17 +42,17 @@ def of_aiokafka(topics: Topics, name: str) -> Watched:
     return Aiokafka(topics, AIOKAFKA[name])
 
 
-@pytest.mark.parametrize("name", KAFKA_PYTHON)
+@pytest.mark.parametrize("name", often(KAFKA_PYTHON, "range", "cooperative-sticky"))
 def test_three_of_kafka_python(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python] * 3)
 
 
-@pytest.mark.parametrize("name", AIOKAFKA)
+@pytest.mark.parametrize("name", often(AIOKAFKA, "sticky"))
 def test_three_of_aiokafka(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_aiokafka] * 3)
 
 
-@pytest.mark.parametrize("name", AIOKAFKA)
+@pytest.mark.parametrize("name", often(AIOKAFKA, "roundrobin", "sticky"))
 @pytest.mark.parametrize(
     "makers",
     [[of_kafka_python, of_aiokafka, of_kafka_python], [of_aiokafka, of_kafka_python, of_aiokafka]],
@@ -64,8 +65,18 @@ def test_both_clients_in_one_group(
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("name", KAFKA_PYTHON)
-@pytest.mark.parametrize("java_leads", [True, False], ids=["java leads", "ours leads"])
+@pytest.mark.parametrize(
+    ("name", "java_leads"),
+    often(
+        [(name, java_leads) for name in KAFKA_PYTHON for java_leads in (True, False)],
+        ("range", True),
+        ("roundrobin", False),
+        ("sticky", True),
+        ("sticky", False),
+        ("cooperative-sticky", True),
+        ("cooperative-sticky", False),
+    ),
+)
 def test_java_and_ours_in_one_group(
     topics: Topics, gateway: JavaGateway, name: str, java_leads: bool
 ) -> None:

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from tests.faults.history import FinalLog
 
 FAULTS_S = 25.0
-FEW = range(1, 6)
-MANY = range(6, 51)
+FEW = range(1, 3)
+"""The second writes with two kinds of clients, the first with one."""
+MANY = range(3, 51)
 CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 
 

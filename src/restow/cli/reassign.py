@@ -64,7 +64,7 @@ def reassign(given: Sequence[str]) -> int:
 
     try:
         if asks_for_version(given):
-            _say(f"{__version__} (restow)")
+            _say(__version__)
             return 0
         arguments = parse_arguments(given)
     except UsageError as error:

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize(
     ("words", "code", "out", "err"),
     [
-        (["--version"], 0, f"{__version__} (restow)\n", ""),
-        (["--list", "--version"], 0, f"{__version__} (restow)\n", ""),
+        (["--version"], 0, f"{__version__}\n", ""),
+        (["--list", "--version"], 0, f"{__version__}\n", ""),
         (["--list"], 1, "", "Please specify --bootstrap-server\n"),
         ([], 1, "", "Command must include exactly one action"),
         (["--list", "--bootstrap-server", "no address"], 1, "Error: bootstrap servers: 'no address'", ""),
@@ -63,4 +63,4 @@ def test_launcher_in_the_documents_answers_under_apaches_name(tmp_path: Path) ->
     assert "'a b' belongs to no option" in refused.stderr
     command.remove("a b")
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == f"{__version__} (restow)\n"
+    assert done.stdout == f"{__version__}\n"

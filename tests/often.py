@@ -1,0 +1,24 @@
+"""Which repeats of one kind every run has; the others are for `make test-full`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def often(values: Iterable[Any], *kept: Any) -> list[Any]:
+    """Return the values of a parameter, with those that are not kept marked `full`."""
+    listed = list(values)
+    if strange := [value for value in kept if value not in listed]:
+        raise ValueError(f"{strange} are not among {listed}")
+    return [
+        value if value in kept else pytest.param(*_several(value), marks=pytest.mark.full) for value in listed
+    ]
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
