@@ -174,6 +174,22 @@ def test_elections_and_log_dirs(shell: Shell, cluster: Running) -> None:
     assert '"partition":"led-0"' in shell.run("kafka-log-dirs", "--describe", "--topic-list", "led")
 
 
+def test_cordoned_log_dirs(shell: Shell, cluster: Running) -> None:
+    """Tools of 3.9 do not ask, and are told all the rest."""
+    (path,) = cluster.cluster.brokers[2].options.log_dirs
+    logs = cluster.cluster.brokers[2].services.logs
+    shell.configs("--alter", "--broker", "2", "--add-config", f"cordoned.log.dirs={path}")
+    wait_until(lambda: path in logs.cordoned(), "the broker has heard of it")
+    printed = shell.run("kafka-log-dirs", "--describe", "--broker-list", "1,2")
+    (line,) = (line for line in printed.splitlines() if line.startswith("{"))
+    told = {each["broker"]: each["logDirs"][0] for each in json.loads(line)["brokers"]}
+    assert told[2]["logDir"] == path
+    if shell.tools.major >= 4:
+        assert [told[1]["isCordoned"], told[2]["isCordoned"]] == [False, True]
+    shell.configs("--alter", "--broker", "2", "--delete-config", "cordoned.log.dirs")
+    wait_until(lambda: not logs.cordoned(), "the broker has heard of it")
+
+
 def test_versions_and_records_deleted(shell: Shell, tmp_path: Path) -> None:
     patient = tmp_path / "patient.properties"
     patient.write_text(f"request.timeout.ms={_PATIENCE_MS}\n")

@@ -92,6 +92,16 @@ def test_checkpoint_that_cannot_be_read_lets_the_whole_log_be_checked(tmp_path: 
     assert values_after_start(tmp_path) == [b"first"]
 
 
+def test_log_without_a_recovery_point_is_checked_from_its_first_segment_on(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first")
+    log.roll()
+    written(broker, b"second")
+    broker.logs.release()
+    damage(log, b"first")
+    assert values_after_start(tmp_path) == []
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_segments_before_the_recovery_point_are_not_read_again(tmp_path: Path, clean: bool) -> None:
     broker = started(tmp_path)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from restow.cluster.replication.isr import Progress, behind, may_join, smallest_end, without_laggards
 from restow.cluster.replication.values import FetchPartition
 from restow.model import TopicPartition
+from restow.wire.error_codes import ErrorCode
 from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
 
 if TYPE_CHECKING:
@@ -279,6 +280,90 @@ def test_follower_that_fetches_all_the_time_but_never_catches_up_is_dropped(tmp_
                 break
         assert leader.isr == (1,)
         assert leader.followers[2].fetched_s > leader.followers[2].caught_up_s
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_until_a_smaller_isr_is_written_whoever_is_to_go_still_counts(tmp_path: Path) -> None:
+    """Nobody knows yet which of the two holds: acknowledged by the smaller one, a record could be lost."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        cluster.cut.add((2, 1))
+        cluster.states.held = asyncio.Event()
+        waiting = cluster.produce(1, "a", timeout_ms=600_000)
+        await cluster.clock.advance(LAG_MAX_S + 5)
+        assert cluster.at(1).proposed_isr == (1,)
+        assert cluster.at(1).log.high_watermark == 0
+        await cluster.produce(1, "b", acks=1)
+        assert cluster.at(1).log.high_watermark == 0
+        assert not waiting.done()
+        cluster.states.held.set()
+        await settle()
+        assert cluster.at(1).isr == (1,)
+        assert (await waiting).error_code == 0
+        assert cluster.at(1).log.high_watermark == 2
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_broker_that_has_no_replica_cannot_fetch_as_follower(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 1)
+        cluster.elect(1, is_new=True)
+        await cluster.produce(1, "a")
+        leader = cluster.at(1)
+        for stranger in (2, 9):
+            found = leader.fetch(FetchPartition(1, 100, leader.leader_epoch), stranger, 100, min_one=True)
+            assert found.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            assert found.records == b""
+        assert leader.followers == {}
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_leader_of_a_new_epoch_knows_nothing_of_its_followers_until_they_fetch(tmp_path: Path) -> None:
+    """What a follower had in an earlier epoch it may have cut off since."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        await cluster.produce(1, "a")
+        await cluster.clock.advance(1)
+        assert cluster.at(1).followers[2].end_offset == 1
+        cluster.cut.add((2, 1))
+        cluster.elect(1)
+        assert cluster.at(1).followers[2] == Progress(cluster.clock.monotonic_s())
+        cluster.cut.clear()
+        await cluster.clock.advance(2)
+        assert cluster.at(1).followers[2].end_offset == 1
+        await cluster.close()
+
+    run(scenario())
+
+
+def test_follower_falls_behind_with_the_append_it_misses_and_not_with_its_last_fetch(tmp_path: Path) -> None:
+    """As long as nothing was written it had everything, however long it had been silent."""
+
+    async def scenario() -> None:
+        cluster = Cluster(tmp_path, 2)
+        cluster.elect(1, is_new=True)
+        await settle()
+        await cluster.produce(1, "a")
+        await cluster.clock.advance(1)
+        cluster.cut.add((2, 1))
+        await cluster.clock.advance(3 * LAG_MAX_S)
+        await cluster.produce(1, "b", acks=1)
+        await cluster.clock.advance(LAG_MAX_S - 1)
+        assert cluster.at(1).isr == (1, 2)
+        await cluster.clock.advance(LAG_MAX_S / 5 + 1)
+        assert cluster.at(1).isr == (1,)
         await cluster.close()
 
     run(scenario())

@@ -2,7 +2,8 @@
 
 The answer comes when the move is accepted; DescribeLogDirs shows how far it is. To name the log dir that the
 replica is in ends a move. A replica that is not here yet is answered with REPLICA_NOT_AVAILABLE, and when it
-comes it is made where it was said to be: so kafka-reassign-partitions chooses log dirs on other brokers.
+comes it is made where it was said to be: so kafka-reassign-partitions chooses log dirs on other brokers. A
+cordoned log dir is refused with INVALID_REPLICA_ASSIGNMENT, even to a replica that is in it.
 
 Versions: 2 only has another encoding.
 """

@@ -59,6 +59,8 @@ class LogDirMoves:
         if len(future_name(topic_partition)) > _LONGEST_NAME:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
         target = self._online(path)
+        if path in self._logs.cordoned():
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
         partition = self._replicas.find(topic_partition)
         if _is_offline(partition):
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
