@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _CHECK_INTERVAL_MS = 5 * 60 * 1000
 _CLEANER_BACKOFF_MS = 15 * 1000
+_MOST_PREFERRED = 10_000
 
 
 class LogManager:
@@ -182,8 +183,11 @@ class LogManager:
             home.doom(partition, mark="stray")
 
     def prefer(self, partition: TopicPartition, path: str) -> None:
-        """When the log is made, it is to be in that log dir."""
+        """When the log is made, it is to be in that log dir. Of many such wishes the oldest are forgotten."""
+        self._preferred.pop(partition, None)
         self._preferred[partition] = path
+        if len(self._preferred) > _MOST_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
 
     def begin_move(self, partition: TopicPartition, target: LogDirectory) -> None:
         """Begin a copy of a log in another log dir."""
