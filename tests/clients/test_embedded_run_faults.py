@@ -109,9 +109,7 @@ def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
             outcome = await run
             assert outcome.ending is Ending.IN_PART
             assert set(outcome.dropped) == set(ORDERS)
-            assert (
-                "`restow resume` for the rest; `restow undo` would be refused now: orders-0" in outcome.next
-            )
+            assert "`restow resume` for the rest or `restow undo`" in outcome.next
             assert await replicas_of(admin, "audit") == [(0, 2)]
             assert (await replicas_of(admin, "payments"))[0] == (1, 2)
 
@@ -142,7 +140,7 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
             assert outcome.ending is Ending.IN_PART
             assert "somebody else has cancelled it" in outcome.dropped[ORDERS[0]]
             assert "[1, 3]" in outcome.dropped[ORDERS[1]]
-            assert "orders-1 is being moved by somebody else" in outcome.next
+            assert "`restow undo` would be refused now: orders-1" in outcome.next
             outcome = await undo(stage.world, FAST, stage.watcher, as_far_as_possible=True)
             assert outcome.is_good, outcome
             await at_rest(admin)

@@ -156,7 +156,7 @@ def world_of(admin: KafkaAdmin, journal: str | None) -> World:
     return World(
         admin=admin,
         clock=SystemClock(),
-        disk=SystemDisk(),
+        disk=SystemDisk(private=True),
         root=journal or state_folder(os.environ),
         seats=admin.seat,
     )

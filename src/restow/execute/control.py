@@ -6,16 +6,20 @@ Whoever may write the folder may steer the run; nothing listens on any port for 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from restow.runtime.disk import Disk
 
 FILE_NAME = "control.json"
 CANCEL, LEAVE = "cancel", "leave"
+_MOST_LETTERS, _MOST_MOVES = 100, 1_000_000
 
 
 class BadControl(RestowError):
@@ -36,45 +40,81 @@ class Wishes:
 
 
 class Control:
-    """One run's control file."""
+    """One run's control file. Whatever is wrong with it is a `BadControl`, and told once."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._path = f"{folder}/{FILE_NAME}"
         self._seen: bytes | None = None
+        self._complaint: str | None = None
 
     def clear(self) -> None:
-        """Wishes of the past are not for whoever begins now."""
-        if self._disk.exists(self._path):
-            self._disk.remove(self._path)
+        """Remove the wishes of the past: they are not for whoever begins now."""
+        with suppress(OSError):
+            if self._disk.exists(self._path):
+                self._disk.remove(self._path)
 
     def wish(self, wishes: Wishes) -> None:
         """Add to what is wished so far."""
-        before = self._load() if self._disk.exists(self._path) else {}
+        before = self._load(self._read()) if self._disk.exists(self._path) else {}
         said = {name: value for name, value in asdict(wishes).items() if value is not None}
-        document = {**before, **said, "serial": int(before.get("serial", 0)) + 1}
-        self._disk.write_atomically(self._path, json.dumps(document).encode(), durable=False)
+        serial = before.get("serial")
+        document = {**before, **said, "serial": serial + 1 if type(serial) is int else 1}
+        wishes_of(document, self._path)
+        try:
+            self._disk.write_atomically(self._path, json.dumps(document).encode(), durable=False)
+        except OSError as error:
+            raise BadControl(f"{self._path} cannot be written: {error.strerror or error}") from error
 
     def news(self) -> Wishes | None:
-        """What is wished, if that has changed since it was last asked."""
-        if not self._disk.exists(self._path):
-            return None
-        data = self._disk.read_bytes(self._path)
-        if data == self._seen:
-            return None
-        self._seen = data
-        document = self._load()
-        document.pop("serial", None)
+        """Return what is wished, if that has changed since it was last asked."""
         try:
-            return Wishes(**document)
-        except TypeError as error:
-            raise BadControl(f"{self._path}: {error}") from error
+            data = self._read() if self._disk.exists(self._path) else None
+            if data is None or data == self._seen:
+                return None
+            self._seen = data
+            wishes = wishes_of(self._load(data), self._path)
+        except BadControl as error:
+            if str(error) == self._complaint:
+                return None
+            self._complaint = str(error)
+            raise
+        self._complaint = None
+        return wishes
 
-    def _load(self) -> dict[str, Any]:
+    def _read(self) -> bytes:
         try:
-            document = json.loads(self._disk.read_bytes(self._path))
-        except ValueError as error:
+            return self._disk.read_bytes(self._path)
+        except OSError as error:
+            raise BadControl(f"{self._path} cannot be read ({error.strerror or error}): remove it") from error
+
+    def _load(self, data: bytes) -> dict[str, Any]:
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError) as error:
             raise BadControl(f"{self._path} is not JSON ({error}): remove it") from error
         if not isinstance(document, dict):
             raise BadControl(f"{self._path} is not an object: remove it")
         return document
+
+
+def wishes_of(document: Mapping[str, Any], where: str) -> Wishes:
+    """Read wishes, each of which is what it should be."""
+    fits: dict[str, Callable[[Any], bool]] = {
+        "throttle": lambda value: isinstance(value, str) and len(value) <= _MOST_LETTERS,
+        "moves_in": _is_count,
+        "moves_out": _is_count,
+        "paused": lambda value: isinstance(value, bool),
+        "stop": lambda value: value in (CANCEL, LEAVE),
+    }
+    said = {name: value for name, value in document.items() if name != "serial" and value is not None}
+    for name, value in said.items():
+        if name not in fits:
+            raise BadControl(f"{where}: nothing is called {name[:_MOST_LETTERS]!r}")
+        if not fits[name](value):
+            raise BadControl(f"{where}: {name} cannot be {repr(value)[:_MOST_LETTERS]}")
+    return Wishes(**said)
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 < value <= _MOST_MOVES

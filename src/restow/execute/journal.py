@@ -30,6 +30,10 @@ class DamagedJournal(RestowError):
     """The journal does not say what it once said."""
 
 
+class UnwritableJournal(RestowError):
+    """What is about to be done cannot be written down, so it is not done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One thing that was about to happen, or had happened."""
@@ -44,12 +48,15 @@ class Journal:
     """An open journal; `write` returns when the entry is on the disk."""
 
     def __init__(self, disk: Disk, clock: Clock, folder: str) -> None:
-        """Goes on where it ended if the folder has one already; cuts off a torn last line."""
+        """Go on where it ended if the folder has one already; cut off a torn last line."""
         self.folder = folder
         self._clock = clock
-        disk.make_directory(folder)
-        self._file = disk.open(f"{folder}/{FILE_NAME}", create=True)
-        data = self._file.read(0, self._file.size)
+        try:
+            disk.make_directory(folder)
+            self._file = disk.open(f"{folder}/{FILE_NAME}", create=True)
+            data = self._file.read(0, self._file.size)
+        except OSError as error:
+            raise UnwritableJournal(f"{folder} cannot hold a journal: {error.strerror or error}") from error
         self._entries, sound = _parse(data, f"{folder}/{FILE_NAME}")
         if sound < len(data):
             self._file.truncate(sound)
@@ -62,8 +69,15 @@ class Journal:
     def write(self, kind: str, **facts: object) -> Entry:
         """Add an entry."""
         entry = Entry(len(self._entries), self._clock.now_ms(), kind, facts)
-        self._file.append(_line(entry))
-        self._file.sync()
+        try:
+            self._file.append(_line(entry))
+            self._file.sync()
+        except OSError as error:
+            raise UnwritableJournal(
+                f"{self.folder}/{FILE_NAME} cannot be written ({error.strerror or error}), so nothing more "
+                "is begun, and throttles stay on. Put that right, then `restow resume` or `restow doctor "
+                "--fix`"
+            ) from error
         self._entries.append(entry)
         return entry
 
@@ -74,7 +88,11 @@ class Journal:
 def read_journal(disk: Disk, folder: str) -> tuple[Entry, ...]:
     """The entries of a journal, without touching it."""
     path = f"{folder}/{FILE_NAME}"
-    return tuple(_parse(disk.read_bytes(path), path)[0])
+    try:
+        data = disk.read_bytes(path)
+    except OSError as error:
+        raise DamagedJournal(f"{path} cannot be read: {error.strerror or error}") from error
+    return tuple(_parse(data, path)[0])
 
 
 def _line(entry: Entry) -> bytes:
@@ -114,9 +132,12 @@ def _entry(line: bytes) -> Entry | None:
     try:
         body = json.loads(line)
         crc = body.pop("crc")
-    except (ValueError, KeyError, AttributeError, TypeError):
+        if crc != zlib.crc32(_canonical(body)):
+            return None
+        number, at_ms, kind = body["n"], body["at_ms"], body["kind"]
+    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None
-    if crc != zlib.crc32(_canonical(body)):
+    if type(number) is not int or type(at_ms) is not int or not isinstance(kind, str):
         return None
     facts = {key: value for key, value in body.items() if key not in _ENVELOPE}
-    return Entry(body["n"], body["at_ms"], body["kind"], facts)
+    return Entry(number, at_ms, kind, facts)

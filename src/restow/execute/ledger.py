@@ -20,13 +20,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
-from restow.execute.records import partition_of, plan_of, step_of
-from restow.execute.throttles import Setting
+from restow.execute.journal import DamagedJournal, Entry
+from restow.execute.records import (
+    partition_of,
+    plan_of,
+    setting_of,
+    step_of,
+    text_of,
+    text_or_none,
+    texts_by_text,
+    turn_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from restow.execute.journal import Entry
+    from restow.execute.throttles import Setting
     from restow.model import Plan, Snapshot, Step, TopicPartition
 
 
@@ -39,6 +48,8 @@ class Ledger:
     """A run as far as its journal tells."""
 
     plan: Plan
+    turn: int = 0
+    """Counts up with every run that begins or goes on, in whichever direction clocks are turned."""
     undo_of: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """What the topics of the plan were when it began; one of another id is another topic."""
@@ -77,15 +88,27 @@ def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
         raise NotARun(
             f"{where}: this journal has no beginning: nothing was done under it, so nothing is to do"
         )
-    facts: Any = first.facts
-    ledger = Ledger(
-        plan=plan_of(facts["plan"], f"the plan in {where}"),
-        undo_of=facts.get("undo_of"),
-        topic_ids=facts.get("topic_ids", {}),
-    )
-    for entry in remaining:
-        ledger = ledger.after(entry)
+    entry = first
+    try:
+        ledger = _began(first.facts, where)
+        for entry in remaining:
+            ledger = ledger.after(entry)
+    except (RestowError, ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise DamagedJournal(
+            f"{where}, entry {entry.number}: {entry.kind!r} does not make sense ({error!s:.200}), so what "
+            "this run has set and begun is not known. `restow doctor` shows what is left on the cluster; "
+            "when that is in order, move the folder away"
+        ) from error
     return ledger
+
+
+def _began(facts: Any, where: str) -> Ledger:
+    return Ledger(
+        plan=plan_of(facts["plan"], f"the plan in {where}"),
+        turn=turn_of(facts),
+        undo_of=text_or_none(facts.get("undo_of")),
+        topic_ids=texts_by_text(facts.get("topic_ids", {})),
+    )
 
 
 def has_heard_of(ledger: Ledger, snapshot: Snapshot) -> bool:
@@ -106,14 +129,14 @@ def has_heard_of(ledger: Ledger, snapshot: Snapshot) -> bool:
 def _throttle(ledger: Ledger, facts: Any) -> Ledger:
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["changes"]:
-        setting = Setting(*each["setting"])
-        prior[setting] = each["prior"]
-        value = each["value"]
+        setting = setting_of(each["setting"])
+        prior[setting] = text_or_none(each["prior"])
+        value = text_or_none(each["value"])
         if value is not None and value != each["prior"]:
             ours[setting] = tuple(dict.fromkeys((*ours.get(setting, ()), value)))
         else:
             ours.setdefault(setting, ())
-    borrowed = ledger.borrowed.union(Setting(*each) for each in facts.get("borrowed", ()))
+    borrowed = ledger.borrowed.union(setting_of(each) for each in facts.get("borrowed", ()))
     return replace(ledger, prior=prior, ours=ours, borrowed=borrowed)
 
 
@@ -121,12 +144,12 @@ def _throttled(ledger: Ledger, facts: Any) -> Ledger:
     """What arrived is what is there; what was brought back is ours no more."""
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["arrived"]:
-        setting, value = Setting(*each["setting"]), each["value"]
+        setting, value = setting_of(each["setting"]), text_or_none(each["value"])
         if value == prior.get(setting):
             ours.pop(setting, None)
             prior.pop(setting, None)
         else:
-            ours[setting] = (value,)
+            ours[setting] = () if value is None else (value,)
     return replace(ledger, prior=prior, ours=ours, borrowed=ledger.borrowed & ours.keys())
 
 
@@ -154,7 +177,7 @@ def _dropped(ledger: Ledger, facts: Any) -> Ledger:
     return replace(
         ledger,
         under_way=_without(ledger.under_way, (partition,)),
-        dropped={**ledger.dropped, partition: facts["reason"]},
+        dropped={**ledger.dropped, partition: text_of(facts["reason"])},
     )
 
 
@@ -168,12 +191,12 @@ def _cancelled(ledger: Ledger, facts: Any) -> Ledger:
     return replace(ledger, under_way=_without(ledger.under_way, partitions))
 
 
-def _resumed(ledger: Ledger, facts: Any) -> Ledger:  # noqa: ARG001
-    return replace(ledger, outcome=None, dropped={})
+def _resumed(ledger: Ledger, facts: Any) -> Ledger:
+    return replace(ledger, outcome=None, dropped={}, turn=max(ledger.turn, turn_of(facts)))
 
 
 def _ended(ledger: Ledger, facts: Any) -> Ledger:
-    return replace(ledger, outcome=facts["outcome"])
+    return replace(ledger, outcome=text_of(facts["outcome"]))
 
 
 def _without(

@@ -30,6 +30,10 @@ class ClusterLocked(RestowError):
     """Somebody else is carrying out something on this cluster."""
 
 
+class BadStateFolder(RestowError):
+    """The folder for journals is somebody else's, open to anybody, or broken. Nothing was changed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
     """Who carries out a run."""
@@ -52,12 +56,21 @@ class Holder:
 @contextmanager
 def cluster_lock(disk: Disk, folder: str, holder: Holder) -> Iterator[None]:
     """Hold the lock of the cluster whose runs are in this folder, or say who does."""
-    disk.make_directory(folder)
-    lock = disk.lock(f"{folder}/{_LOCK}")
+    try:
+        disk.make_directory(folder.rpartition("/")[0] or folder)
+        disk.make_directory(folder)
+        lock = disk.lock(f"{folder}/{_LOCK}")
+        if lock is not None:
+            note = json.dumps(asdict(holder)).encode()
+            disk.write_atomically(f"{folder}/{_NOTE}", note, durable=False)
+    except OSError as error:
+        raise BadStateFolder(
+            f"{error.filename or folder} cannot be used for journals: {error.strerror or error}. Put it in "
+            "order, or choose another folder with --journal"
+        ) from error
     if lock is None:
         raise ClusterLocked(_who(disk, folder))
     try:
-        disk.write_atomically(f"{folder}/{_NOTE}", json.dumps(asdict(holder)).encode(), durable=False)
         yield
     finally:
         lock.release()
@@ -67,7 +80,10 @@ def holder_of(disk: Disk, folder: str) -> Holder | None:
     """Who holds it at this moment, if anybody does and says so."""
     if not disk.exists(f"{folder}/{_LOCK}"):
         return None
-    lock = disk.lock(f"{folder}/{_LOCK}")
+    try:
+        lock = disk.lock(f"{folder}/{_LOCK}")
+    except OSError:
+        return None
     if lock is not None:
         lock.release()
         return None

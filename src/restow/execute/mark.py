@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from restow.client import SESSION_S, BrokerError, ClientError
-from restow.execute.lock import ClusterLocked, Holder, cluster_lock, holder_from
+from restow.execute.lock import BadStateFolder, ClusterLocked, Holder, cluster_lock, holder_from
 from restow.execute.standing import Event
 from restow.wire.error_codes import ErrorCode
 
@@ -118,10 +118,13 @@ def _identity(world: World, runs: Runs, *, make: bool = True) -> str:
     place of one that was killed.
     """
     path = f"{runs.folder}/{_IDENTITY}"
-    drawn = world.disk.read_bytes(path).decode(errors="replace") if world.disk.exists(path) else ""
-    if not drawn and make:
-        drawn = world.chance.uuid().hex
-        world.disk.write_atomically(path, drawn.encode())
+    try:
+        drawn = world.disk.read_bytes(path).decode(errors="replace") if world.disk.exists(path) else ""
+        if not drawn and make:
+            drawn = world.chance.uuid().hex
+            world.disk.write_atomically(path, drawn.encode())
+    except OSError as error:
+        raise BadStateFolder(f"{path} cannot be used: {error.strerror or error}. Remove it") from error
     return _UNFIT.sub("_", f"restow-{platform.node()[:100]}-{drawn[:64]}")
 
 

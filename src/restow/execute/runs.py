@@ -9,6 +9,7 @@ $XDG_STATE_HOME/restow/runs/<cluster id>/
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING
 from restow.errors import InvalidInput
 from restow.execute.journal import FILE_NAME, DamagedJournal, read_journal
 from restow.execute.ledger import Ledger, NotARun, ledger_of
+from restow.execute.lock import BadStateFolder
+from restow.execute.records import LAST_TURN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +37,11 @@ class Run:
     name: str
     folder: str
     ledger: Ledger
-    active_ms: int
-    """When it last wrote something down."""
+
+    @property
+    def age(self) -> tuple[int, str]:
+        """The larger, the newer. Runs of earlier versions have no turn, and come first, by their names."""
+        return self.ledger.turn, self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +64,14 @@ class Runs:
         return f"{self.folder}/{name}"
 
     def names(self) -> tuple[str, ...]:
-        """Oldest first."""
+        """In the order of the clock that they were named by."""
         if not self.disk.exists(self.folder):
             return ()
-        return tuple(
-            n for n in self.disk.list(self.folder) if self.disk.exists(f"{self.path(n)}/{FILE_NAME}")
-        )
+        try:
+            found = self.disk.list(self.folder)
+        except OSError as error:
+            raise BadStateFolder(f"{self.folder} cannot be read: {error.strerror or error}") from error
+        return tuple(name for name in found if self.disk.exists(f"{self.path(name)}/{FILE_NAME}"))
 
     def all(self) -> tuple[Run, ...]:
         """Oldest first; those that died before they had begun are left out."""
@@ -73,7 +81,7 @@ class Runs:
                 found.append(self.get(name))
             except NotARun:
                 continue
-        return tuple(found)
+        return tuple(sorted(found, key=lambda run: run.age))
 
     def sound(self, cluster_id: str) -> tuple[tuple[Run, ...], dict[str, str]]:
         """The runs that can be relied on, oldest first; and of each other journal here what is wrong with it.
@@ -94,7 +102,7 @@ class Runs:
                 found.append(run)
             else:
                 wrong[name] = f"it is of the cluster {run.ledger.plan.cluster_id!r}, not of this one"
-        return tuple(found), wrong
+        return tuple(sorted(found, key=lambda run: run.age)), wrong
 
     def get(self, name: str) -> Run:
         folder = self.path(name)
@@ -102,12 +110,20 @@ class Runs:
             there = ", ".join(self.names()[-5:]) or "none"
             raise InvalidInput(f"there is no run {name!r} on this cluster; the latest are: {there}")
         entries = tuple(read_journal(self.disk, folder))
-        return Run(name, folder, ledger_of(entries, folder), entries[-1].at_ms if entries else 0)
+        return Run(name, folder, ledger_of(entries, folder))
 
     def last_to_move(self) -> Run:
         """Of those that are there to move something, the one that was at work last."""
         movers = [run for run in self.all() if run.ledger.plan.moves]
-        return max(movers, key=lambda run: run.active_ms) if movers else self.latest()
+        return movers[-1] if movers else self.latest()
+
+    def next_turn(self) -> int:
+        """A turn after that of every run here that can be read."""
+        turns = [0]
+        for name in self.names():
+            with suppress(NotARun, DamagedJournal):
+                turns.append(self.get(name).ledger.turn)
+        return min(max(turns) + 1, LAST_TURN)
 
     def latest(self, *, unsettled: bool = False) -> Run:
         """The newest one, or the newest that still needs care."""

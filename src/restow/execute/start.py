@@ -96,7 +96,7 @@ async def resume(
             _check_cluster(book.ledger.plan, snapshot, run.folder)
             await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
             await mark.confirm(world, watcher)
-            book.write("resumed", who=asdict(Holder.this_process(run.name)))
+            book.write("resumed", who=asdict(Holder.this_process(run.name)), turn=runs.next_turn())
             return await _run(world, book, snapshot, options, watcher, mark)
 
 
@@ -218,8 +218,8 @@ async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
         _check_cluster(book.ledger.plan, snapshot, run.folder)
         control = Control(world.disk, run.folder)
         control.clear()
-        control.wish(Wishes(stop=CANCEL))
         executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher, Mark(None))
+        executor.pace.ask(Wishes(stop=CANCEL))
         return await executor.run()
 
 
@@ -233,7 +233,7 @@ async def _run(
 
     async def why_no_undo(ledger: Ledger) -> str | None:
         try:
-            plan, _ = await way_back(world, Run(name, book.folder, ledger, 0))
+            plan, _ = await way_back(world, Run(name, book.folder, ledger))
         except (CannotUndo, NotNow) as error:
             return str(error)
         except ClientError:
@@ -257,7 +257,8 @@ def begun(
     journal = Journal(world.disk, world.clock, folder)
     who = asdict(Holder.this_process(name))
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
-    journal.write("began", plan=plan_document(plan), who=who, undo_of=undo_of, topic_ids=ids)
+    turn = runs.next_turn()
+    journal.write("began", plan=plan_document(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
     book = Book(journal)
     try:
         yield book

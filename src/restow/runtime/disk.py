@@ -6,10 +6,13 @@ caller to say. Calls block: they end in the page cache, which answers in microse
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import stat
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -19,6 +22,8 @@ Part: TypeAlias = bytes | bytearray | memoryview
 _MOST_PARTS = 1024
 _READ_BYTES = 64 * 1024
 _MOST_OPEN_FILES = 512
+_MOST_SMALL = 256 * 1024 * 1024
+"""What is read as a whole is smaller than this."""
 
 
 class File(Protocol):
@@ -104,9 +109,12 @@ class SystemDisk:
     `most_open_files` are; the others open again when they are used.
     """
 
-    def __init__(self, most_open_files: int = _MOST_OPEN_FILES) -> None:
+    def __init__(self, most_open_files: int = _MOST_OPEN_FILES, *, private: bool = False) -> None:
+        """With `private`, files and directories that it makes or opens to write are their owner's alone."""
         if most_open_files < 1:
             raise ValueError(f"most_open_files must be at least 1, not {most_open_files}")
+        self.private = private
+        self.file_mode = 0o600 if private else 0o644
         self._most_open_files = most_open_files
         self._opened: deque[SystemFile] = deque()
 
@@ -120,6 +128,9 @@ class SystemDisk:
         return tuple(sorted(os.listdir(path)))  # noqa: PTH208 (names, not a Path each)
 
     def make_directory(self, path: str) -> None:
+        if self.private:
+            _make_private(Path(path))
+            return
         try:
             os.mkdir(path)  # noqa: PTH102
         except OSError:
@@ -135,8 +146,10 @@ class SystemDisk:
         shutil.rmtree(path)
 
     def read_bytes(self, path: str) -> bytes:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # A pipe that nobody writes to must not hold us up.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
+            _check_regular(descriptor, path)
             parts = []
             while part := os.read(descriptor, _READ_BYTES):
                 parts.append(part)
@@ -147,7 +160,8 @@ class SystemDisk:
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
         # Thousands of these are written when a topic is made, and objects for paths cost more than the calls.
         beside = f"{path}.tmp"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        descriptor = os.open(beside, flags, self.file_mode)
         try:
             left = memoryview(data)
             while left:
@@ -168,7 +182,8 @@ class SystemDisk:
         return usage.total, usage.free
 
     def lock(self, path: str) -> SystemLock | None:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.file_mode)
+        self.close_to_others(descriptor)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -190,6 +205,11 @@ class SystemDisk:
             else:
                 eldest.rest()
         opened.append(file)
+
+    def close_to_others(self, descriptor: int) -> None:
+        """Make a file private that was there before, if that is wanted and it is ours."""
+        if self.private and os.fstat(descriptor).st_uid == os.geteuid():
+            os.fchmod(descriptor, self.file_mode)
 
     def forget(self, file: SystemFile) -> None:
         """A file was closed for good."""
@@ -263,7 +283,8 @@ class SystemFile:
 
     def _wake(self, *, create: bool = False) -> None:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        self._descriptor = os.open(self._path, flags, 0o644)
+        self._descriptor = os.open(self._path, flags, self._disk.file_mode)
+        self._disk.close_to_others(self._descriptor)
         self._disk.admit(self)
 
 
@@ -277,6 +298,34 @@ class SystemLock:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+
+def _check_regular(descriptor: int, path: str) -> None:
+    found = os.fstat(descriptor)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is not an ordinary file", path)
+    if found.st_size > _MOST_SMALL:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+
+
+def _make_private(path: Path) -> None:
+    """Make a directory that only its owner may enter; the one that is there must be ours."""
+    if not path.parent.exists():
+        _make_private(path.parent)
+    above = path.parent.stat().st_mode
+    if above & stat.S_IWOTH and not above & stat.S_ISVTX:
+        raise PermissionError(errno.EPERM, f"anybody may change {path.parent}", str(path))
+    with suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    if found.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"it belongs to another user (uid {found.st_uid})", str(path))
+    if stat.S_IMODE(found.st_mode) != 0o700:
+        path.chmod(0o700)
 
 
 def _sync_directory(path: Path) -> None:
