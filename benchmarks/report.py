@@ -32,6 +32,8 @@ class Row:
     unit: str = "ms"
     target: float | None = None
     """The largest ratio we want to see, if there is a promise about it."""
+    least: float | None = None
+    """The smallest ratio we want to see, where too little breaks the promise as too much does."""
     limit: float | None = None
     """The largest value of ours we want to see, whatever the peer's."""
     more_is_better: bool = False
@@ -46,6 +48,7 @@ class Row:
         """Whether every promise was kept in this run, or None if there is none."""
         promises = [(self.ratio, self.target), (self.ours, self.limit)]
         kept = [self._keeps(value, bound) for value, bound in promises if bound is not None]
+        kept += [] if self.least is None else [self.ratio >= self.least]
         return all(kept) if kept else None
 
     def _keeps(self, value: float, bound: float) -> bool:
@@ -56,6 +59,7 @@ class Row:
         """What was promised, in signs."""
         sign = "≥" if self.more_is_better else "≤"
         ratio = [] if self.target is None else [f"{sign} {self.target:.3g}"]
+        ratio += [] if self.least is None else [f"≥ {self.least:.3g}"]
         value = [] if self.limit is None else [f"{sign} {self.limit:g} {self.unit}"]
         return ", ".join(ratio + value) or "–"
 

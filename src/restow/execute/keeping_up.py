@@ -1,12 +1,12 @@
-"""Keep a move at the rate that was asked for, where a throttle lets through less than it is set to.
+"""Keep a move at the rate that was asked for: neither slower nor faster, on average over the whole run.
 
 A follower of Apache Kafka that is over its rate stops fetching for a second. Its rate is measured from the
 first burst in the window to the last, n bursts over n - 1 pauses, so of 20 MB/s no more than 17 arrive. As
-far as a run is behind what was asked for, the rate is set higher, by a quarter at most; what arrives on
-average stays at or below what was asked for. Where much less arrives, something else holds it up, and no
-throttle helps: then the rate is set as it was asked for, and this is tried again later.
+far as a run is behind what was asked for, the rate is set higher; as far as it is ahead, say by the burst
+that a broker lets through at first, lower; by a quarter at most. Where much less arrives, something else
+holds it up, and no throttle helps: then the rate is set as it was asked for, and this is tried again later.
 
-Pure: told what is being copied, one sight after the other, it says by how much to raise.
+Pure: told what is being copied, one sight after the other, it says by how much to raise or to lower.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, TopicPartition
 
 _SLACK_S = 0.25
-"""So far behind is nothing yet: what arrives is seen late."""
-_HORIZON_S = 5.0
-"""What is behind is to be made up for in so long."""
+"""So far behind or ahead is nothing yet: what arrives is seen late."""
+_HORIZON_S = 8.0
+"""What is behind or ahead is to be made up for in so long."""
 _LEARN_S = 60.0
-"""What it takes to stay level is learned in about this time; unlearned, if it was too much, in a quarter."""
-_AHEAD_S = 1.0
-"""What came too early counts as no more than this."""
-_MOST = 1.25
+"""What it takes to stay level is learned in about this time."""
+_AHEAD_S = 15.0
+"""What came too early counts as no more than this: more is hardly a burst, but data that was there before."""
+_MOST = 0.25
 _LOST_S = 6.0
 """Further behind than this, it is not the throttle."""
 _TRY_AGAIN_S = 60.0
@@ -42,6 +42,7 @@ class KeepingUp:
     def __init__(self) -> None:
         self.factor = 1.0
         self.behind_s = 0.0
+        """Below zero where more has arrived than was asked for."""
         self._learned = 0.0
         self._rate: int | None = None
         self._last_s: float | None = None
@@ -49,22 +50,28 @@ class KeepingUp:
         self._not_before_s = 0.0
 
     def see(self, at_s: float, rate: int | None, copying: Iterable[Copying]) -> bool:
-        """Take in what is being copied now, at that rate asked for; whether the factor has changed."""
-        now = {(each.partition, each.broker): each for each in copying}
+        """Take in what brokers copy from each other at that rate asked for; whether the factor has changed.
+
+        Time in which nothing is copied does not count, and what was behind or ahead before it still does.
+        """
+        now = {(each.partition, each.broker): each for each in copying if each.log_dir is None}
         took_s = 0.0 if self._last_s is None else at_s - self._last_s
         busiest = _busiest(self._last, now) if self._last else 0
-        was_busy = bool(self._last) and rate == self._rate
+        was_busy, same_rate = bool(self._last), rate == self._rate
         self._last, self._last_s, self._rate = now, at_s, rate
-        if rate is None or not was_busy or at_s < self._not_before_s:
+        if rate is None or not same_rate or at_s < self._not_before_s:
             return self._begin_anew()
+        if not was_busy:
+            return False
         self.behind_s = max(self.behind_s + took_s - busiest / rate, -_AHEAD_S)
         if self.behind_s > _LOST_S:
             self._not_before_s = at_s + _TRY_AGAIN_S
             return self._begin_anew()
-        much_s = self.behind_s - _SLACK_S
-        learned = self._learned + much_s * took_s / (_LEARN_S if much_s > 0 else _LEARN_S / 4)
-        self._learned = min(max(learned, 0.0), _MOST - 1)
-        return self._set(min(max(1 + self._learned + much_s / _HORIZON_S, 1.0), _MOST))
+        much_s = self.behind_s - min(max(self.behind_s, -_SLACK_S), _SLACK_S)
+        wanted = 1 + self._learned + much_s / _HORIZON_S
+        if abs(wanted - 1) < _MOST:  # at its limit it would learn what it cannot do
+            self._learned += much_s * took_s / _LEARN_S
+        return self._set(min(max(wanted, 1 - _MOST), 1 + _MOST))
 
     def _begin_anew(self) -> bool:
         self.behind_s = self._learned = 0.0

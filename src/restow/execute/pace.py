@@ -185,7 +185,9 @@ class Pace:
             return
         self._throttling.factor = self._keeping_up.factor
         if rate is not None:
-            why = f"{max(self._keeping_up.behind_s, 0.0):.1f} s behind what {rate:,} B/s would have copied"
+            behind_s = self._keeping_up.behind_s
+            off = f"{behind_s:.1f} s behind" if behind_s >= 0 else f"{-behind_s:.1f} s ahead of"
+            why = f"{off} what {rate:,} B/s would have copied"
             self._tell("throttle corrected", rate=round(rate * self._keeping_up.factor), why=why)
 
     def _choose_rate(self, before: Sight, now: Sight, steps: Sequence[Step]) -> None:
