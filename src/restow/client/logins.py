@@ -9,6 +9,7 @@ AWS_MSK_IAM                            Amazon's own, with the package botocore a
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -190,6 +191,14 @@ def _amazon(given: Given, entry: Entry | None, protocol: str) -> dict[str, Any]:
             "AWS_PROFILE, AWS_REGION and the like in the environment, or the shared config files of AWS"
         )
     _need("botocore", "AWS_MSK_IAM")
+    session = import_module("botocore.session").Session()
+    if session.get_credentials() is None:
+        raise InvalidInput(
+            "sasl.mechanism is AWS_MSK_IAM, but no credentials of AWS are found: set AWS_PROFILE, or "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
+    if not session.get_config_variable("region"):
+        raise InvalidInput("sasl.mechanism is AWS_MSK_IAM, but no region is set: set AWS_DEFAULT_REGION")
     return {}
 
 

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from restow.client.beside import first_answer
-from restow.client.errors import LoginRefused, Unreachable
+from restow.client.errors import ClientError, LoginRefused, Unreachable
 from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
 
@@ -163,7 +163,7 @@ def _watch(manager: Any, server: str, settings: Settings, failures: list[Unreach
     A broker that refuses a login hangs up at once, and often the library loses its answer over that; so one
     that hangs up on a login twice is taken to have refused it.
     """
-    from kafka.errors import KafkaConnectionError, SaslAuthenticationFailedError
+    from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 
     get_connection = manager.get_connection
     errors: list[Exception] = []
@@ -196,6 +196,12 @@ def _watch(manager: Any, server: str, settings: Settings, failures: list[Unreach
                 if len(hung_up) > 1:
                     refused.append(SaslAuthenticationFailedError("it hung up on the login, twice"))
                 raise
+            except (KafkaError, ClientError):
+                raise
+            except Exception as error:  # noqa: BLE001  (the libraries have errors of their own)
+                # Kerberos without a ticket, AWS without credentials: no broker was asked yet.
+                refused.append(SaslAuthenticationFailedError(f"it could not be tried: {error}"))
+                raise refused[-1] from None
 
         connection._sasl_authenticate = logged_in  # noqa: SLF001
         connection.close_future.add_errback(remember)

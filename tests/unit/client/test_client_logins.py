@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
@@ -18,6 +19,7 @@ from restow.client import Settings, Unreachable, connected, logins
 from restow.client.errors import LoginRefused
 from restow.client.properties import settings
 from restow.client.property_files import from_environment, from_flags, has_secrets
+from restow.cluster.embedded import EmbeddedCluster
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -321,8 +323,52 @@ def test_settings_pass_kerberos_and_amazon_on_to_the_library(monkeypatch: pytest
     assert logins.os.environ["KRB5_CLIENT_KTNAME"] == "FILE:/k"
     iam = "sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required;"
     handler = "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler"
+    amazon(monkeypatch, credentials=object(), region="eu-west-1")
     made = settings("h:1", from_flags([*AMAZON, iam, handler]))
     assert made.options["sasl_mechanism"] == "AWS_MSK_IAM"
+
+
+def amazon(monkeypatch: pytest.MonkeyPatch, *, credentials: object, region: str | None) -> None:
+    """Let botocore be there, with a session that has these."""
+    session = SimpleNamespace(get_credentials=lambda: credentials, get_config_variable=lambda _: region)
+    module = SimpleNamespace(Session=lambda: session)
+    monkeypatch.setattr(logins, "find_spec", lambda _: object())
+    monkeypatch.setattr(logins, "import_module", lambda _: module)
+
+
+@pytest.mark.parametrize(
+    ("credentials", "region", "says"),
+    [(None, "eu-west-1", "no credentials of AWS"), (object(), None, "set AWS_DEFAULT_REGION")],
+)
+def test_settings_refuse_amazon_without_credentials_or_region(
+    credentials: object, region: str | None, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    amazon(monkeypatch, credentials=credentials, region=region)
+    with pytest.raises(InvalidInput, match=says):
+        settings("h:1", from_flags(AMAZON))
+
+
+def test_connect_tells_why_a_login_could_not_even_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Kerberos does without a ticket: the library raises before it asks a broker."""
+    tries: list[object] = []
+
+    async def no_ticket(connection: object, *_: object, **__: object) -> None:
+        tries.append(connection)
+        raise ZeroDivisionError("No Kerberos credentials available")
+
+    monkeypatch.setattr("kafka.net.connection.KafkaConnection._sasl_authenticate", no_ticket)
+
+    async def main() -> None:
+        options = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
+        async with (
+            EmbeddedCluster(1) as cluster,
+            connected(Settings(bootstrap=cluster.bootstrap, options=options)),
+        ):
+            raise AssertionError("somebody answered")
+
+    with pytest.raises(LoginRefused, match="could not be tried: No Kerberos credentials available"):
+        asyncio.run(main())
+    assert len(tries) == 1
 
 
 @pytest.mark.parametrize(
