@@ -12,6 +12,7 @@
     │   ├── add-brokers, drain, demote, replace, change-rf, fix-racks, leaders, disks, relieve
     │   ├── from-json         what Kafka's reassignment JSON says, pinned and in order
     │   ├── rebase            the same targets, from where the cluster is now
+    │   ├── sign              approve a plan with a key
     │   └── compare           two plans side by side
     ├── broker                one broker as a process of its own
     ├── broker-check          whether a broker may be stopped for good
@@ -85,6 +86,7 @@ from restow.cli import (
     plan_rebase,
     plan_relieve,
     plan_replace,
+    plan_sign,
     reassign,
     resume,
     show,
@@ -229,6 +231,7 @@ for _typer, _name, _module in (
     (plans, "relieve", plan_relieve),
     (plans, "from-json", plan_from_json),
     (plans, "rebase", plan_rebase),
+    (plans, "sign", plan_sign),
     (plans, "compare", plan_compare),
     (pipelines, "run", pipeline_run),
     (pipelines, "skew", pipeline_skew),

@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.confirm import can_ask, confirm, demand_yes
 from restow.cli.connection import Bootstrap, on_cluster
-from restow.cli.plan_files import Digest, PlanFile, read_plan
+from restow.cli.plan_files import Digest, PlanFile, SignedBy, read_plan
 from restow.cli.run_flags import (
     BY_HOUR,
     PACE,
@@ -76,6 +76,7 @@ def command(
     give_up_after: GiveUp = 600,
     journal: JournalFolder = None,
     digest: Digest = None,
+    signed_by: SignedBy = None,
     check: Annotated[
         bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
     ] = False,
@@ -87,7 +88,7 @@ def command(
 ) -> None:
     from restow.execute.start import execute
 
-    wanted = read_plan(plan, digest)
+    wanted = read_plan(plan, digest, signed_by)
     if wanted.leaves and not partial:
         raise InvalidInput(_incomplete(wanted, plan))
     if check:

@@ -54,16 +54,39 @@ Digest: TypeAlias = Annotated[
 ]
 
 
-def read_plan(path: str, digest: str | None = None) -> Plan:
+SignedBy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Refuse a plan that the owner of this public key (PEM, Ed25519) has not signed.",
+        rich_help_panel=APPROVED,
+    ),
+]
+
+
+def read_plan(path: str, digest: str | None = None, signed_by: str | None = None) -> Plan:
     """Read a plan from a file, and refuse one that was changed or is not the one that was approved."""
     from restow.cli.plan_options import read_text
     from restow.plan.approval import check_digest
     from restow.plan.text import loads
 
-    plan = loads(read_text(path), path)
+    text = read_text(path)
+    plan = loads(text, path)
     if digest is not None:
         check_digest(plan, digest, path)
+    if signed_by is not None:
+        from restow.plan.signature import check_signed_by
+
+        check_signed_by(text, read_key(signed_by), path, signed_by)
     return plan
+
+
+def read_key(path: str) -> bytes:
+    """A key from a file, or why it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.frame import INCOMPLETE, Answer
 from restow.cli.place_options import Format
-from restow.cli.plan_files import AsFormat, Digest, Output, PlanFile, Rollback, Wanted, read_plan
+from restow.cli.plan_files import AsFormat, Digest, Output, PlanFile, Rollback, SignedBy, Wanted, read_plan
 from restow.cli.plan_options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def command(
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
     digest: Digest = None,
+    signed_by: SignedBy = None,
     output: Output = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
@@ -52,7 +53,7 @@ def command(
 
     wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    old = read_plan(file, digest)
+    old = read_plan(file, digest, signed_by)
     taken = snapshot_from(bootstrap, snapshot)
     plan = rebase(old, taken, created_ms=taken.taken_ms)
     changed = differences(old, taken)

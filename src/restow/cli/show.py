@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.frame import Answer  # noqa: TC001  (typer reads it)
 from restow.cli.place_options import Format
-from restow.cli.plan_files import AsFormat, Digest, PlanFile, Rollback, Wanted, read_plan
+from restow.cli.plan_files import AsFormat, Digest, PlanFile, Rollback, SignedBy, Wanted, read_plan
 from restow.cli.plan_options import AsJson, read_text
 
 ABOUT = "What a plan does."
@@ -40,6 +40,7 @@ def command(
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
     digest: Digest = None,
+    signed_by: SignedBy = None,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document, draw
@@ -51,7 +52,7 @@ def command(
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
     wanted = Wanted(form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    plan = read_plan(file, digest)
+    plan = read_plan(file, digest, signed_by)
     taken = None
     if snapshot is not None:
         from restow.snapshot.text import loads as loads_snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.plan_files import Digest, PlanFile, read_plan
+from restow.cli.plan_files import Digest, PlanFile, SignedBy, read_plan
 from restow.cli.plan_options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.run_flags import JournalFolder  # noqa: TC001  (typer reads it)
 
@@ -34,13 +34,14 @@ def command(
     snapshot: SnapshotFile = None,
     journal: JournalFolder = None,
     digest: Digest = None,
+    signed_by: SignedBy = None,
     as_json: AsJson = False,
 ) -> None:
     from restow.cli.snapshots import snapshot_from
     from restow.cli.verdict_view import tell
     from restow.verify.plan_done import verify_plan
 
-    plan = read_plan(file, digest)
+    plan = read_plan(file, digest, signed_by)
     now = snapshot_from(bootstrap, snapshot)
     tell(verify_plan(plan, now, _throttles_of(plan, journal)), as_json=as_json)
 
