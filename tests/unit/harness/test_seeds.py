@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[3]
 CASES = """
 from hypothesis import given, settings, strategies as st
@@ -25,42 +23,30 @@ def test_fails():
 """
 
 
-def drawn(seed: str | None) -> tuple[list[str], str]:
-    """What a session draws, and all that it prints."""
-    environment = {name: value for name, value in os.environ.items() if name != "RESTOW_SEED"}
-    if seed is not None:
-        environment["RESTOW_SEED"] = seed
-    folder = ROOT / "tests" / "unit" / "harness"
-    path = folder / f"_cases_{os.getpid()}.py"
+def drawn(folder: Path, seed: str | None) -> tuple[list[str], str]:
+    """What a session draws, and all that it prints. Its tests lie outside the repository."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RESTOW_SEED": seed or ""}
+    path = folder / "test_cases.py"
     path.write_text(CASES, encoding="utf-8")
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-s", "-p", "no:randomly", "-p", "no:cacheprovider", str(path)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    finally:
-        path.unlink()
+    options = ["-s", "-p", "no:randomly", "-p", "no:cacheprovider", "-p", "tests.conftest"]
+    command = [sys.executable, "-m", "pytest", *options, "-c", str(ROOT / "pyproject.toml"), str(path)]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     return re.findall(r"drawn \d+ \d+", done.stdout), done.stdout
 
 
-def test_cases_are_the_same_in_every_run_without_a_seed() -> None:
-    first, said = drawn(None)
-    assert len(first) == 5
-    assert drawn(None)[0] == first
+def test_cases_are_the_same_in_every_run_without_a_seed(tmp_path: Path) -> None:
+    first, said = drawn(tmp_path, None)
+    assert len(first) == 5, said
+    assert drawn(tmp_path, None)[0] == first
     assert "random cases: the same in every run" in said
 
 
-@pytest.mark.parametrize("seed", ["5"])
-def test_seed_draws_other_cases_and_repeats_them(seed: str) -> None:
-    cases, said = drawn(seed)
-    assert len(cases) == 5
-    assert drawn(seed)[0] == cases
-    assert drawn("6")[0] != cases != drawn(None)[0]
-    assert said.count(f"RESTOW_SEED={seed} draws them again") == 2, "in the header and below the failure"
+def test_seed_draws_other_cases_and_repeats_them(tmp_path: Path) -> None:
+    cases, said = drawn(tmp_path, "5")
+    assert len(cases) == 5, said
+    assert drawn(tmp_path, "5")[0] == cases
+    assert drawn(tmp_path, "6")[0] != cases != drawn(tmp_path, None)[0]
+    assert said.count("RESTOW_SEED=5 draws them again") == 2, "in the header and below the failure"
 
 
 def test_full_suite_draws_a_new_seed_each_time() -> None:
