@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.client.errors import BrokerError, ClientError, Unreachable
+from restow.client.errors import BrokerError, ClientError, LoginRefused, Unreachable
 from restow.client.topics import describe
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
@@ -136,9 +136,16 @@ class Seat:
                 if not taken.done():
                     taken.set_exception(error)
                     taken.exception()  # it is not an error if nobody waits for it
-                if isinstance(error, BrokerError) and error.code not in _ANOTHER_COORDINATOR:
+                if self._is_final(error):
                     return
             await asyncio.sleep(self._beat_every_s)
+
+    def _is_final(self, error: ClientError) -> bool:
+        """Whether trying again is of no use. Who held the seat once goes on trying, unless logins fail."""
+        if isinstance(error, LoginRefused):
+            return True
+        refused = isinstance(error, BrokerError) and error.code not in _ANOTHER_COORDINATOR
+        return refused and self._generation < 0
 
     async def _take(self) -> Occupant | None:
         """Join, unless somebody else is there already. Two that join together are told who is first."""
@@ -278,6 +285,8 @@ class Seat:
                 if self._coordinator is None:
                     self._coordinator = await self._find()
                 answer = await (self._own or self._link).ask(request, self._coordinator)
+            except LoginRefused:
+                raise
             except Unreachable as error:
                 refusal, self._coordinator = error, None
                 continue

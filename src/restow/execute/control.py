@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "control.json"
 CANCEL, LEAVE = "cancel", "leave"
-_MOST_LETTERS, _MOST_MOVES = 100, 1_000_000
+_MOST_LETTERS, _MOST_SHOWN, _MOST_MOVES = 1_000, 100, 1_000_000
 
 
 class BadControl(RestowError):
@@ -110,9 +110,9 @@ def wishes_of(document: Mapping[str, Any], where: str) -> Wishes:
     said = {name: value for name, value in document.items() if name != "serial" and value is not None}
     for name, value in said.items():
         if name not in fits:
-            raise BadControl(f"{where}: nothing is called {name[:_MOST_LETTERS]!r}")
+            raise BadControl(f"{where}: nothing is called {name[:_MOST_SHOWN]!r}")
         if not fits[name](value):
-            raise BadControl(f"{where}: {name} cannot be {repr(value)[:_MOST_LETTERS]}")
+            raise BadControl(f"{where}: {name} cannot be {repr(value)[:_MOST_SHOWN]}")
     return Wishes(**said)
 
 

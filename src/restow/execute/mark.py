@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from restow.client import SESSION_S, BrokerError, ClientError
 from restow.execute.lock import BadStateFolder, ClusterLocked, Holder, cluster_lock, holder_from
 from restow.execute.standing import Event
+from restow.model.permissions import RUN_GROUP
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from restow.execute.runs import Runs
     from restow.execute.start import World
 
-GROUP = "__restow_run"
+GROUP = RUN_GROUP
 _IDENTITY = "identity"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 

@@ -163,6 +163,7 @@ class SystemDisk:
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         descriptor = os.open(beside, flags, self.file_mode)
         try:
+            self.close_to_others(descriptor)
             left = memoryview(data)
             while left:
                 left = left[os.write(descriptor, left) :]

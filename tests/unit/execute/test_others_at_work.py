@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +12,7 @@ from restow.client import BrokerError, Disks, ReplicaOf, ReplicaOnDisk
 from restow.execute.control import Wishes
 from restow.execute.foreign import dir_taken
 from restow.execute.outcome import Ending
+from restow.execute.start import NotNow
 from restow.model import Limits, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
@@ -224,3 +226,37 @@ def test_directories_that_others_chose_are_noticed(path: str, future: bool, take
     wishes, before = {ReplicaOf(FIRST, 1): "/b"}, {1: "/a"}
     assert dir_taken(wishes, before, {1: on_disk(path, future=future)}) == taken
     assert dir_taken(wishes, before, {1: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)}) is None
+
+
+def remake(stage: Stage) -> None:
+    """Delete the topic, and make another of its name with the same replicas."""
+    stage.admin.remove("t")
+    stage.admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
+    stage.admin.topic_ids["t"] = "another"
+
+
+def test_run_is_refused_when_a_topic_was_made_anew_since_the_plan_was_made(stage: Stage) -> None:
+    plan = replace(plan_for(stage, AWAY), topic_ids={"t": "id of t"})
+    remake(stage)
+    with pytest.raises(NotNow, match="made anew"):
+        stage.execute(plan)
+    assert stage.admin.calls == []
+
+
+def test_run_drops_a_topic_that_is_made_anew_right_before_the_request(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its replicas are where the plan wants them to be at the start; only the id tells."""
+    set_configs = stage.admin.set_configs
+
+    async def slowly(changes: Mapping[object, object]) -> object:
+        if stage.admin.topic_ids.get("t") is None:
+            remake(stage)
+        return await set_configs(changes)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stage.admin, "set_configs", slowly)
+    plan = replace(plan_for(stage, AWAY), topic_ids={"t": "id of t"})
+    outcome = stage.execute(plan, THROTTLED)
+    assert outcome.ending is Ending.IN_PART
+    assert {why.split(":")[0] for why in outcome.dropped.values()} == {"its topic was deleted and made anew"}
+    assert [kind for kind, _ in stage.admin.calls if kind == "reassign"] == []
