@@ -21,7 +21,7 @@ NOT_IN_KIO = {(0, 0), (0, 1), (0, 2)} | {
     (key, version) for key in BETWEEN_BROKERS for version in served_versions()[key]
 }
 """kio is made from the definitions of Kafka 4, which has given these up."""
-NOT_IN_3_9 = {(45, 1)}
+NOT_IN_3_9 = {(35, 5), (45, 1)}
 """What Kafka has only since."""
 
 

@@ -133,3 +133,26 @@ def test_unfinished_copy_in_another_log_dir_is_checked_after_an_unclean_stop(tmp
     (found,) = (each.futures[T0] for each in again.logs.directories if T0 in each.futures)
     assert values_of(found) == [b"first"]
     again.logs.release()
+
+
+def test_clean_stop_is_marked_only_when_everything_is_synced(tmp_path: Path) -> None:
+    """A marker that outlives a loss of power which the records do not would hide what is missing."""
+    broker = started(tmp_path)
+    log = written(broker, b"first")
+    done: list[tuple[str, str]] = []
+    broker.disk.fault = lambda name, path: done.append((name, path))
+    broker.logs.close()
+    marked = done.index(("write_atomically", str(tmp_path / "d0" / ".kafka_cleanshutdown")))
+    assert done.index(("sync", log.segments[0].path)) < marked
+    written_down = [path for name, path in done[:marked] if name == "write_atomically"]
+    assert str(tmp_path / "d0" / "recovery-point-offset-checkpoint") in written_down
+
+
+def test_log_that_is_closed_for_a_while_only_is_not_synced(tmp_path: Path) -> None:
+    broker = started(tmp_path)
+    log = written(broker, b"first")
+    done: list[str] = []
+    broker.disk.fault = lambda name, _: done.append(name)
+    log.close(durable=False)
+    assert "sync" not in done
+    broker.logs.release()
