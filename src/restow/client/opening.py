@@ -58,24 +58,33 @@ async def connect(settings: Settings) -> Any:
     if (tokens := settings.options.get("sasl_oauth_token_provider")) is not None:
         await asyncio.to_thread(tokens.token)  # its failure is no matter of the brokers
     failures: dict[str, Unreachable] = {}
-    attempts = [partial(_try_server, each, settings, failures) for each in servers]
+    clients: list[Any] = []
+    attempts = [partial(_try_server, each, settings, failures, clients) for each in servers]
+    found = None
     try:
         _, found = await first_answer(attempts, _LONG_S)
     except Unreachable as error:
         if len(failures) == 1:
             raise
         raise type(error)("; ".join(str(failures[each]) for each in servers if each in failures)) from error
+    finally:
+        for each in clients:  # two may have let us in at the same moment
+            if each is not found:
+                each.close()
     if isinstance(found, LoginRefused):
         raise found
     return found
 
 
-async def _try_server(server: str, settings: Settings, failures: dict[str, Unreachable]) -> Any:
+async def _try_server(
+    server: str, settings: Settings, failures: dict[str, Unreachable], clients: list[Any]
+) -> Any:
     """Return a client; or the error, instead of raising it, if no other server is to be tried."""
     for left in reversed(range(_TIMES_SILENT)):
         attempt = Attempt(server, settings)
         try:
-            return await attempt.client()
+            clients.append(await attempt.client())
+            return clients[-1]
         except LoginRefused as error:
             return error
         except Silent as error:
@@ -95,6 +104,7 @@ class Attempt:
         self._server = server
         self._settings = settings
         self._network: Any = None
+        self._client: Any = None
         self._given_up = False
 
     async def client(self) -> Any:
@@ -103,7 +113,9 @@ class Attempt:
             return await asyncio.to_thread(self._connect)
         except asyncio.CancelledError:
             self._given_up = True
-            if self._network is not None:
+            if self._client is not None:
+                self._client.close()
+            elif self._network is not None:
                 with suppress(RuntimeError):  # it has ended in this moment
                     self._network._manager.close()  # noqa: SLF001
             raise
@@ -141,6 +153,7 @@ class Attempt:
         except (OSError, ValueError, RuntimeError) as error:
             raise Unreachable(f"cannot connect to {self._server}: {error}") from error
         del client._manager.get_connection  # noqa: SLF001  (the watched one; the library's own is back)
+        self._client = client
         if self._given_up:
             client.close()
             raise Unreachable(f"{self._server}: given up")

@@ -113,7 +113,7 @@ def _known(layer: Mapping[str, Property]) -> None:
             raise InvalidInput(f"{found.where}: {name} is not supported: only client credentials are")
         if name in _NAMES or name.startswith(("metrics.", f"{PROVIDERS}.")):
             continue
-        near = get_close_matches(name, _NAMES, n=1)
+        near = get_close_matches(name, _NAMES, n=1) if "." in name else []  # almost all of them have dots
         meant = (
             f"did you mean {near[0]}?"
             if near

@@ -15,9 +15,10 @@ import pytest
 from kafka.errors import NodeNotReadyError
 
 from harness.process import free_ports
-from restow.client import Settings, Unreachable, connected
+from restow.client import Settings, Unreachable, connected, opening
 from restow.client.link import Link
 from restow.client.opening import Attempt
+from restow.cluster.embedded import EmbeddedCluster
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -93,6 +94,20 @@ def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         asyncio.run(main(silent))
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
+
+
+def test_connect_keeps_one_client_where_several_servers_let_us_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "_LONG_S", 0.0)
+
+    async def main() -> None:
+        async with EmbeddedCluster(3) as cluster, connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+            assert len((await admin.cluster()).nodes) == 3
+            async with asyncio.timeout(120):
+                while sum(each.name.startswith("kafka-io") for each in threading.enumerate()) > 1:
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(main())
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
 
 

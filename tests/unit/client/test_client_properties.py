@@ -145,6 +145,7 @@ LOGIN = [f'sasl.jaas.config={PLAIN} required username="a" password="{WORD}";', "
     ("given", "says"),
     [
         (["securty.protocol=SSL"], "did you mean security.protocol"),
+        (["username=a password=p4ss;"], "must end in a backslash"),
         (["p4ss.like.it=1"], "no property of Kafka's clients: if this goes on"),
         (["security.protocol=TLS"], "'TLS' is not one of PLAINTEXT, SSL"),
         (["request.timeout.ms=soon"], "not a number of at least 1"),
