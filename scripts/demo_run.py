@@ -13,9 +13,9 @@ from restow.cli.execute import read_plan
 from restow.cli.run_flags import options_from, world_of
 from restow.cli.run_screen import Screen, conclude
 from restow.cli.run_view import until
-from restow.cli.sizes import human_bytes
 from restow.execute.executor import Watcher
 from restow.execute.start import execute
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from demo_stage import Stage

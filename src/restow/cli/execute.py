@@ -138,8 +138,8 @@ def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) ->
 def _draw(console: Console, plan: Plan, throttle: str) -> None:
     """What will happen, in the few lines that somebody reads before saying yes."""
     from restow.cli.drawing import clean, count, put, ranges
-    from restow.cli.sizes import human_bytes
     from restow.plan.text import digest_of
+    from restow.sizes import human_bytes
 
     into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     out_of = {broker for move in plan.moves for broker in move.removing}

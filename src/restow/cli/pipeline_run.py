@@ -80,8 +80,8 @@ def command(
 
 def limits_from(fill: float, given: list[str]) -> Limits:
     """Shared with `restow pipeline forecast`."""
-    from restow.cli.sizes import parse_rate
     from restow.pipeline.jobs.forecast import Limits
+    from restow.sizes import parse_rate
 
     rates: dict[str, float] = {}
     for each in given:
@@ -136,7 +136,7 @@ def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _told(row: dict[str, Any]) -> dict[str, str]:
-    from restow.cli.sizes import human_bytes
+    from restow.sizes import human_bytes
 
     total, measure = row["total"], row["measure"]
     words = human_bytes(total) if measure in ("size", "bytes_in", "bytes_out") else f"{total:,.0f}"

@@ -37,8 +37,8 @@ def command(
 
 
 def _draw(console: Console, found: Comparison) -> None:
-    from restow.cli.sizes import human_bytes
     from restow.cli.table_view import LABEL, NUMBER, Grid
+    from restow.sizes import human_bytes
 
     table = Grid(("", LABEL), ("first", NUMBER), ("second", NUMBER))
     table.add_row("moves", *(f"{each:,}" for each in found.moves))

@@ -14,10 +14,10 @@ from restow.cli import plan_also
 from restow.cli.frame import INCOMPLETE, Answer
 from restow.cli.place_options import Format
 from restow.cli.plan_files import AsFormat, Output, Rollback, Wanted
-from restow.cli.sizes import parse_size
 from restow.cli.text_files import write_text
 from restow.errors import InvalidInput
 from restow.model import Limits
+from restow.sizes import parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -87,7 +87,7 @@ class View:
         self._draw_left(console)
 
     def _draw_bound(self, console: Console) -> None:
-        from restow.cli.sizes import human_bytes
+        from restow.sizes import human_bytes
 
         if self._told.ratio is not None:
             least = f"at least {human_bytes(self._told.bound_bytes or 0)} have to be"
@@ -115,7 +115,7 @@ class View:
 
 
 def _to_copy(told: Explanation) -> str:
-    from restow.cli.sizes import human_bytes
+    from restow.sizes import human_bytes
 
     within = told.copied_bytes - told.between_brokers_bytes
     if not within:
@@ -196,8 +196,8 @@ def _draw_goals(console: Console, goals: Iterable[GoalLine]) -> None:
 
 def _draw_amounts(console: Console, what: str, amounts: Sequence[Amount]) -> None:
     from restow.cli.drawing import bar, glyphs, middle_out
-    from restow.cli.sizes import human_bytes
     from restow.cli.table_view import BAR, NAME, NUMBER, Grid
+    from restow.sizes import human_bytes
 
     most = max((max(each.before_bytes, each.after_bytes) for each in amounts), default=0)
     marks = glyphs(console)

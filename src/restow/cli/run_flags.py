@@ -130,10 +130,10 @@ def options_from(
 def throttled(throttle: str, dir_throttle: str | None = None) -> Options:
     """Return the options of a throttle as it was written. Copies between directories follow it, unless told
     otherwise."""
-    from restow.cli.sizes import parse_rate
     from restow.execute.hours import HourlyThrottle
     from restow.execute.options import Options
     from restow.execute.throttles import Wanted
+    from restow.sizes import parse_rate
 
     wanted = HourlyThrottle.parse(throttle)
     usual = wanted.usual.bytes_per_s

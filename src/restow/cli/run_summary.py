@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.drawing import clean, count
 from restow.cli.run_view import duration
-from restow.cli.sizes import human_bytes
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.text import Text
 
 from restow.cli.drawing import PRETTY, bar, clean, count
-from restow.cli.sizes import human_bytes
 from restow.cli.table_view import BAR, LABEL, NAME, NUMBER, Grid
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

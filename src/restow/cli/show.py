@@ -44,10 +44,10 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.show_view import document, draw
-    from restow.cli.sizes import parse_rate
     from restow.cli.text_files import write_text
     from restow.plan.drift import check_same_cluster
     from restow.plan.view import view_of
+    from restow.sizes import parse_rate
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
     wanted = Wanted(form=form, rollback=rollback, as_json=as_json)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from restow.cli.plan_view import GOAL_HEADS, goal_cells
 from restow.cli.show_view import limits_of, times
-from restow.cli.sizes import human_bytes
 from restow.plan.text import digest_of
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -62,7 +62,7 @@ def draw(
 ) -> None:
     """Tables and a few sentences."""
     from restow.cli.drawing import clean, count, put
-    from restow.cli.sizes import human_bytes
+    from restow.sizes import human_bytes
 
     if plan.title:
         put(console, clean(plan.title), style="bold")
@@ -106,8 +106,8 @@ def _rates(rate: int | None) -> Sequence[int]:
 def times(view: PlanView, rate: int | None) -> str:
     """How long it takes at this rate, or at some usual ones."""
     from restow.cli.run_view import duration
-    from restow.cli.sizes import human_bytes
     from restow.plan.view import seconds_at
+    from restow.sizes import human_bytes
 
     found = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
     return f"takes at least {', '.join(found)} per broker"
@@ -126,8 +126,8 @@ def limits_of(plan: Plan) -> str:
 
 def _draw_brokers(console: Console, view: PlanView) -> None:
     from restow.cli.drawing import heading, middle_out
-    from restow.cli.sizes import human_bytes
     from restow.cli.table_view import NUMBER, Grid
+    from restow.sizes import human_bytes
 
     heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
     names = ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs")
@@ -151,7 +151,7 @@ def _draw_brokers(console: Console, view: PlanView) -> None:
 
 def _draw_dirs(console: Console, view: PlanView) -> None:
     from restow.cli.drawing import clean, heading, middle_out, put
-    from restow.cli.sizes import human_bytes
+    from restow.sizes import human_bytes
 
     if not view.dirs:
         return
@@ -168,7 +168,7 @@ def _draw_dirs(console: Console, view: PlanView) -> None:
 
 def _draw_moves(console: Console, moves: Sequence[Move]) -> None:
     from restow.cli.drawing import clean, heading, put
-    from restow.cli.sizes import human_bytes
+    from restow.sizes import human_bytes
 
     heading(console, "Moves")
     for move in moves:

@@ -154,8 +154,8 @@ def status_view(status: Status) -> RenderableType:
 
 
 def _table(status: Status) -> Grid:
-    from restow.cli.sizes import human_bytes
     from restow.cli.table_view import LABEL, NAME, NUMBER, Grid
+    from restow.sizes import human_bytes
 
     table = Grid(
         ("broker", LABEL),

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from restow.cli.drawing import clean, cut, glyphs, is_pipe
-from restow.cli.sizes import human_bytes, human_rate
+from restow.sizes import human_bytes, human_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

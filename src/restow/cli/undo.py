@@ -11,7 +11,7 @@ from restow.cli.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.drawing import clean, count
 from restow.cli.frame import Answer
 from restow.cli.run_flags import JournalFolder, RunName, Throttle, Yes, carry_out, throttled, world_of
-from restow.cli.sizes import human_bytes
+from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
