@@ -11,7 +11,8 @@ from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Give new brokers their share."
-HELP = """Give brokers that have joined their share, and move nothing between the others.
+HELP = """Give brokers that have joined their share of every goal. Replicas go to them alone, none moves
+between the others; who leads may change anywhere.
 
 \b
 Examples:

@@ -8,7 +8,8 @@ from restow.plan.request import Request
 ABOUT = "Bring every goal into its band."
 HELP = """Even out disks, traffic, replicas and leaders with the fewest bytes copied.
 
-Every goal has a band around each broker's share; what is in its bands is not moved.
+Every goal has a band around each broker's share; what is in its bands is not moved. Brokers that stay out of
+band are named with the reason, and so are partitions that stay with two replicas in one rack (--fix-racks).
 
 \b
 Examples:

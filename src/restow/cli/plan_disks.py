@@ -6,7 +6,8 @@ from restow.cli.plan_options import Given, planning
 from restow.plan.request import Request
 
 ABOUT = "Even out log dirs within brokers."
-HELP = """Move replicas between the log dirs of the same broker. Nothing goes over the network.
+HELP = """Move replicas between the log dirs of the same broker, until each has its share by the size of its
+file system. Nothing goes over the network. Cordoned log dirs only give. Log dirs that stay uneven are named.
 
 \b
 Examples:

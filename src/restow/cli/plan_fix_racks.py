@@ -7,7 +7,7 @@ from restow.plan.request import Request
 
 ABOUT = "Spread replicas over racks."
 HELP = """Move replicas whose rack has another of the same partition, while some rack has none.
-Nothing else moves.
+Nothing else moves. Partitions that cannot be moved now are named, and the plan is incomplete.
 
 \b
 Examples:

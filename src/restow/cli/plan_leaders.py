@@ -7,7 +7,7 @@ from restow.plan.request import Request
 
 ABOUT = "Even out leaders; no data moves."
 HELP = """Change which replica leads, so that leaders, their traffic and their work are even.
-Nothing is copied.
+Nothing is copied. Partitions with a replica that lags behind keep their leaders, and are named.
 
 \b
 Examples:

@@ -11,7 +11,8 @@ from restow.errors import InvalidInput
 from restow.plan.request import Request
 
 ABOUT = "Take from brokers that are above a limit."
-HELP = """Take just enough from brokers that have more than a limit, in multiples of their share.
+HELP = """Take just enough from brokers that have more than a limit, in multiples of their share. Brokers that
+stay above it are named with the reason.
 
 \b
 Examples:

@@ -99,7 +99,7 @@ def explain(
         racks=racks,
         reasons=reasons,
         unmet=tuple(_unmet(asked, after, plan.moves)),
-        notes=notes_of(asked, load, plan.moves),
+        notes=notes_of(snapshot, asked, load, plan.moves),
         copied_bytes=plan.bytes_to_copy,
         between_brokers_bytes=sum(move.size_bytes * len(move.adding) for move in plan.moves),
         bound_bytes=plan.bound_bytes,

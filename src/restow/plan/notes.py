@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from restow.plan.amounts import by_dir
+from restow.plan.goals.base import DEFAULT_BAND
 from restow.plan.promises import unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.model import Move, TopicPartition
+    from restow.model import Move, Snapshot, TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.framing import Asked
+
+
+_NAMED = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,9 +33,12 @@ class Note:
     advice: str = ""
 
 
-def notes_of(asked: Asked, load: LoadModel | None, moves: Sequence[Move]) -> tuple[Note, ...]:
+def notes_of(
+    snapshot: Snapshot, asked: Asked, load: LoadModel | None, moves: Sequence[Move]
+) -> tuple[Note, ...]:
     """Everything there is to note, warnings first."""
     found = [*_left_alone(asked), *_one_rack(asked, moves), *_kept_from(asked), *_internal(asked)]
+    found += [*_out_of_sync(asked), *_uneven_dirs(snapshot, asked, moves)]
     if load is None:
         text = "there is no load model: this goes by the sizes of log dirs and by numbers alone"
         found.append(Note(text=text))
@@ -105,6 +113,57 @@ def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
             partitions=tuple(doubled),
             warning=True,
             advice="spread them: restow plan fix-racks, or --fix-racks with this plan",
+        )
+    ]
+
+
+def _out_of_sync(asked: Asked) -> list[Note]:
+    """Partitions whose leaders might change but for a replica that lags behind."""
+    request = asked.request
+    if not (request.sheds or request.leaders):
+        return []
+    numbers = np.flatnonzero(asked.covered & asked.arrays.lagging & ~asked.must).tolist()
+    if not numbers:
+        return []
+    return [
+        Note(
+            text=f"{len(numbers):,} partitions have a replica that lags behind: their leaders stay",
+            partitions=tuple(asked.arrays.names[number] for number in numbers),
+            warning=True,
+            advice="wait until all replicas are in sync, and plan again",
+        )
+    ]
+
+
+def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> list[Note]:
+    """Log dirs that were to be evened out and are not."""
+    band = asked.request.bands.get("log_dirs", DEFAULT_BAND)
+    if not asked.request.disks or band is None:
+        return []
+    several = [broker for broker in snapshot.brokers if len(broker.log_dirs) > 1]
+    if not several:
+        return [
+            Note(text="no broker tells of more than one log dir: there is nothing to even out", warning=True)
+        ]
+    held = {each.name: each.after_bytes for each in by_dir(snapshot, asked.arrays, moves)}
+    uneven = []
+    for broker in several:
+        dirs = [each for each in broker.log_dirs if not each.failed]
+        known = all(each.total_bytes for each in dirs)
+        weight = {each.path: float(each.total_bytes or 1) if known else 1.0 for each in dirs}
+        has = {each.path: held.get(f"{broker.id}:{each.path}", 0) for each in dirs}
+        for path, strength in weight.items():
+            share = sum(has.values()) * strength / sum(weight.values())
+            if abs(has[path] - share) > band * share * (1 + 1e-9):
+                uneven.append(f"{broker.id}:{path} at {has[path] / share:.2f} × its share")
+    if not uneven:
+        return []
+    more = f" and {len(uneven) - _NAMED:,} more" if len(uneven) > _NAMED else ""
+    return [
+        Note(
+            text=f"{len(uneven):,} log dirs stay out of band: {', '.join(uneven[:_NAMED])}{more}. Single "
+            "replicas are too large for the band, do not fit, or must not be touched",
+            warning=True,
         )
     ]
 

@@ -214,7 +214,11 @@ def test_leaders_stay_where_another_replica_lags_behind() -> None:
     assert propose(there, None, Request(leaders=True)).moves
     for number in range(6):
         there = with_partition(there, TopicPartition("t", number), isr=(1,))
-    assert not propose(there, None, Request(leaders=True)).moves
+    request = Request(leaders=True)
+    plan = propose(there, None, request)
+    assert not plan.moves
+    (note,) = [each for each in explain(there, None, plan, request).notes if "lags behind" in each.text]
+    assert len(note.partitions) == 6
 
 
 def test_moves_that_only_reorder_are_explained_by_leadership() -> None:
@@ -308,3 +312,19 @@ def test_replicas_without_bytes_are_spread_over_log_dirs_by_number() -> None:
     there = snapshot({"t": [(1,)] * 6}, brokers=(1, 2), size=0, dirs=("/a", "/b"))
     plan = planned(there, Request(drain=frozenset({1})))
     assert sorted(move.log_dirs[0] for move in plan.moves) == ["/a"] * 3 + ["/b"] * 3
+
+
+def test_log_dirs_that_stay_uneven_are_named() -> None:
+    request = Request(disks=True)
+    there = snapshot({"t": [(1,), (2,), (2,)]}, brokers=(1, 2), dirs=("/a", "/b"))
+    plan = planned(there, request)
+    assert [move.dir_changes for move in plan.moves] == [{2: "/b"}]
+    told = explain(there, None, plan, request)
+    assert told.between_brokers_bytes == 0
+    assert told.copied_bytes == 10**9
+    (note,) = [each for each in told.notes if "out of band" in each.text]
+    assert note.warning
+    assert "2 log dirs stay out of band: 1:/a at 2.00 × its share, 1:/b at 0.00 × its share" in note.text
+    single = snapshot({"t": [(1,)]}, brokers=(1, 2))
+    said = explain(single, None, planned(single, request), request).notes
+    assert any("more than one log dir" in each.text for each in said)
