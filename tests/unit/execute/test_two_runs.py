@@ -119,6 +119,7 @@ def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Sta
     def kill() -> None:
         raise Killed
 
+    shared.admin.rate = 5 * MB  # as fast as it is asked to be, so that the rate is not corrected
     shared.after(3, kill)
     with pytest.raises(Killed):
         shared.execute(plan_for(shared, [(1, 3)]), THROTTLED)
