@@ -178,6 +178,42 @@ async def two_that_come_together(admin: KafkaAdmin) -> None:
     await nobody_is_in_it(admin)
 
 
+HOLDER = """
+import asyncio, sys
+from restow.client import Settings, connected
+
+async def main():
+    async with connected(Settings(bootstrap=sys.argv[1])) as admin:
+        seat = admin.seat(sys.argv[2], "killed", b"", float(sys.argv[3]))
+        async with seat.kept():
+            assert await seat.taken() is None
+            print("held", flush=True)
+            await asyncio.sleep(3600)
+
+asyncio.run(main())
+"""
+
+
+async def a_dead_one_is_forgotten(bootstrap: str, admin: KafkaAdmin) -> None:
+    """Another machine gets the seat when the session of a killed holder is over."""
+    command = [sys.executable, "-c", HOLDER, bootstrap, GROUP, str(SHORTEST_S)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert process.stdout is not None
+        assert await asyncio.to_thread(process.stdout.readline) == b"held\n"
+        there = await admin.seat(GROUP, "another", b"").occupant()
+        assert there is not None
+        assert there.instance_id == "killed"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    await nobody_is_in_it(admin)
+    seat = admin.seat(GROUP, "another", b"")
+    async with seat.kept():
+        assert await seat.taken() is None
+
+
 async def two_machines(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:
     first, second, third = ids
     async with connected(Settings(bootstrap=bootstrap)) as admin:
@@ -186,6 +222,7 @@ async def two_machines(bootstrap: str, ids: tuple[int, ...], folder: Path) -> No
         wanted = {ORDERS: (first, third), TopicPartition("orders", 1): (second, third)}
         plan = await plan_to(admin, wanted)
         await two_that_come_together(admin)
+        await a_dead_one_is_forgotten(bootstrap, admin)
         await the_second_is_refused(admin, folder, plan)
         await a_killed_one_is_followed_by_its_own(bootstrap, admin, folder, plan)
         await a_run_that_was_thrown_out_ends(admin, folder, plan)
