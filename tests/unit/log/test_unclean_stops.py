@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.log import LogConfig
-from tests.unit.log.making import batch_of, values_of
+from restow.cluster.log import EpochStart, LogConfig
+from tests.unit.log.making import batch_of, open_log, values_of
 from tests.unit.log.test_log_manager import T0, Broker
 
 if TYPE_CHECKING:
@@ -156,3 +156,28 @@ def test_log_that_is_closed_for_a_while_only_is_not_synced(tmp_path: Path) -> No
     log.close(durable=False)
     assert "sync" not in done
     broker.logs.release()
+
+
+def test_epochs_that_were_not_written_down_in_time_come_from_the_batches(tmp_path: Path) -> None:
+    """The file of epochs is not synced: after a loss of power it may be older than the log."""
+    log = open_log(tmp_path, CONFIG)
+    log.append_as_leader(batch_of(b"a"), 0, 0)
+    older = (tmp_path / "leader-epoch-checkpoint").read_bytes()
+    log.append_as_leader(batch_of(b"b"), 3, 0)
+    log.release()
+    (tmp_path / "leader-epoch-checkpoint").write_bytes(older)
+    again = open_log(tmp_path, CONFIG, recovery_point=0)
+    assert again.epochs.entries == (EpochStart(0, 0), EpochStart(3, 1))
+    assert (tmp_path / "leader-epoch-checkpoint").read_bytes() != older
+    again.release()
+
+
+def test_records_that_replace_truncated_ones_count_as_not_synced(tmp_path: Path) -> None:
+    log = open_log(tmp_path, CONFIG)
+    for _ in range(5):
+        log.append_as_leader(batch_of(b"v"), 0, 0)
+    log.flush()
+    log.truncate_to(3)
+    log.append_as_leader(batch_of(b"w", b"x", b"y"), 0, 0)
+    assert log.recovery_point == 3
+    log.release()

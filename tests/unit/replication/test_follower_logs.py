@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.log import EpochStart, LeaderEpochs
-from restow.cluster.replication.following import truncation_offset
+from restow.cluster.replication.following import find_back, truncation_offset
 from restow.cluster.replication.partition import Partition
 from restow.cluster.replication.refusals import Refused
 from restow.cluster.replication.values import FetchPartition
 from restow.wire.error_codes import ErrorCode
-from restow.wire.fetch import EpochEnd
+from restow.wire.fetch import EpochEnd, Fetched
+from tests.unit.log.making import batch_of, open_log
 from tests.unit.replication.replicas import T0, Cluster, run, settle
 
 if TYPE_CHECKING:
@@ -304,3 +305,28 @@ def test_a_new_follower_of_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: 
         await cluster.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "start", "found", "after"),
+    [
+        (3, 0, True, (0, 3)),
+        (0, 0, True, (0, 0)),
+        (5, 0, False, (0, 5)),
+        (9, 2, False, (0, 5)),
+        (-1, 0, False, (0, 5)),
+        (9, 7, True, (7, 7)),
+        (9, 5, False, (0, 5)),
+    ],
+)
+def test_follower_out_of_range_goes_to_where_the_leader_has_records(
+    tmp_path: Path, high_watermark: int, start: int, found: bool, after: tuple[int, int]
+) -> None:
+    """Its log has offsets 0 to 4. What the leader may not have is cut off, what it lacks is passed over."""
+    log = open_log(tmp_path)
+    for _ in range(5):
+        log.append_as_leader(batch_of(b"v"), 0, 0)
+    answer = Fetched(0, ErrorCode.OFFSET_OUT_OF_RANGE, high_watermark, log_start_offset=start)
+    assert find_back(log, answer) is found
+    assert (log.start_offset, log.end_offset) == after
+    log.release()
