@@ -59,6 +59,8 @@ class View:
     def draw(self, console: Console) -> None:
         """Tables and a few sentences."""
         from restow.cli.drawing import count, put
+        from restow.cli.show_view import times
+        from restow.plan.view import view_of
 
         plan, told = self._plan, self._told
         if plan.moves:
@@ -71,6 +73,8 @@ class View:
                 style="bold",
             )
         self._draw_bound(console)
+        if told.copied_bytes:
+            console.print(times(view_of(plan), None), style="dim")
         _draw_goals(console, told.goals)
         _draw_amounts(console, "broker", told.brokers)
         if self._dirs:
@@ -95,18 +99,14 @@ class View:
             console.print(f"{least}; {times}", style="dim")
 
     def _draw_left(self, console: Console) -> None:
-        from restow.cli.drawing import clean, count
+        from restow.cli.drawing import count
+        from restow.cli.show_view import draw_leaves
 
-        left = self._plan.leaves
-        if not left:
+        if not self._plan.leaves:
             return
-        console.print(
-            f"The plan is incomplete: {count(len(left), 'partition')} cannot be done.", style="bold red"
-        )
-        for each in left[:_ROWS]:
-            console.print(clean(f"  {each.partition} {each.why}"), style="red")
-        if len(left) > _ROWS:
-            console.print(f"  and {len(left) - _ROWS:,} more (--json names all)", style="red")
+        left = count(len(self._plan.leaves), "partition")
+        console.print(f"The plan is incomplete: {left} cannot be done.", style="bold red")
+        draw_leaves(console, self._plan)
         if self.refused:
             console.print(
                 "No file was written. Remove what hinders it and plan again, or take what can be done with "
