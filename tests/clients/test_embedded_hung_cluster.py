@@ -23,7 +23,7 @@ FOR_EVER_MS = 3_600_000
 """A request that waits so long would outlast the patience of the test."""
 
 
-def test_sigterm_ends_a_run_whose_request_hangs(tmp_path: Path) -> None:
+def test_sigterm_ends_a_run_and_a_watch_whose_request_hangs(tmp_path: Path) -> None:
     log, plan = tmp_path / "cluster.log", tmp_path / "plan.json"
     log.write_text("")
     up = [sys.executable, "-m", "restow", "cluster", "up", "--brokers", "3", "--port", "0", "--json"]
@@ -42,8 +42,14 @@ def test_sigterm_ends_a_run_whose_request_hangs(tmp_path: Path) -> None:
         where = ("-b", bootstrap, "--command-property", f"request.timeout.ms={FOR_EVER_MS}")
         how = ("--yes", "--throttle", SLOWLY, "--journal", str(tmp_path / "state"), "--json")
         command = [sys.executable, "-m", "restow", "execute", str(plan), *how, *where]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        watching = [sys.executable, "-m", "restow", "watch", "--keep-on", "--json", *where]
+        with (
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run,
+            subprocess.Popen(watching, stdout=subprocess.PIPE, text=True) as watch,
+        ):
             try:
+                assert watch.stdout is not None
+                assert json.loads(watch.stdout.readline())["offline"] == 0
                 assert run.stdout is not None
                 folder = ""
                 for line in run.stdout:
@@ -54,8 +60,12 @@ def test_sigterm_ends_a_run_whose_request_hangs(tmp_path: Path) -> None:
                 os.killpg(cluster.pid, signal.SIGSTOP)
                 run.send_signal(signal.SIGTERM)
                 rest, _ = run.communicate(timeout=WAIT_S)
+                watch.send_signal(signal.SIGTERM)
+                watch.communicate(timeout=WAIT_S)
             finally:
                 run.kill()
+                watch.kill()
+        assert watch.returncode == 0
         assert run.returncode == 1
         ended = json.loads(rest.splitlines()[-1])
         assert (ended["event"], ended["outcome"]) == ("ended", "left running")

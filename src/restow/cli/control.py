@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean
 from restow.cli.frame import Answer
 from restow.cli.run_flags import BY_HOUR, RATES, JournalFolder, world_of
 
@@ -53,7 +54,7 @@ def command(
     run = on_cluster(bootstrap, lambda admin: _wish(admin, journal, wishes))
     return Answer(
         document=lambda: {"run": run, "told": True},
-        draw=lambda console: console.print(f"run {run} has been told"),
+        draw=lambda console: console.print(f"run {clean(run)} has been told"),
         as_json=as_json,
     )
 

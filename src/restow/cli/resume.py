@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.confirm import can_ask, confirm
 from restow.cli.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.drawing import clean
 from restow.cli.frame import Answer
 from restow.cli.plan_files import Digest  # noqa: TC001  (typer reads it)
 from restow.cli.run_flags import (
@@ -88,8 +89,9 @@ def command(
 
 def _sentence(left: dict[str, object]) -> str:
     return (
-        f"run {left['run']}: {left['partitions_left']} partitions are left with {left['steps_left']} steps, "
-        f"{left['under_way']} of them under way, {left['throttles']} throttle settings on"
+        f"run {clean(str(left['run']))}: {left['partitions_left']} partitions are left with "
+        f"{left['steps_left']} steps, {left['under_way']} of them under way, {left['throttles']} throttle "
+        "settings on"
     )
 
 

@@ -6,12 +6,13 @@ import asyncio
 import signal
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Iterator
     from types import FrameType
 
+T = TypeVar("T")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -35,6 +36,19 @@ def told_to_stop() -> Iterator[asyncio.Event]:
         yield told
     finally:
         listen_no_more()
+
+
+async def unless_told(told: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """Wait for an answer, but not once we are told to stop; None then, and nobody waits for it any more."""
+    answer = asyncio.ensure_future(work)
+    stop = asyncio.ensure_future(told.wait())
+    await asyncio.wait({answer, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if answer.done():
+        return answer.result()
+    answer.cancel()
+    await asyncio.wait({answer})
+    return None
 
 
 @contextmanager

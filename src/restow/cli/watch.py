@@ -44,8 +44,9 @@ async def _watch(
     from rich.live import Live
 
     from restow.cli.frame import console
+    from restow.cli.run_screen import leave_at_once
     from restow.cli.run_view import picture
-    from restow.cli.signals import told_to_stop
+    from restow.cli.signals import told_to_stop, unless_told
     from restow.execute.watch import watch
 
     lines = as_json or not sys.stdout.isatty()
@@ -55,7 +56,7 @@ async def _watch(
             if live is not None:
                 live.start()
             try:
-                async for standing in standings:
+                while (standing := await unless_told(told, anext(standings))) is not None:
                     if live is None:
                         sys.stdout.write(json.dumps(standing.document()) + "\n")
                         sys.stdout.flush()
@@ -66,6 +67,7 @@ async def _watch(
             finally:
                 if live is not None:
                     live.stop()
+            leave_at_once(0)  # told to stop: hanging up might wait for an answer that does not come
 
 
 def _goes_on(standing: Standing) -> bool:
