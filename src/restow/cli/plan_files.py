@@ -124,11 +124,10 @@ class Wanted:
         from restow.plan.kafka_json import there_and_back
         from restow.plan.text import dumps
 
-        there, back = there_and_back(plan)
         if self.way_back is not None:
-            save_document(self.way_back, back)
+            save_document(self.way_back, there_and_back(plan)[1])
         if self.output is not None and self.form is Format.KAFKA:
-            save_document(self.output, there)
+            save_document(self.output, there_and_back(plan)[0])
         elif self.output is not None:
             write_text(self.output, dumps(plan))
 

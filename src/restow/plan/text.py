@@ -40,17 +40,19 @@ if TYPE_CHECKING:
 
 VERSION = 2
 _OLDEST = 1
+_KEPT = "_digest"
 
 
 def dumps(plan: Plan) -> str:
     """The file's text."""
     body = _body(plan)
-    return f'{{"restow_plan": {VERSION}, "digest": "{_sha256(body)}",\n{body}}}\n'
+    return f'{{"restow_plan": {VERSION}, "digest": "{_digest(plan, body)}",\n{body}}}\n'
 
 
 def digest_of(plan: Plan) -> str:
     """The digest that the plan's file has, or would have: "sha256:" and 64 hexadecimal digits."""
-    return _sha256(_body(plan))
+    known: str | None = vars(plan).get(_KEPT)
+    return known or _digest(plan, _body(plan))
 
 
 def document_of(plan: Plan) -> dict[str, Any]:
@@ -100,8 +102,11 @@ def plan_from(document: Mapping[str, Any], source: str) -> Plan:
     return plan
 
 
-def _sha256(body: str) -> str:
-    return f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
+def _digest(plan: Plan, body: str) -> str:
+    """Compute the digest and keep it with the plan: of a million moves it takes seconds."""
+    found = f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
+    vars(plan)[_KEPT] = found
+    return found
 
 
 def _body(plan: Plan) -> str:
