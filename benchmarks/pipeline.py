@@ -3,7 +3,8 @@
 Sessions are started before the clock is. The lake is generated, as compaction leaves one: 1,000 brokers,
 100,000 partitions with three replicas, a sample of all of them every 15 minutes, and as many samples of the
 assignment. `--samples 333` makes it 100 million; `--folder` keeps lakes. With other work on the machine times
-say little; processor time, which is told too, says more. Fleet and lab come from `benchmarks.pipeline_fleet`.
+say little; processor time, which is told too, says more. Fleet and lab come from `benchmarks.pipeline_fleet`,
+what collecting costs from `benchmarks.pipeline_collect`.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = command_line(__doc__ or "")
     parser.add_argument("--samples", type=int, default=100, help="of each of 300,000 replicas")
     parser.add_argument("--folder", type=Path, help="where lakes are kept; otherwise they are thrown away")
-    parser.add_argument("--model-only", action="store_true", help="leave out fleet and lab")
+    parser.add_argument("--model-only", action="store_true", help="leave out fleet, lab and collecting")
     given = parser.parse_args(arguments)
     small = max(2, given.samples // 10)
     with tempfile.TemporaryDirectory() as name:
@@ -189,9 +190,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         rows = list(measured(folder, given.samples, small))
     if not given.model_only:
+        from benchmarks.pipeline_collect import collect_rows
         from benchmarks.pipeline_fleet import fleet_rows, lab_rows
 
-        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000)]
+        rows += [*fleet_rows(200, 5_000), *lab_rows(10_000), *collect_rows()]
     print_rows("pipeline", rows, as_json=given.json)
 
 

@@ -55,19 +55,21 @@ with wide as (
         max(grown / seconds) filter (kind = 1) messages_in,
         coalesce(bool_or(trimmed) filter (kind = 1), false) as trimmed,
         max(level) filter (kind = 0) / nullif(max(depth) filter (kind = 1), 0) as message,
-        sum(grown / seconds) filter (kind = 2) messages_out
+        case when count(*) filter (kind = 2 and grown / seconds is null) = 0
+             then sum(grown / seconds) filter (kind = 2) end messages_out,
+        count(*) filter (kind = 2) > 0 as committed
     from each group by all),
 known as (
     select *, case when messages_in = 0 then 0 else messages_in * message end counted,
               case when messages_out = 0 then 0 else messages_out * message end bytes_consumed
     from wide),
 whole as (
-    select *, case when trimmed then coalesce(counted, swelling) else coalesce(swelling, counted) end bytes_in
-    from known)
+    select *, case when trimmed then coalesce(counted, swelling) else coalesce(swelling, counted) end bytes_in,
+           coalesce(start between min(start) filter (committed) over line and max(start) filter (committed) over line, false) consumed
+    from known window line as (partition by cluster, topic, partition))
 select cluster, topic, partition, make_timestamp(start) moment, seconds, samples, size, messages_in, bytes_in,
        bytes_consumed, bytes_in * followers bytes_replicated,
-       case when bytes_consumed is not null or bytes_in * followers is not null
-            then coalesce(bytes_consumed, 0) + coalesce(bytes_in * followers, 0) end bytes_out
+       bytes_in * followers + case when consumed then bytes_consumed else 0 end bytes_out
 from whole;
 
 create or replace temp view model as

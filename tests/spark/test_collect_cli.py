@@ -106,6 +106,7 @@ def collecting(cluster: Running, lake: Path, *arguments: str) -> Iterator[Proces
         process.end()
 
 
+@pytest.mark.full  # without Spark it is killed in tests/clients/test_collect_process.py
 def test_killed_and_started_again_it_leaves_the_table_of_one_that_was_not(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:

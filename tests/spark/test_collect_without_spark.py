@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from restow.client import NewTopic, Settings, ask_cluster, connected
+from restow.errors import LakeFailed
 from restow.pipeline.collect import into_lake
 from restow.pipeline.kept import Kept
 from restow.pipeline.lake import Lake
@@ -134,6 +136,10 @@ def test_lake_keeps_clusters_with_hostile_ids_apart(spark: SparkSession, tmp_pat
         [*HOSTILE, *HOSTILE]
     )
     assert {row.cluster for row in lake.describe().collect()} == set(HOSTILE)
+    for name in ("", "__HIVE_DEFAULT_PARTITION__", "x._COPYING_", "x" * 300):
+        with pytest.raises(LakeFailed, match="a lake cannot have a folder for this cluster id"):
+            by_spark(spark, tmp_path / "refused", answers(NOON_MS, name))
+    shutil.rmtree(tmp_path / "refused")
     given = {"topic": "t", "partition": 0, "samples": 1, "hours": 1, "confidence": 0.5}
     rows = [tuple((given | {"cluster": name}).get(column) for column in MODEL.names) for name in HOSTILE]
     written = write_load(spark.createDataFrame(rows, MODEL.schema), str(tmp_path / "loads"), made_ms=1)

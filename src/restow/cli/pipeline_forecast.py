@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 ABOUT = "When log dirs are full and brokers at their limits."
 HELP = """When each log dir is full and when each broker passes a limit, with the soonest and the latest that
-the samples allow. Needs the rates that `restow pipeline run` makes.
+the samples allow. Where a time is missing the last column says why, and in JSON `why`, `why_soonest` and
+`why_latest`. Needs the rates that `restow pipeline run` makes.
 
 \b
 Examples:
@@ -55,6 +56,7 @@ def command(
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
     from restow.cli.table_view import Column, draw_rows, moment, number, size, word
+    from restow.pipeline.jobs.forecast import note
 
     columns = (
         Column("cluster", "cluster", word, left=True),
@@ -67,5 +69,6 @@ def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
         Column("passes", "passes", moment),
         Column("soonest", "soonest", moment),
         Column("latest", "latest", moment),
+        Column("note", "why not", word, left=True),
     )
-    draw_rows(console, columns, rows)
+    draw_rows(console, columns, [row | {"note": note(row)} for row in rows])

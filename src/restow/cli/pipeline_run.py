@@ -47,9 +47,11 @@ def command(
     ] = [],  # noqa: B006
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
 ) -> Answer:
+    from restow.cli.drawing import count
     from restow.cli.pipeline_options import documents, opened, plain, save
     from restow.pipeline.durations import milliseconds
     from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.load_files import without_load
     from restow.pipeline.work import Work
 
     if statistic not in STATISTICS:
@@ -60,6 +62,7 @@ def command(
         work = Work(lake, options.scope())
         made = list(work.run(windows, limits))
         loads = _loads(work, load, statistic)
+        unknown = without_load(work.made("model"), statistic) if loads else 0
         _report(work, report)
         save(work.made("model"), options)
         skew = documents(_most_uneven(work.made("skew")), options.rows)
@@ -69,11 +72,22 @@ def command(
         console.print(f"\n{', '.join(made)} are in the lake {options.lake}.")
         for path in loads[:10]:
             console.print(f"The load model is in {path}.")
+        if unknown:
+            console.print(
+                f"Of {count(unknown, 'partition')} the load is not known: it counts as 0 in the load model.",
+                style="yellow",
+            )
         if report is not None:
             console.print(f"The report is in {report}.")
 
     def document() -> object:
-        return {"made": made, "loads": loads, "report": report, "skew": plain(skew)}
+        return {
+            "made": made,
+            "loads": loads,
+            "without_load": unknown,
+            "report": report,
+            "skew": plain(skew),
+        }
 
     return Answer(document=document, draw=draw, as_json=options.as_json)
 
@@ -139,7 +153,10 @@ def _told(row: dict[str, Any]) -> dict[str, str]:
     from restow.sizes import human_bytes
 
     total, measure = row["total"], row["measure"]
+    if total is None:
+        return {"amount": "not known", "because": ""}
     words = human_bytes(total) if measure in ("size", "bytes_in", "bytes_out") else f"{total:,.0f}"
     per_s = "/s" if measure.startswith("bytes_") else ""
     causes = [f"{each['topic']}-{each['partition']}" for each in row["causes"][:2]]
-    return {"amount": words + per_s, "because": ", ".join(causes)}
+    unknown = f"; {row['unknown']:,} not known" if row["unknown"] else ""
+    return {"amount": words + per_s, "because": ", ".join(causes) + unknown}

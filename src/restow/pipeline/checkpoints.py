@@ -6,7 +6,7 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from restow.errors import RestowError
+from restow.errors import LakeFailed, RestowError
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
@@ -38,8 +38,11 @@ def hold(checkpoint: str, disk: Disk | None = None) -> Iterator[None]:
         yield
         return
     disk = disk or SystemDisk()
-    disk.make_directory(path)
-    lock = disk.lock(f"{path}/{_LOCK}")
+    try:
+        disk.make_directory(path)
+        lock = disk.lock(f"{path}/{_LOCK}")
+    except OSError as error:
+        raise LakeFailed(f"the checkpoint {checkpoint} cannot be used: {error.strerror}") from error
     if lock is None:
         raise CheckpointTaken(
             f"another process goes on from {checkpoint}: stop that one, or give this one its own --checkpoint"

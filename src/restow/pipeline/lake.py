@@ -21,7 +21,8 @@ from pyspark.sql import functions as f
 
 from restow.errors import InvalidInput, LakeFailed
 from restow.pipeline.files import Files
-from restow.pipeline.names import value_of
+from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE, value_of
+from restow.pipeline.sampling.sample_files import STAGING
 from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Field, Table, table
 from restow.pipeline.spark_types import struct_of
 from restow.runtime.clock import SystemClock
@@ -39,6 +40,7 @@ SETTINGS = {
 """What a session must have set for times to be what they are, in files that others can read too."""
 
 _STAGING = "_staging"
+_NO_FOLDER = "a lake cannot have a folder for this cluster id"
 
 
 class Lake:
@@ -138,7 +140,8 @@ class Lake:
 
     def tidy(self, name: str, older_than_s: int = 24 * 3600) -> None:
         """Remove what writers left that were killed, once it is too old to be of one that still works."""
-        self._files.remove_old(f"{self._home(table(name))}/{_STAGING}", older_than_s)
+        for folder in (f"{self._home(table(name))}/{_STAGING}", f"{self.path}/{STAGING}"):
+            self._files.remove_old(folder, older_than_s)
 
     def _home(self, about: Table) -> str:
         return f"{self.path}/{about.name}/v{VERSION}"
@@ -226,8 +229,19 @@ def _checked(rows: DataFrame, about: Table) -> list[Column]:
         value = f.col(field.name)
         if not field.nullable:
             value = f.coalesce(value, f.raise_error(f.lit(f"a {field.name} is missing")).cast(field.dataType))
+        if field.name == CLUSTER:
+            value = f.when(_has_no_folder(value), f.raise_error(f.lit(_NO_FOLDER))).otherwise(value)
         shaped.append(value.alias(field.name))
     return shaped
+
+
+def _has_no_folder(cluster: Column) -> Column:
+    """Whether no reader would find the folder of a cluster of this id: see `names.partition_value`."""
+    return (
+        cluster.isin("", NULL_VALUE)
+        | cluster.endswith(NOT_READ)
+        | (f.octet_length(cluster) > LONGEST_VALUE_BYTES)
+    )
 
 
 def _stored(about: Table) -> StructType:
@@ -242,5 +256,6 @@ def _order(about: Table) -> list[str]:
 
 def _reason(error: Exception) -> str:
     """The sentence at the bottom of Spark's traceback."""
-    said = [line for line in str(error).splitlines() if "a " in line and "is missing" in line]
+    lines = str(error).splitlines()
+    said = [line for line in lines if ("a " in line and "is missing" in line) or _NO_FOLDER in line]
     return (said[0].split("] ")[-1] if said else str(error).splitlines()[0]).strip()

@@ -24,8 +24,9 @@ STATISTICS = ("mean", "p95", "peak")
 
 
 def load_rows(model: DataFrame, *, made_ms: int, statistic: str = "mean") -> DataFrame:
-    """A row per partition with what leaders and followers carry; nothing, where nothing is known.
+    """A row per partition with what leaders and followers carry.
 
+    A planner needs a number of each partition: what is not known is 0, and `without_load` counts it.
     Followers take in what their leader does, and hand out nothing; what they fetch is in the leader's out.
     """
     if statistic not in STATISTICS:
@@ -42,6 +43,12 @@ def load_rows(model: DataFrame, *, made_ms: int, statistic: str = "mean") -> Dat
         goes.alias(BYTES_OUT + LEADING),
         f.lit(0.0).alias(BYTES_OUT + FOLLOWING),
     )
+
+
+def without_load(model: DataFrame, statistic: str = "mean") -> int:
+    """Return of how many partitions bytes in or out are not known."""
+    unknown = f.col(f"{BYTES_IN}_{statistic}").isNull() | f.col(f"{BYTES_OUT}_{statistic}").isNull()
+    return model.where(unknown).count()
 
 
 def write_load(model: DataFrame, folder: str, *, made_ms: int, statistic: str = "mean") -> list[str]:

@@ -21,10 +21,10 @@ _LONGEST, _KEPT = 180, 100
 
 _ESCAPED_BY_SPARK = frozenset([*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\{[]^", "\x7f"])
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
-_NULL = "__HIVE_DEFAULT_PARTITION__"
-_NOT_READ = "._COPYING_"
+NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
+NOT_READ = "._COPYING_"
 """Spark does not look into folders whose names end like this."""
-_LONGEST_VALUE_BYTES = 200
+LONGEST_VALUE_BYTES = 200
 
 
 def file_name(name: str) -> str:
@@ -57,13 +57,13 @@ def partition_value(name: str) -> str:
     under way; and file systems have no folder with a name this long.
     """
     escaped = "".join(f"%{ord(each):02X}" if each in _ESCAPED_BY_SPARK else each for each in name)
-    if not name or name == _NULL or name.endswith(_NOT_READ) or "\0" in name:
+    if not name or name == NULL_VALUE or name.endswith(NOT_READ) or "\0" in name:
         raise InvalidInput(f"a lake cannot have a folder for {name[:100]!r}: no reader would find it")
     try:
         size = len(escaped.encode())
     except UnicodeEncodeError:
         raise InvalidInput(f"a lake cannot have a folder for {name[:100]!r}: it is not Unicode") from None
-    if size > _LONGEST_VALUE_BYTES:
+    if size > LONGEST_VALUE_BYTES:
         raise InvalidInput(f"a lake cannot have a folder for {name[:40]!r}…: the name takes {size} bytes")
     return escaped
 

@@ -170,14 +170,18 @@ def _partitions(rows: Iterable[Mapping[str, Any]]) -> tuple[Partition, ...]:
 
 
 def load_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> tuple[LoadModel | None, int]:
-    """What partitions carry, zero where the model knows nothing, and of how many it knows nothing."""
+    """What partitions carry, and of how many the model does not know all of it.
+
+    A planner needs a number: what is not known counts as zero.
+    """
     known = {TopicPartition(row["topic"], row["partition"]): row for row in rows if row["loads"] is not None}
     names = tuple(name for name, _ in snapshot.all_partitions())
-    without = sum(name not in known for name in names)
-    if without == len(names):
-        return None, without
-    nothing = {f"{resource}_{role}": 0.0 for resource in RESOURCES for role in ("leading", "following")}
-    loads = [known[name]["loads"] if name in known else nothing for name in names]
+    if not any(name in known for name in names):
+        return None, len(names)
+    columns = [f"{resource}_{role}" for resource in RESOURCES for role in ("leading", "following")]
+    told = [known[name]["loads"] if name in known else dict.fromkeys(columns) for name in names]
+    without = sum(any(each[column] is None for column in columns) for each in told)
+    loads = [{column: each[column] or 0.0 for column in columns} for each in told]
     return (
         LoadModel(
             cluster_id=snapshot.cluster_id,

@@ -29,20 +29,23 @@ _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One of a few. `share` is what it would have if all were even."""
+    """One of a few. `share` is what it would have if all were even; a value of None is not known."""
 
     name: str
-    value: float
+    value: float | None
     share: float | None = None
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Points in time, in seconds since 1970, ascending. `kind` is a class of the style; else colours turn."""
+    """Points in time, in seconds since 1970, ascending. `kind` is a class of the style; else colours turn.
+
+    A point of None is not known: the line has a gap there.
+    """
 
     name: str
-    points: tuple[tuple[float, float], ...]
+    points: tuple[tuple[float, float | None], ...]
     kind: str = ""
 
 
@@ -75,7 +78,7 @@ def amount(value: float, unit: str = "B") -> str:
 
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
     """Horizontal bars. Who is out of the band around its share stands out; the band is drawn behind."""
-    most = max((max(row.value, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
+    most = max((max(row.value or 0, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
     room = WIDTH - _LABEL - _VALUE
     parts = []
     for number, row in enumerate(rows):
@@ -83,22 +86,25 @@ def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str 
         if row.share:
             low, high = room * row.share * (1 - band) / most, room * row.share * (1 + band) / most
             parts.append(_rect("band", _LABEL + low, top, max(high - low, 1.5), _ROW))
-        kind = _judged(row, band)
+        parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
+        if row.value is None:
+            parts.append(_text(_LABEL + 8, top + _ROW / 2, "not known"))
+            continue
+        kind = _judged(row.value, row.share, band)
         tip = f"{row.name}: {amount(row.value, unit)}" + (f", {row.note}" if row.note else "")
         width = room * row.value / most
         parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, max(width, 1), _BAR, tip, 3))
-        parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
         ratio = f" · {row.value / row.share:.2f} ×" if row.share else ""
         parts.append(_text(_LABEL + max(width, 1) + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
     return _svg(WIDTH, len(rows) * _ROW, label, parts)
 
 
-def _judged(row: Bar, band: float) -> str:
-    if not row.share:
+def _judged(value: float, share: float | None, band: float) -> str:
+    if not share:
         return "plain"
-    if row.value > row.share * (1 + band) * (1 + 1e-9):
+    if value > share * (1 + band) * (1 + 1e-9):
         return "much"
-    return "little" if row.value < row.share * (1 - band) * (1 - 1e-9) else "fine"
+    return "little" if value < share * (1 - band) * (1 - 1e-9) else "fine"
 
 
 def changes(
@@ -135,8 +141,9 @@ def lines(
     label: str = "",
 ) -> str:
     """Lines over time, named in a legend; moments are dashed from top to bottom."""
+    known = [(x, y) for line in drawn for x, y in line.points if y is not None]
     xs = [x for line in drawn for x, _ in line.points] + [x for area in areas for x, _, _ in area.points]
-    ys = [y for line in drawn for _, y in line.points] + [y for area in areas for *_, y in area.points]
+    ys = [y for _, y in known] + [y for area in areas for *_, y in area.points]
     if not xs:
         return ""
     frame = _Frame(min(xs), max(xs), max([*ys, 0]) or 1.0, height, top=6)
@@ -149,13 +156,28 @@ def lines(
         parts.append(f"<polygon class='area {area.kind}' points='{points}'>{_title(area.name)}</polygon>")
     for number, line in enumerate(drawn):
         kind = line.kind or f"c{number % _COLOURS}"
-        points = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in line.points)
-        parts.append(f"<polyline class='line {kind}' points='{points}'>{_title(line.name)}</polyline>")
-        if len(line.points) == 1:
-            (x, y), *_ = line.points
-            parts.append(f"<circle class='dot {kind}' cx='{frame.x(x):.1f}' cy='{frame.y(y):.1f}' r='3'/>")
+        for stretch in _stretches(line.points):
+            points = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in stretch)
+            parts.append(f"<polyline class='line {kind}' points='{points}'>{_title(line.name)}</polyline>")
+            if len(stretch) == 1:
+                [(x, y)] = stretch
+                where = f"cx='{frame.x(x):.1f}' cy='{frame.y(y):.1f}'"
+                parts.append(f"<circle class='dot {kind}' {where} r='3'/>")
     parts += frame.marks(moments)
     return _svg(WIDTH, height + 24, label, parts) + _legend(drawn, areas)
+
+
+def _stretches(points: Iterable[tuple[float, float | None]]) -> Iterable[list[tuple[float, float]]]:
+    """The parts of a line between its gaps."""
+    stretch: list[tuple[float, float]] = []
+    for x, y in points:
+        if y is not None:
+            stretch.append((x, y))
+        elif stretch:
+            yield stretch
+            stretch = []
+    if stretch:
+        yield stretch
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,15 +10,17 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from restow.pipeline.page import Report, Section, Tile, subtitle, table
+from restow.pipeline.jobs.forecast import note
+from restow.pipeline.page import Report, Section, Tile, paragraph, subtitle, table
 from restow.pipeline.plots import Bar, Line, amount, bars, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from restow.pipeline.work import Work
 
@@ -28,6 +30,9 @@ BAND = 0.09
 CLUSTERS = 12
 """So many clusters are on a page, the most uneven ones."""
 _MEMBERS, _WINDOWS, _ROWS = 24, 400, 20
+_TRAFFIC = ("bytes_in", "bytes_out")
+_FILLED_AT_MOST = 0.1
+_NEVER = "9999-01-01"
 _MEASURES = (
     ("size", "B", "Bytes on disk"),
     ("bytes_in", "B/s", "Bytes written per second"),
@@ -44,7 +49,7 @@ class Found:
     skew: Rows = field(default_factory=tuple)
     forecast: Rows = field(default_factory=tuple)
     traffic: Rows = field(default_factory=tuple)
-    """cluster, at, bytes_in, bytes_out: what whole clusters carried, window by window."""
+    """cluster, at, bytes_in, bytes_out: what whole clusters carried, window by window; null is not known."""
     fleet: Rows = field(default_factory=tuple)
     lab: Rows = field(default_factory=tuple)
 
@@ -62,10 +67,7 @@ def gather(work: Work) -> Found:
     shown = f.broadcast(worst.select("cluster"))
     ranked = skew.join(shown, "cluster").where("dimension in ('broker', 'rack', 'log_dir')")
     traffic = (
-        work.made("rates")
-        .join(shown, "cluster")
-        .groupBy("cluster", "at")
-        .agg(f.sum("bytes_in").alias("bytes_in"), f.sum("bytes_out").alias("bytes_out"))
+        traffic_of(work.made("rates").join(shown, "cluster"), work.samples("assignment", distinct=False))
         .orderBy(f.desc("at"))
         .limit(_WINDOWS * CLUSTERS)
     )
@@ -81,6 +83,41 @@ def gather(work: Work) -> Found:
             .limit(2 * _ROWS)
         ),
     )
+
+
+def traffic_of(rates: DataFrame, assignment: DataFrame) -> DataFrame:
+    """What whole clusters carried, window by window: cluster, at, bytes_in, bytes_out.
+
+    A partition that was there, but whose rate is not known in a window, counts with the mean of its windows.
+    Where that makes up more than a tenth, the window is not known: null.
+    """
+    key = ("cluster", "topic", "partition")
+    newest = Window.partitionBy("cluster").orderBy(f.desc("at"))
+    windows = (
+        rates.select("cluster", "at")
+        .distinct()
+        .withColumn("ends", f.coalesce(f.lag("at").over(newest), f.lit(_NEVER).cast("timestamp")))
+        .withColumn("rank", f.row_number().over(newest))
+        .where(f.col("rank") <= _WINDOWS)
+    )
+    seen = assignment.groupBy(*key).agg(f.min("at").alias("first"), f.max("at").alias("last"))
+    there = seen.join(f.broadcast(windows), "cluster").where("first < ends and last >= at").select(*key, "at")
+    usual = rates.groupBy(*key).agg(*(f.avg(name).alias(f"usual_{name}") for name in _TRAFFIC))
+    whole = there.join(usual, [*key], "left").join(rates.select(*key, "at", *_TRAFFIC), [*key, "at"], "left")
+    summed = whole.groupBy("cluster", "at").agg(
+        *(each for name in _TRAFFIC for each in _known_and_filled(name))
+    )
+    return summed.select("cluster", "at", *(_if_known(name) for name in _TRAFFIC))
+
+
+def _known_and_filled(name: str) -> tuple[Column, Column]:
+    filled = f.sum(f.when(f.col(name).isNull(), f.col(f"usual_{name}")))
+    return f.sum(name).alias(name), f.coalesce(filled, f.lit(0.0)).alias(f"filled_{name}")
+
+
+def _if_known(name: str) -> Column:
+    both = f.col(name) + f.col(f"filled_{name}")
+    return f.when(f.col(f"filled_{name}") <= _FILLED_AT_MOST * both, both).alias(name)
 
 
 def _rows(frame: DataFrame) -> list[dict[str, Any]]:
@@ -113,7 +150,7 @@ def sections_of(found: Found) -> Iterable[Section]:
 
 
 def _tiles(found: Found) -> tuple[Tile, ...]:
-    brokers = [row for row in found.skew if row["dimension"] == "broker"]
+    brokers = [row for row in found.skew if row["dimension"] == "broker" and row["total"] is not None]
     clusters = {row["cluster"] for row in found.skew}
     sizes = [row["total"] for row in brokers if row["measure"] == "size"]
     tiles = [
@@ -142,10 +179,16 @@ def _skew(cluster: str, rows: Rows, traffic: Rows) -> Section:
             parts += [subtitle(words), bars(drawn, band=BAND, label=words)]
     if len(traffic) > 1:
         drawn_lines = [
-            Line(name=words, points=tuple((row["at"].timestamp(), row[name] or 0.0) for row in traffic))
+            Line(name=words, points=tuple((row["at"].timestamp(), row[name]) for row in traffic))
             for name, words in (("bytes_in", "in"), ("bytes_out", "out"))
         ]
-        parts += [subtitle("All of it over time"), lines(drawn_lines, unit="B/s", label="traffic over time")]
+        parts += [
+            subtitle("All of it over time"),
+            lines(drawn_lines, unit="B/s", label="traffic over time"),
+            paragraph(
+                "Where a line has a gap, too little is known: the first sample of a counter is no rate yet."
+            ),
+        ]
     parts += [subtitle("The partitions that weigh most on the fullest"), _causes(rows)]
     return Section(
         title=f"Cluster {cluster}",
@@ -157,16 +200,20 @@ def _skew(cluster: str, rows: Rows, traffic: Rows) -> Section:
 def _members(rows: Rows, dimension: str, measure: str) -> list[Bar]:
     """By name; of very many those furthest from their share."""
     found = [row for row in rows if row["dimension"] == dimension and row["measure"] == measure]
-    kept = sorted(found, key=lambda row: -abs(row["share"] - 1))[:_MEMBERS]
+    kept = sorted(found, key=lambda row: -abs((row["share"] or 0.0) - 1))[:_MEMBERS]
     return [
         Bar(
             name=_short(f"{_NAMED.get(dimension, '')}{row['member']}"),
             value=row["total"],
             share=row["mean"],
-            note=f"{dimension} {row['member']}",
+            note=f"{dimension} {row['member']}" + _unknown(row),
         )
         for row in sorted(kept, key=lambda row: _natural(row["member"]))
     ]
+
+
+def _unknown(row: Mapping[str, Any]) -> str:
+    return f", without {row['unknown']:,} partitions that nothing is known of" if row["unknown"] else ""
 
 
 def _natural(name: str) -> tuple[int, str]:
@@ -181,7 +228,11 @@ def _causes(rows: Rows) -> str:
     """Of the broker that is furthest above its share, measure by measure."""
     listed = []
     for measure, unit, words in _MEASURES[:3]:
-        brokers = [row for row in rows if row["dimension"] == "broker" and row["measure"] == measure]
+        brokers = [
+            row
+            for row in rows
+            if row["dimension"] == "broker" and row["measure"] == measure and row["share"] is not None
+        ]
         for worst in sorted(brokers, key=itemgetter("share"))[-1:]:
             for cause in worst["causes"] if worst["share"] > 1 + BAND else ():
                 name = f"{cause['topic']}-{cause['partition']}"
@@ -195,15 +246,14 @@ def _forecast(rows: Rows) -> Section:
         note="A straight line through the hours seen, give or take two standard errors of its slope.",
         parts=(
             table(
-                ("cluster", "what", "now", "limit", "growth a day", "passes", "soonest", "latest"),
+                ("cluster", "what", "now", "limit", "growth a day", "passes", "soonest", "latest", "why not"),
                 (
                     (
                         row["cluster"],
                         f"{row['measure']} of broker {row['broker']} {_short(row['log_dir'] or '')}".strip(),
-                        amount(row["now"]),
-                        amount(row["limit"]),
-                        "–" if row["growth"] is None else amount(row["growth"]),
+                        *(_known(row[name]) for name in ("now", "limit", "growth")),
                         *(_day(row[when]) for when in ("passes", "soonest", "latest")),
+                        note(row),
                     )
                     for row in rows
                 ),
@@ -214,7 +264,11 @@ def _forecast(rows: Rows) -> Section:
 
 
 def _day(moment: Any) -> str:
-    return "not in sight" if moment is None else moment.strftime("%Y-%m-%d")
+    return "–" if moment is None else moment.strftime("%Y-%m-%d")
+
+
+def _known(value: float | None) -> str:
+    return "–" if value is None else amount(value)
 
 
 def _fleet(rows: Rows) -> Section:

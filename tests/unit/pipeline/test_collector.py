@@ -165,6 +165,13 @@ def test_lake_that_cannot_be_written_is_told(tmp_path: Path, tells: Any) -> None
     assert [each.number for each in collect(tmp_path)] == [1, 2], "the sample that was taken is not lost"
 
 
+@pytest.mark.usefixtures("tells")
+def test_checkpoint_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LakeFailed, match=r"the checkpoint .* cannot be used: Not a directory"):
+        collect(tmp_path, checkpoint=tmp_path / "file" / "c")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"restow_collector": 2}', '{"restow_collector": 1}', "7"])
 @pytest.mark.usefixtures("tells")
 def test_damaged_notes_are_refused(tmp_path: Path, text: str) -> None:

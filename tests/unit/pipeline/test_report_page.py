@@ -64,6 +64,23 @@ def test_lines_keep_to_their_frame_and_moments_are_marked() -> None:
     assert lines([]) == ""
 
 
+def test_line_has_a_gap_where_nothing_is_known() -> None:
+    points = ((0.0, None), (1.0, 5.0), (2.0, 5.0), (3.0, None), (4.0, 5.0), (5.0, None))
+    picture = drawn(lines([Line(name="in", points=points)]))
+    stretches = [each.get("points", "") for each in picture.iter() if each.tag.endswith("polyline")]
+    assert [len(each.split()) for each in stretches] == [2, 1]
+    assert kinds(picture, "circle") == ["dot c0"], "a single point is a dot"
+    heights = {pair.split(",")[1] for each in stretches for pair in each.split()}
+    assert len(heights) == 1, "a constant load is level"
+    assert not kinds(drawn(lines([Line(name="in", points=((0.0, None), (1.0, None)))])), "polyline")
+
+
+def test_bar_that_is_not_known_is_no_bar() -> None:
+    picture = bars([Bar(name="a", value=None, share=5.0), Bar(name="b", value=5.0, share=5.0)])
+    assert "not known" in picture
+    assert [each for each in kinds(drawn(picture), "rect") if each.startswith("bar")] == ["bar fine"]
+
+
 def test_names_of_moments_do_not_cover_each_other() -> None:
     moments = [Moment(at=float(at), name=f"something at {at}") for at in (90, 91, 92, 10)]
     picture = lines([Line(name="l", points=((0.0, 1.0), (100.0, 1.0)))], moments=moments)
@@ -99,7 +116,7 @@ def skew(dimension: str, members: dict[str, float], measure: str = "size") -> li
     return [
         {"cluster": "c", "dimension": dimension, "measure": measure, "member": name, "total": total}
         | {"mean": mean, "share": total / mean, "max_share": max(members.values()) / mean, "variation": 0.1}
-        | {"causes": [{"topic": "orders", "partition": 3, "value": total}]}
+        | {"unknown": 0, "causes": [{"topic": "orders", "partition": 3, "value": total}]}
         for name, total in members.items()
     ]
 
@@ -124,6 +141,18 @@ def test_a_report_tells_of_the_worst_and_why() -> None:
     assert names == ["0", "1", "2", "10"], "by number, not by letter"
     assert "All of it over time" in text
     assert "rack a" in text
+
+
+def test_a_report_says_why_there_is_no_forecast_and_what_is_not_known() -> None:
+    row = {"cluster": "c", "measure": "disk", "broker": 1, "log_dir": "/d", "now": None, "limit": None}
+    row |= dict.fromkeys(("growth", "passes", "soonest", "latest", "why_soonest", "why_latest"))
+    row |= {"why": "it did not answer"}
+    unknown = skew("broker", {"0": 300.0, "1": 100.0}, "bytes_in")
+    unknown[1] |= {"total": None, "share": None, "unknown": 4}
+    text = page(report_of(Found(forecast=[row], skew=unknown), title="t", lead="l"))
+    assert "it did not answer" in text
+    assert "not known" in text
+    assert "None" not in text
 
 
 def test_an_empty_report_is_a_page_too() -> None:

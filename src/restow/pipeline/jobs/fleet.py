@@ -108,15 +108,20 @@ def partition_rows(
 
 
 def loads_of(model: DataFrame, measure: str) -> DataFrame:
-    """The model's loads by planners' names: followers write what leaders do, and send nothing."""
+    """The model's loads by planners' names: followers write what leaders do, and send nothing.
+
+    What is not known is null.
+    """
     coming, going = f.col(f"bytes_in_{measure}"), f.col(f"bytes_out_{measure}")
     loads = f.struct(
         coming.alias("bytes_in_leading"),
         coming.alias("bytes_in_following"),
-        f.coalesce(going, f.lit(0.0)).alias("bytes_out_leading"),
+        going.alias("bytes_out_leading"),
         f.lit(0.0).alias("bytes_out_following"),
     )
-    return model.select("cluster", "topic", "partition", f.when(coming.isNotNull(), loads).alias("loads"))
+    return model.select(
+        "cluster", "topic", "partition", f.when(coming.isNotNull() | going.isNotNull(), loads).alias("loads")
+    )
 
 
 def broker_rows(disks: DataFrame) -> DataFrame:

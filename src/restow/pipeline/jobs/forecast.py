@@ -2,12 +2,13 @@
 
 Means of hours, so that neither a burst nor frequent samples weigh too much, and a straight line through them.
 The line goes through the present value; the band is what lines within two standard errors of its slope say.
+Each time that cannot be told has a reason beside it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
@@ -29,8 +30,8 @@ TABLE = Table(
         ("measure", "string"),
         ("broker", "int"),
         ("log_dir", "string", True),
-        ("limit", "double"),
-        ("now", "double"),
+        ("limit", "double", True),
+        ("now", "double", True),
         ("growth", "double", True),
         ("error", "double", True),
         ("hours", "bigint"),
@@ -38,11 +39,15 @@ TABLE = Table(
         ("passes", "timestamp", True),
         ("soonest", "timestamp", True),
         ("latest", "timestamp", True),
+        ("why", "string", True),
+        ("why_soonest", "string", True),
+        ("why_latest", "string", True),
     ),
 )
-"""`growth` is per day, `error` its standard error. Null times are never, or later than a century from now;
-a limit that has been passed is passed at the last sample."""
+"""`growth` is per day, `error` its standard error. A limit that has been passed is passed at the last sample.
+Where `passes`, `soonest` or `latest` is null, `why`, `why_soonest` or `why_latest` says for which reason."""
 
+_NO_CAPACITY = "its broker does not tell the size of the disk, as Kafka does from 3.3 on"
 _CENTURY_DAYS = 36_525.0
 _HOUR_S, _DAY_S, _BAND = 3_600, 86_400, 2.0
 _SERIES = (CLUSTER, "measure", "broker", "log_dir")
@@ -69,24 +74,31 @@ def forecast(
     hour = f.floor(f.unix_seconds(AT) / _HOUR_S)
     by_hour = readings.groupBy(*_SERIES, hour.alias("hour")).agg(
         f.avg("value").alias("value"),
-        f.max_by("limit", AT).alias("limit"),
+        f.max_by("limit", f.when(f.col("limit").isNotNull(), f.col(AT))).alias("limit"),
         f.max(AT).alias("last"),
-        f.max_by("value", AT).alias("now"),
+        f.max_by("value", f.when(f.col("value").isNotNull(), f.col(AT))).alias("now"),
+        f.max_by("problem", AT).alias("problem"),
     )
     lines = by_hour.groupBy(*_SERIES).agg(*_line())
     return lines.select(*(_column(name) for name in TABLE.names))
 
 
 def _disk_readings(disks: DataFrame, fill: float) -> DataFrame:
-    told = disks.where(f.col("total").isNotNull() & f.col("usable").isNotNull() & (f.col("total") > 0))
-    return told.select(
+    """Every log dir that was ever told, and every broker that never told one."""
+    named = disks.where(f.col("log_dir").isNotNull())
+    silent = disks.where(f.col("log_dir").isNull()).join(
+        f.broadcast(named.select(CLUSTER, "broker").distinct()), [CLUSTER, "broker"], "left_anti"
+    )
+    known = f.col("usable").isNotNull() & (f.col("total") > 0)
+    return named.unionByName(silent).select(
         CLUSTER,
         f.lit("disk").alias("measure"),
         "broker",
         "log_dir",
         AT,
-        (f.col("total") - f.col("usable")).cast("double").alias("value"),
-        (f.col("total") * fill).alias("limit"),
+        f.when(known, (f.col("total") - f.col("usable")).cast("double")).alias("value"),
+        f.when(known, f.col("total") * fill).alias("limit"),
+        f.col("error").alias("problem"),
     )
 
 
@@ -124,6 +136,7 @@ def _broker_readings(rates: DataFrame, assignment: DataFrame, measure: str, limi
         f.timestamp_seconds("hour_s").alias(AT),
         "value",
         f.lit(float(limit)).alias("limit"),
+        f.lit(None).cast("string").alias("problem"),
     )
 
 
@@ -133,8 +146,9 @@ def _line() -> list[Column]:
     left = f.regr_syy(value, day) - f.regr_sxy(value, day) * f.regr_sxy(value, day) / f.regr_sxx(value, day)
     count = f.regr_count(value, day)
     return [
-        f.max_by("limit", "hour").alias("limit"),
-        f.max_by("now", "hour").alias("now"),
+        f.max_by("limit", f.when(f.col("limit").isNotNull(), f.col("hour"))).alias("limit"),
+        f.max_by("now", f.when(f.col("now").isNotNull(), f.col("hour"))).alias("now"),
+        f.max_by("problem", "hour").alias("problem"),
         f.max("last").alias("last"),
         count.alias("hours"),
         f.regr_slope(value, day).alias("growth"),
@@ -145,11 +159,14 @@ def _line() -> list[Column]:
 
 
 def _column(name: str) -> Column:
-    band = _BAND * f.coalesce("error", f.lit(0.0))
+    growth, band = f.col("growth"), _BAND * f.col("error")
     made = {
-        "passes": _passed(f.col("growth")),
-        "soonest": _passed(f.col("growth") + band),
-        "latest": _passed(f.col("growth") - band),
+        "passes": _passed(growth),
+        "soonest": _passed(growth + band),
+        "latest": _passed(growth - band),
+        "why": _why(growth, 2),
+        "why_soonest": _why(growth + band, 3),
+        "why_latest": _why(growth - band, 3),
     }
     return made.get(name, f.col(name)).alias(name)
 
@@ -160,3 +177,26 @@ def _passed(growth: Column) -> Column:
     days = f.when(left <= 0, 0.0).when(growth > 0, left / growth)
     seconds = f.unix_seconds("last") + f.round(days * _DAY_S).cast("bigint")
     return f.when(days <= _CENTURY_DAYS, f.timestamp_seconds(seconds))
+
+
+def _why(growth: Column, hours: int) -> Column:
+    """Why a line of this growth, which needs so many hours, never passes the limit."""
+    reason = (
+        f.when(f.col("limit").isNull(), f.coalesce("problem", f.lit(_NO_CAPACITY)))
+        .when(f.col("hours") < hours, f.format_string(f"seen in %d of {hours} hours needed", "hours"))
+        .when(growth == 0, f.lit("it does not grow"))
+        .when(growth < 0, f.lit("it shrinks"))
+        .otherwise(f.lit("more than a century away"))
+    )
+    return f.when(_passed(growth).isNull(), reason)
+
+
+def note(row: Mapping[str, Any]) -> str:
+    """Return why some of a row's times are missing, in a few words; nothing if none is."""
+    if row["passes"] is None:
+        return str(row["why"])
+    lacking = [each for each in ("soonest", "latest") if row[each] is None]
+    reasons = {row[f"why_{each}"] for each in lacking}
+    if len(reasons) == 1 and len(lacking) == 2:
+        return f"no band: {reasons.pop()}"
+    return "; ".join(f"no {each}: {row[f'why_{each}']} at that end of the band" for each in lacking)

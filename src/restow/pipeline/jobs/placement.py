@@ -18,6 +18,7 @@ def placement(replicas: DataFrame, assignment: DataFrame, model: DataFrame) -> D
     """Per replica: cluster, topic, partition, broker, log_dir, leads, size, messages_in, bytes_in, bytes_out.
 
     A replica of a broker that did not answer has no log dir, and the size that its partition has elsewhere.
+    What is not known is null.
     """
     held = current(assignment).select(
         *PARTITION, "leader", f.explode(f.array_distinct("replicas")).alias("broker")
@@ -39,15 +40,15 @@ def placement(replicas: DataFrame, assignment: DataFrame, model: DataFrame) -> D
         "broker",
         "log_dir",
         leads.alias("leads"),
-        f.coalesce("own_size", "usual_size", f.lit(0)).cast("double").alias("size"),
+        f.coalesce("own_size", "usual_size").cast("double").alias("size"),
         _only(leads, "messages_in_mean").alias("messages_in"),
-        f.coalesce("bytes_in_mean", f.lit(0.0)).alias("bytes_in"),
+        f.col("bytes_in_mean").alias("bytes_in"),
         _only(leads, "bytes_out_mean").alias("bytes_out"),
     )
 
 
 def _only(leads: Column, name: str) -> Column:
-    return f.when(leads, f.coalesce(name, f.lit(0.0))).otherwise(0.0)
+    return f.when(leads, f.col(name)).otherwise(0.0)
 
 
 def brokers(disks: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.counters import SERIES, increments
@@ -41,7 +42,11 @@ TABLE = Table(
         ("bytes_out", "double", True),
     ),
 )
-"""`at` is where the window begins; all rates are per second, and null where nothing is known."""
+"""`at` is where the window begins; all rates are per second, and null where they are not known.
+
+`bytes_out` is what consumers and followers fetch. It is null if either is not known. Consumers are known to
+fetch nothing before the first and after the last commit of any group.
+"""
 
 _SIZE, _END, _COMMIT = range(3)
 
@@ -143,7 +148,7 @@ def _in_windows(grown: DataFrame, seconds: int) -> DataFrame:
     )
     size, end, commit = (f.col("kind") == kind for kind in (_SIZE, _END, _COMMIT))
     speed = f.col("grown") / f.col("seconds")
-    return each.groupBy(SLOT, *PARTITION, "start_us").agg(
+    wide = each.groupBy(SLOT, *PARTITION, "start_us").agg(
         f.max(f.when(~commit, f.col("seconds"))).alias("seconds"),
         f.sum(f.when(~commit, f.col("samples"))).alias("samples"),
         f.max(f.when(size, f.col("last"))).alias("size"),
@@ -154,6 +159,16 @@ def _in_windows(grown: DataFrame, seconds: int) -> DataFrame:
         f.max(f.when(end, f.col("depth"))).alias("depth"),
         f.max(f.when(end, f.col("trimmed"))).alias("trimmed"),
         f.sum(f.when(commit, speed)).alias("messages_out"),
+        f.count(f.when(commit, 1)).alias("groups"),
+        f.count(f.when(commit & speed.isNull(), 1)).alias("groups_unknown"),
+    )
+    all_of_it = Window.partitionBy(SLOT, *PARTITION)
+    committed_us = f.when(f.col("groups") > 0, f.col("start_us"))
+    within = (f.col("start_us") >= f.min(committed_us).over(all_of_it)) & (
+        f.col("start_us") <= f.max(committed_us).over(all_of_it)
+    )
+    return wide.withColumn("consumed", f.coalesce(within, f.lit(False))).withColumn(
+        "messages_out", f.when(f.col("groups_unknown") == 0, f.col("messages_out"))
     )
 
 
@@ -165,10 +180,7 @@ def _rate(name: str) -> Column:
     bytes_in = f.coalesce(by_size, by_messages, f.col("swelling"))
     consumed = f.when(f.col("messages_out") == 0, 0.0).otherwise(f.col("messages_out") * message)
     replicated = bytes_in * f.col("followers")
-    out = f.when(
-        consumed.isNotNull() | replicated.isNotNull(),
-        f.coalesce(consumed, f.lit(0.0)) + f.coalesce(replicated, f.lit(0.0)),
-    )
+    out = replicated + f.when(f.col("consumed"), consumed).otherwise(0.0)
     made = {
         AT: f.timestamp_micros("start_us"),
         "seconds": f.coalesce("seconds", f.lit(0.0)),

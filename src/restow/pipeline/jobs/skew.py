@@ -29,16 +29,20 @@ TABLE = Table(
         ("dimension", "string"),
         ("measure", "string"),
         ("member", "string"),
-        ("total", "double"),
-        ("mean", "double"),
-        ("share", "double"),
-        ("max_share", "double"),
-        ("variation", "double"),
+        ("total", "double", True),
+        ("unknown", "bigint"),
+        ("mean", "double", True),
+        ("share", "double", True),
+        ("max_share", "double", True),
+        ("variation", "double", True),
         ("causes", _CAUSES_KIND),
     ),
 )
 """`share` is a member's total over the mean of all members of that dimension, `max_share` the largest of
-those, `variation` their coefficient of variation; `causes` are the partitions that weigh most on it."""
+those, `variation` their coefficient of variation; `causes` are the partitions that weigh most on it.
+
+`unknown` counts the partitions of which nothing is known; `total` is that of the others, and null if there
+are none. Members whose total is not known do not count for the mean."""
 
 DIMENSIONS = ("broker", "rack", "log_dir", "topic", "leader")
 MEASURES = ("replicas", "leaders", "size", "messages_in", "bytes_in", "bytes_out")
@@ -58,7 +62,11 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
     heaviest = Window.partitionBy(CLUSTER, "dimension", "measure", "member").orderBy(
         f.desc("value"), "topic", "partition"
     )
-    totals = measured.groupBy(CLUSTER, "dimension", "measure", "member").agg(f.sum("value").alias("total"))
+    totals = measured.groupBy(CLUSTER, "dimension", "measure", "member").agg(
+        f.sum("value").alias("total"),
+        f.count("value").alias("known"),
+        f.count(f.when(f.col("value").isNull(), 1)).alias("unknown"),
+    )
     causes = (
         measured.withColumn("rank", f.row_number().over(heaviest))
         .where((f.col("rank") <= _CAUSES) & (f.col("value") > 0))
@@ -68,9 +76,10 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
         .drop("ranked")
     )
     everyone = totals.unionByName(_idle(there)).groupBy(CLUSTER, "dimension", "measure", "member")
-    whole = everyone.agg(f.sum("total").alias("total")).join(
-        causes, [CLUSTER, "dimension", "measure", "member"], "left"
-    )
+    known = (f.sum("known") > 0) | (f.sum("unknown") == 0)
+    whole = everyone.agg(
+        f.when(known, f.sum("total")).alias("total"), f.sum("unknown").alias("unknown")
+    ).join(causes, [CLUSTER, "dimension", "measure", "member"], "left")
     return _beside_the_mean(whole).select(*TABLE.names)
 
 
@@ -116,7 +125,11 @@ def _idle(there: DataFrame) -> DataFrame:
     )
     named = there.select(CLUSTER, f.explode(members).alias("of")).where(f.col("of.member").isNotNull())
     measure = f.explode(f.array(*(f.lit(name) for name in MEASURES))).alias("measure")
-    return named.select(CLUSTER, "of.dimension", "of.member", measure, f.lit(0.0).alias("total")).distinct()
+    nothing = (
+        f.lit(0.0).alias("total"),
+        *(f.lit(0).cast("bigint").alias(each) for each in ("known", "unknown")),
+    )
+    return named.select(CLUSTER, "of.dimension", "of.member", measure, *nothing).distinct()
 
 
 def _beside_the_mean(whole: DataFrame) -> DataFrame:
@@ -126,7 +139,9 @@ def _beside_the_mean(whole: DataFrame) -> DataFrame:
     beside = whole.withColumn("mean", mean).withColumn("deviation", f.stddev_pop("total").over(all_of_it))
     none = f.col("mean") == 0
     return (
-        beside.withColumn("share", f.when(none, 1.0).otherwise(f.col("total") / f.col("mean")))
+        beside.withColumn(
+            "share", f.when(none & f.col("total").isNotNull(), 1.0).otherwise(f.try_divide("total", "mean"))
+        )
         .withColumn("variation", f.when(none, 0.0).otherwise(f.col("deviation") / f.col("mean")))
         .withColumn("max_share", f.max("share").over(all_of_it))
         .withColumn("causes", f.coalesce("causes", f.array().cast(TABLE.schema["causes"].dataType)))

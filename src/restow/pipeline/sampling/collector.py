@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from restow.client import ClientError, connected
-from restow.errors import InvalidDocument
+from restow.errors import InvalidDocument, LakeFailed
 from restow.pipeline.checkpoints import hold
 from restow.pipeline.sampling.questions import ask_over, unanswered
 from restow.pipeline.sampling.sample_files import SampleFiles
@@ -101,7 +101,10 @@ class Collector:
 
     def _note(self, name: str, number: int) -> None:
         notes = {"restow_collector": _VERSION, "name": name, "next": number}
-        self._disk.write_atomically(str(self._checkpoint / _NOTES), json.dumps(notes).encode())
+        try:
+            self._disk.write_atomically(str(self._checkpoint / _NOTES), json.dumps(notes).encode())
+        except OSError as error:
+            raise LakeFailed(f"{self._checkpoint} cannot be written to: {error.strerror}") from error
 
 
 class _Cluster:
