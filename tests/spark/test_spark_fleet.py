@@ -98,7 +98,7 @@ def test_a_cluster_without_partitions_or_without_disks_says_so(rows_of: Made) ->
 
 def test_loads_of_the_model_count(rows_of: Made, spark: SparkSession) -> None:
     homes = [[1, 2], [2, 3], [3, 4], [4, 1]] * 4
-    known = {"samples": 5, "hours": 1, "confidence": 1.0}
+    known = {"samples": 5, "hours": 1, "confidence": 1.0, "bytes_out_mean": 100.0}
     rows = [
         {"cluster": "c", "topic": "t", "partition": n, **known, "bytes_in_mean": 100.0 if n % 4 else 900.0}
         for n in range(15)
