@@ -150,6 +150,17 @@ def test_an_offset_with_its_own_retention_obeys_that() -> None:
     run(test)
 
 
+def test_offset_with_the_longest_retention_is_kept() -> None:
+    async def test() -> None:
+        async with Workbench() as bench:
+            await commit(bench, retention_ms=2**63 - 1)
+            await restarted(bench)
+            await bench.coordinator.expire()
+            assert await fetched(bench) == 5
+
+    run(test)
+
+
 def test_a_group_that_is_larger_than_allowed_when_loaded_rebalances() -> None:
     async def test() -> None:
         async with Workbench() as large:

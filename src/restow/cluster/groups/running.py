@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _TOMBSTONES_AT_ONCE = 1_000
+_LAST_MS = 2**63 - 1
+"""The latest time that the record of a committed offset can hold."""
 
 
 class RunningGroup:
@@ -133,7 +135,8 @@ class RunningGroup:
         self.apply(effects)
         if error is not ErrorCode.NONE:
             return dict.fromkeys(request.offsets, error)
-        expires_at_ms = None if request.retention_ms is None else now_ms + request.retention_ms
+        retention_ms = request.retention_ms
+        expires_at_ms = None if retention_ms is None else min(now_ms + retention_ms, _LAST_MS)
         results: dict[TopicPartition, ErrorCode] = {}
         values: dict[TopicPartition, OffsetValue] = {}
         records: list[KeyAndValue] = []
