@@ -236,6 +236,6 @@ def _racks(snapshot: Snapshot) -> Iterator[Finding]:
                 ill=Ill.RACKS,
                 what=str(name),
                 evidence=f"{len(known)} replicas, {there} racks, and all in {', '.join(sorted(set(known)))}",
-                remedy="make a plan that spreads it",
+                remedy="spread it over the racks: restow plan fix-racks",
                 partition=name,
             )

@@ -118,6 +118,7 @@ class Progress:
         self._speeds = Speeds()
         self.predicted_s: float | None = None
         """How long all of it takes at the throttle that held at the first report; None without one."""
+        self._reported = False
 
     def expect(self, chain: Sequence[Step], lies: Mapping[BrokerId, str]) -> None:
         """These steps of one partition are to be done. `lies` says in which directory each replica is."""
@@ -179,7 +180,8 @@ class Progress:
         done = Traffic(self._done.by_channel + now.by_channel)
         self._speeds.see(sight.at_s, done, {channel for each in copying for channel in _channels(each)})
         eta = estimate(left, self._speeds, throttle)
-        if self.predicted_s is None:
+        if not self._reported:
+            self._reported = True
             predicted = left.seconds_at(throttle.by_way())
             self.predicted_s = predicted if predicted is None else stretch(predicted)
         if eta is not None:

@@ -68,8 +68,8 @@ def _left_alone(asked: Asked) -> list[Note]:
     if moving:
         found.append(
             Note(
-                text=f"{len(moving):,} partitions are being moved now: the plan leaves them alone and counts "
-                "them with their old and new replicas",
+                text="partitions being moved now, which the plan leaves alone and counts with their old and "
+                f"new replicas ({len(moving):,})",
                 partitions=tuple(arrays.names[number] for number in moving),
                 warning=True,
                 advice="wait for these moves (restow watch) and plan again, if the numbers are to be right",
@@ -79,7 +79,7 @@ def _left_alone(asked: Asked) -> list[Note]:
         first = unsettled(arrays, leaderless[0])
         found.append(
             Note(
-                text=f"{len(leaderless):,} partitions have no leader and are left alone; "
+                text=f"partitions without a leader, which the plan leaves alone ({len(leaderless):,}); "
                 f"of the first, {first}",
                 partitions=tuple(arrays.names[number] for number in leaderless),
                 warning=True,

@@ -87,6 +87,15 @@ def test_report_has_no_estimate_while_nothing_is_known_of_the_rate() -> None:
     assert progress.predicted_s is None
 
 
+def test_nothing_is_predicted_afterwards_where_nothing_could_be_before() -> None:
+    progress = Progress(stall_s=30)
+    progress.expect([STEP], LIES)
+    progress.report(sight(0, 0), [STEP])
+    progress.finish(STEP, 10)
+    assert progress.report(sight(20, 1000), []).to_do_bytes == 1000
+    assert progress.predicted_s is None
+
+
 def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
     progress = Progress(stall_s=30)
     progress.expect([STEP], LIES)
