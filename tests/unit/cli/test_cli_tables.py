@@ -107,6 +107,7 @@ def skew() -> list[dict[str, object]]:
             "member": "4",
             "measure": measure,
             "total": 288e12,
+            "unknown": 1_234,
             "share": 1.234,
             "variation": 0.567,
             "causes": causes,
