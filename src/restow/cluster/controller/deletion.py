@@ -108,7 +108,7 @@ class Deletion:
     async def resume_for(self, topics: Iterable[str]) -> None:
         """What these waited for may be over: look again."""
         context = self._context
-        for topic in set(topics) & context.blocked:
+        for topic in sorted(context.blocked.intersection(topics)):
             if not any(map(context.is_moving, context.partitions_of(topic))):
                 context.blocked.discard(topic)
         await self.resume()

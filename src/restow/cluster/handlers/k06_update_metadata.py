@@ -30,7 +30,7 @@ async def handle(request: Request, context: Context) -> Message:
             broker.tasks.start(stop_strays(broker), "what nobody could be told to delete")
         if not refusal:
             gone = broker.metadata.apply(request.body)
-            for topic in {partition.topic for partition in gone}:
+            for topic in dict.fromkeys(partition.topic for partition in gone):
                 if topic not in broker.metadata.topics:
                     broker.config_store.forget(topic)
             if gone:

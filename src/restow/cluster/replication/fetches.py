@@ -214,12 +214,12 @@ class Fetching:
             if self._watched.get(topic_partition) is not partition:
                 self._unwatch(topic_partition)
                 self._watched[topic_partition] = partition
-                (partition.at_watermark if self.replica_id < 0 else partition.at_end).add(self)
+                (partition.at_watermark if self.replica_id < 0 else partition.at_end)[self] = None
 
     def _unwatch(self, topic_partition: TopicPartition) -> None:
         if (partition := self._watched.pop(topic_partition, None)) is not None:
-            partition.at_end.discard(self)
-            partition.at_watermark.discard(self)
+            partition.at_end.pop(self, None)
+            partition.at_watermark.pop(self, None)
 
     def close(self) -> None:
         """Partitions need not tell any more."""

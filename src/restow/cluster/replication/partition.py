@@ -92,9 +92,9 @@ class Partition:
         self.followers: dict[int, Progress] = {}
         self.epoch_start_offset = 0
         """Where this leader's epoch begins."""
-        self.at_end: set[Watcher] = set()
+        self.at_end: dict[Watcher, None] = {}
         """Who wants to know when the log grows: followers."""
-        self.at_watermark: set[Watcher] = set()
+        self.at_watermark: dict[Watcher, None] = {}
         """Who wants to know when the high watermark moves: consumers."""
         self._around = surroundings
         self._acks = OffsetQueue(topic_partition)
