@@ -21,7 +21,7 @@ demo: $(SETUP) ## show what Restow does
 PYTEST := $(PY) -m pytest -n $(or $(TESTERS),2) --dist loadfile
 
 test: $(SETUP) ## fast tests first, then those with a JVM and a real broker
-	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/conformance
+	@$(PYTEST) -m "not full" tests/tidy tests/unit tests/sim tests/conformance
 	@$(PYTEST) -m "not full" tests/oracle tests/clients tests/apache tests/spark tests/faults
 
 test-full: $(SETUP) ## every case of the long matrices too, random ones from a new seed (RESTOW_SEED=…)

@@ -23,7 +23,7 @@ ALLOWED = {
     "time": ("runtime",),
     "random": ("runtime",),
     "socket": ("runtime",),
-    "asyncio": ("runtime", "cluster", "client", "cli", "assignors/adapters", "pipeline/sampling"),
+    "asyncio": ("runtime", "cluster", "client", "cli", "sim", "assignors/adapters", "pipeline/sampling"),
     "uvloop": ("runtime",),
     "pyspark": ("pipeline",),
     "kafka": ("assignors/adapters", "wire", "client"),

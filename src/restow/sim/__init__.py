@@ -1,0 +1,1 @@
+"""Virtual time: brokers, clients and the executor in one deterministic simulation."""

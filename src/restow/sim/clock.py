@@ -1,0 +1,101 @@
+"""A node's own clock: skewed, set by somebody, or standing still while the others go on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from restow.runtime.clock import Timer
+
+EPOCH_MS = 1_700_000_000_000
+"""The wall clock when a simulation begins."""
+
+
+class NodeClock:
+    """Time as one node sees it.
+
+    A node that stands still (`halt`) gets no timer before it goes on (`go_on`); then all that were due come
+    at once, in their order, as a process that was stopped and continued gets them.
+    """
+
+    def __init__(self, *, skew_ms: int = 0) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._skew_ms = skew_ms
+        self._halted: list[_HeldTimer] | None = None
+
+    @property
+    def is_halted(self) -> bool:
+        return self._halted is not None
+
+    def now_ms(self) -> int:
+        return EPOCH_MS + self._skew_ms + int(self._loop.time() * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._loop.time()
+
+    async def sleep(self, seconds: float) -> None:
+        if seconds <= 0 and self._halted is None:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = self._loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        timer = self.call_later(seconds, wake)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+
+    def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
+        timer = _HeldTimer(self, callback)
+        timer.handle = self._loop.call_later(max(seconds, 0.0), timer.is_due)
+        return timer
+
+    def jump(self, by_ms: int) -> None:
+        """Let somebody set the wall clock; durations are not touched."""
+        self._skew_ms += by_ms
+
+    def halt(self) -> None:
+        """Hold every timer back from now on."""
+        if self._halted is None:
+            self._halted = []
+
+    def go_on(self) -> None:
+        """Deliver what was held back."""
+        held, self._halted = self._halted or [], None
+        for timer in held:
+            self._loop.call_soon(timer.is_due)
+
+    def hold(self, timer: _HeldTimer) -> bool:
+        """Keep a timer that is due for later, if the node stands still."""
+        if self._halted is None:
+            return False
+        self._halted.append(timer)
+        return True
+
+
+class _HeldTimer:
+    """One timer of a node."""
+
+    __slots__ = ("_callback", "_cancelled", "_clock", "handle")
+
+    def __init__(self, clock: NodeClock, callback: Callable[[], object]) -> None:
+        self._clock = clock
+        self._callback = callback
+        self._cancelled = False
+        self.handle: asyncio.TimerHandle | None = None
+
+    def is_due(self) -> None:
+        if not self._cancelled and not self._clock.hold(self):
+            self._callback()
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        if self.handle is not None:
+            self.handle.cancel()

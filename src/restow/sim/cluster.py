@@ -1,0 +1,125 @@
+"""A cluster in virtual time: the production brokers on a simulated world, with every fault at hand.
+
+async with SimCluster(brokers=5) as cluster:
+    await cluster.nodes[1].kill()
+    cluster.nodes[2].halt()
+    cluster.nodes[3].store.cut()
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.cluster.broker import Broker, BrokerOptions, World
+from restow.cluster.store.embedded import EmbeddedStore
+from restow.runtime.chance import SeededChance
+from restow.sim.clock import NodeClock
+from restow.sim.disk import SimDisk
+from restow.sim.network import SimNetwork
+from restow.sim.store import StoreAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+
+_PORT = 9092
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a simulated cluster is made of."""
+
+    seed: int | str = 0
+    racks: tuple[str, ...] = ()
+    log_dirs: int = 1
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's broker configs."""
+    session_timeout_s: float = 18.0
+
+
+class SimNode:
+    """One broker, its machine, and what can happen to them."""
+
+    def __init__(self, broker_id: int, network: SimNetwork, store: EmbeddedStore, settings: Settings) -> None:
+        self.id = broker_id
+        self.host = f"broker-{broker_id}"
+        self._network = network
+        self.clock = NodeClock()
+        self.disk = SimDisk(SeededChance(f"{settings.seed} disk {broker_id}"))
+        self.store = StoreAccess(store, self.clock, settings.session_timeout_s)
+        self.log_dirs = tuple(f"/data/{broker_id}/log-{each}" for each in range(settings.log_dirs))
+        for path in self.log_dirs:
+            self.disk.volume(path)
+        racks = settings.racks
+        self.broker = Broker(
+            BrokerOptions(
+                broker_id=broker_id,
+                log_dirs=self.log_dirs,
+                host=self.host,
+                port=_PORT,
+                rack=racks[broker_id % len(racks)] if racks else None,
+                properties={"group.initial.rebalance.delay.ms": "0", **settings.properties},
+            ),
+            World(
+                clock=self.clock,
+                chance=SeededChance(f"{settings.seed} broker {broker_id}"),
+                network=network.at(self.host, self.clock),
+                disk=self.disk,
+                open_session=self.store.open_session,
+            ),
+        )
+
+    async def start(self) -> None:
+        await self.broker.start()
+
+    async def stop(self) -> None:
+        await self.broker.stop()
+
+    async def kill(self) -> None:
+        """End the process at once; what it wrote stays."""
+        self._network.end_process(self.host)
+        self.disk.kill()
+        await self.broker.kill()
+
+    async def lose_power(self) -> None:
+        """End the machine at once; what was not synced may be lost, and nobody is told."""
+        self._network.lose_power(self.host)
+        self.disk.lose_power()
+        await self.broker.kill()
+
+    def halt(self) -> None:
+        """Let the process stand still."""
+        self.clock.halt()
+        self.store.halt()
+
+    def go_on(self) -> None:
+        """Let it go on, with all that came for it meanwhile."""
+        self.clock.go_on()
+        self.store.go_on()
+        self._network.deliver(self.host)
+
+
+class SimCluster:
+    """Brokers with ids from 0, a network between them, and a store."""
+
+    def __init__(self, brokers: int = 3, settings: Settings | None = None) -> None:
+        settings = settings or Settings()
+        self.network = SimNetwork(SeededChance(f"{settings.seed} network"))
+        self.store = EmbeddedStore(clock=NodeClock())
+        self.nodes = {each: SimNode(each, self.network, self.store, settings) for each in range(brokers)}
+
+    async def __aenter__(self) -> SimCluster:
+        await asyncio.gather(*(node.start() for node in self.nodes.values()))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.network.mend()
+        for node in self.nodes.values():
+            node.store.mend()
+            node.go_on()
+            await node.broker.stop(hand_over=False)
+        await self.store.close()

@@ -1,0 +1,288 @@
+"""A node's disk in memory: what was synced outlives a loss of power, what was not may be torn.
+
+    disk.kill()         the process died: the kernel still writes all of it
+    disk.lose_power()   the machine died: synced bytes stay, of the rest a part drawn by chance
+
+Log dirs are volumes of their own, which can be full, fail or vanish.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from restow.runtime.chance import Chance
+    from restow.runtime.disk import Part
+
+_TOTAL_BYTES = 1 << 40
+_TEAR_ONE_IN = 4
+_GARBAGE_BYTES = 64
+
+
+class _Inode:
+    """A file's bytes, and how many of them are safe."""
+
+    __slots__ = ("data", "old", "synced")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.synced = 0
+        self.old: bytes | None = None
+        """What a file that was replaced without waiting for the disk held before."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Volume:
+    """The file system that holds a directory."""
+
+    total_bytes: int = _TOTAL_BYTES
+    failed: bool = False
+    """Every call on it ends in an I/O error."""
+
+
+class SimDisk:
+    """Files and directories by their path, all of one node."""
+
+    def __init__(self, chance: Chance) -> None:
+        self._chance = chance
+        self._files: dict[str, _Inode] = {}
+        self._folders: dict[str, set[str]] = {"/": set()}
+        self._locks: set[str] = set()
+        self._volumes: dict[str, Volume] = {"/": Volume()}
+        self._life = 0
+
+    # Faults
+
+    def volume(self, path: str) -> Volume:
+        """Return the volume that is mounted at this directory, a new one if there is none yet."""
+        return self._volumes.setdefault(_tidy(path), Volume())
+
+    def kill(self) -> None:
+        """End the process that uses this disk: its handles are void, and the kernel keeps what it wrote."""
+        self._life += 1
+        self._locks.clear()
+
+    def lose_power(self) -> None:
+        """Keep what was synced and, of what was not, as much as chance says, torn at the end."""
+        self.kill()
+        for path in sorted(self._files):
+            inode = self._files[path]
+            if inode.old is not None and self._chance.randrange(2):
+                inode.data = bytearray(inode.old)
+            unsynced = len(inode.data) - inode.synced
+            if unsynced > 0:
+                del inode.data[inode.synced + self._chance.randrange(unsynced + 1) :]
+                if not self._chance.randrange(_TEAR_ONE_IN):
+                    garbage = self._chance.randrange(min(_GARBAGE_BYTES, unsynced) + 1)
+                    inode.data += bytes(garbage)
+            inode.old, inode.synced = None, len(inode.data)
+
+    # The protocol of `restow.runtime.disk`
+
+    def open(self, path: str, *, create: bool = False) -> SimFile:
+        path = self._usable(path)
+        inode = self._files.get(path)
+        if inode is None:
+            if not create:
+                raise _no_such(path)
+            inode = self._add(path, _Inode())
+        return SimFile(self, path, inode, self._life)
+
+    def exists(self, path: str) -> bool:
+        path = self._usable(path)
+        return path in self._files or path in self._folders
+
+    def list(self, path: str) -> tuple[str, ...]:
+        path = self._usable(path)
+        if path not in self._folders:
+            raise _no_such(path)
+        return tuple(sorted(self._folders[path]))
+
+    def make_directory(self, path: str) -> None:
+        path = self._usable(path)
+        if path in self._files:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+        missing = []
+        while path not in self._folders:
+            missing.append(path)
+            path = _split(path)[0]
+        for each in reversed(missing):
+            self._folders[each] = set()
+            self._list(each)
+
+    def rename(self, path: str, new: str) -> None:
+        path, new = self._usable(path), self._usable(new)
+        if path in self._files:
+            inode = self._files.pop(path)
+            self._unlist(path)
+            self._add(new, inode)
+            return
+        if path not in self._folders:
+            raise _no_such(path)
+        if self._folders.get(new):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), new)
+        self._unlist(path)
+        for old in [each for each in self._folders if _within(each, path)]:
+            self._folders[new + old[len(path) :]] = self._folders.pop(old)
+        for old in [each for each in self._files if _within(each, path)]:
+            self._files[new + old[len(path) :]] = self._files.pop(old)
+        self._list(new)
+
+    def remove(self, path: str) -> None:
+        path = self._usable(path)
+        if path not in self._files:
+            raise _no_such(path)
+        del self._files[path]
+        self._unlist(path)
+
+    def remove_tree(self, path: str) -> None:
+        path = self._usable(path)
+        if path not in self._folders:
+            raise _no_such(path)
+        for each in [each for each in self._files if _within(each, path)]:
+            del self._files[each]
+        for each in [each for each in self._folders if _within(each, path)]:
+            del self._folders[each]
+        self._unlist(path)
+
+    def read_bytes(self, path: str) -> bytes:
+        path = self._usable(path)
+        if path not in self._files:
+            raise _no_such(path)
+        return bytes(self._files[path].data)
+
+    def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        path = self._usable(path)
+        self.make_room(path, len(data))
+        old = self._files.get(path)
+        inode = self._add(path, _Inode(data))
+        if durable:
+            inode.synced = len(data)
+        elif old is not None:
+            inode.old = bytes(old.data[: old.synced])
+
+    def sync_all(self) -> None:
+        for inode in self._files.values():
+            inode.synced, inode.old = len(inode.data), None
+
+    def space(self, path: str) -> tuple[int, int]:
+        path = self._usable(path)
+        mount, volume = self._volume_of(path)
+        used = sum(len(inode.data) for each, inode in self._files.items() if _within(each, mount))
+        return volume.total_bytes, max(0, volume.total_bytes - used)
+
+    def lock(self, path: str) -> _SimLock | None:
+        path = self._usable(path)
+        if path in self._locks:
+            return None
+        self.open(path, create=True)
+        self._locks.add(path)
+        return _SimLock(self._locks, path)
+
+    # For the files
+
+    def check(self, path: str, life: int) -> None:
+        """Raise what a call on this path would."""
+        if life != self._life:
+            raise OSError(errno.EBADF, "the process that opened it is gone", path)
+        if self._volume_of(path)[1].failed:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+
+    def make_room(self, path: str, more: int) -> None:
+        """Raise ENOSPC if the volume cannot hold so many bytes more."""
+        total = self._volume_of(path)[1].total_bytes
+        if total < _TOTAL_BYTES and self.space(path)[1] < more:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
+
+    def _usable(self, path: str) -> str:
+        path = _tidy(path)
+        self.check(path, self._life)
+        return path
+
+    def _volume_of(self, path: str) -> tuple[str, Volume]:
+        best = max((mount for mount in self._volumes if _within(path, mount)), key=len)
+        return best, self._volumes[best]
+
+    def _add(self, path: str, inode: _Inode) -> _Inode:
+        if _split(path)[0] not in self._folders:
+            raise _no_such(path)
+        self._files[path] = inode
+        self._list(path)
+        return inode
+
+    def _list(self, path: str) -> None:
+        above, name = _split(path)
+        self._folders[above].add(name)
+
+    def _unlist(self, path: str) -> None:
+        above, name = _split(path)
+        self._folders[above].discard(name)
+
+
+class SimFile:
+    """A handle, void once its process is gone."""
+
+    __slots__ = ("_disk", "_inode", "_life", "_path")
+
+    def __init__(self, disk: SimDisk, path: str, inode: _Inode, life: int) -> None:
+        self._disk, self._path, self._inode, self._life = disk, path, inode, life
+
+    @property
+    def size(self) -> int:
+        return len(self._inode.data)
+
+    def append(self, *parts: Part) -> int:
+        self._disk.check(self._path, self._life)
+        self._disk.make_room(self._path, sum(map(len, parts)))
+        began = len(self._inode.data)
+        for part in parts:
+            self._inode.data += part
+        return began
+
+    def read(self, position: int, size: int) -> bytes:
+        self._disk.check(self._path, self._life)
+        return bytes(memoryview(self._inode.data)[position : position + size])
+
+    def truncate(self, size: int) -> None:
+        self._disk.check(self._path, self._life)
+        data = self._inode.data
+        if size < len(data):
+            del data[size:]
+        else:
+            data += bytes(size - len(data))
+        self._inode.synced = min(self._inode.synced, size)
+
+    def sync(self) -> None:
+        self._disk.check(self._path, self._life)
+        self._inode.synced, self._inode.old = len(self._inode.data), None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class _SimLock:
+    def __init__(self, locks: set[str], path: str) -> None:
+        self._locks, self._path = locks, path
+
+    def release(self) -> None:
+        self._locks.discard(self._path)
+
+
+def _tidy(path: str) -> str:
+    return os.path.normpath("/" + path.lstrip("/"))
+
+
+def _split(path: str) -> tuple[str, str]:
+    above, _, name = path.rpartition("/")
+    return above or "/", name
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or folder == "/" or path.startswith(f"{folder}/")
+
+
+def _no_such(path: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

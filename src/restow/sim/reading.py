@@ -1,0 +1,80 @@
+"""Read a partition from its beginning to its end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.wire.batches import LENGTH_ENDS, scan
+from restow.wire.messages import FetchRequest, MetadataRequest
+from restow.wire.records import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from restow.sim.client import SimClient
+
+_FETCH_VERSION = 11
+_MOST_BYTES = 16 * 1024 * 1024
+_TRIES = 20
+
+
+async def read_all(
+    client: SimClient, brokers: Iterable[int], topic: str, partition: int
+) -> list[bytes] | None:
+    """Return the values of its records, or None if it cannot be read."""
+    values: list[bytes] = []
+    offset = 0
+    for _ in range(_TRIES):
+        leader = await _leader(client, brokers, topic, partition)
+        try:
+            while (batches := await _fetch(client, leader, topic, partition, offset)) is not None:
+                if not batches:
+                    return values
+                for position, header in scan(batches):
+                    end = position + LENGTH_ENDS + header.length
+                    records = parse(batches[position:end])
+                    values.extend(each.value or b"" for each in records if each.offset >= offset)
+                    offset = header.base_offset + header.last_offset_delta + 1
+        except (ConnectionError, TimeoutError):
+            pass
+        await client.clock.sleep(1.0)
+    return None
+
+
+async def _leader(client: SimClient, brokers: Iterable[int], topic: str, partition: int) -> int:
+    for broker in brokers:
+        try:
+            answer = await client.ask(MetadataRequest(topics=None), broker)
+        except (ConnectionError, TimeoutError):
+            continue
+        for each in answer.topics:
+            if each.name == topic:
+                return {p.partition_index: int(p.leader_id) for p in each.partitions}[partition]
+    return -1
+
+
+async def _fetch(client: SimClient, leader: int, topic: str, partition: int, offset: int) -> bytes | None:
+    if leader < 0:
+        return None
+    wanted = FetchRequest.FetchTopic.FetchPartition(
+        partition=partition,
+        current_leader_epoch=-1,
+        fetch_offset=offset,
+        log_start_offset=-1,
+        partition_max_bytes=_MOST_BYTES,
+    )
+    request = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=_MOST_BYTES,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[wanted])],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+    answer = await client.ask(request, leader, version=_FETCH_VERSION)
+    found = answer.responses[0].partitions[0]
+    return None if found.error_code else bytes(found.records or b"")

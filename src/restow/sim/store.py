@@ -1,0 +1,151 @@
+"""A node's session with the store, which the node can be cut off from.
+
+The store itself never fails: it stands for a ZooKeeper ensemble. What fails is the way to it. A node that is
+cut off is told that the store cannot be reached, its heartbeats do not arrive, and it hears that its session
+has expired only when it can reach the store again, as a ZooKeeper client does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from restow.cluster.store.errors import StoreUnavailable
+from restow.sim.clock import NodeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from restow.cluster.store.embedded import EmbeddedStore
+    from restow.cluster.store.errors import StoreError
+    from restow.cluster.store.operations import Operation, Results
+    from restow.cluster.store.protocol import Node, Stat, Watch, WatchEvent
+    from restow.cluster.store.session import EmbeddedSession
+
+T = TypeVar("T")
+
+
+class StoreAccess:
+    """One node's way to the store."""
+
+    def __init__(self, store: EmbeddedStore, clock: NodeClock, session_timeout_s: float) -> None:
+        self._store, self._clock = store, clock
+        self._timeout_s = session_timeout_s
+        self._beats = NodeClock()
+        self._cut = False
+        self._waiting: list[Callable[[], object]] = []
+        self._lost_answers = 0
+
+    async def open_session(self) -> SimSession:
+        """Open a session, or fail if the node is cut off."""
+        if self._cut:
+            raise StoreUnavailable("the store cannot be reached")
+        return SimSession(self, self._store.session(timeout_s=self._timeout_s, clock=self._beats))
+
+    def cut(self) -> None:
+        """Let nothing through in either direction."""
+        self._cut = True
+        self._beats.halt()
+
+    def mend(self) -> None:
+        """Let everything through again."""
+        self._cut = False
+        if not self._clock.is_halted:
+            self.go_on()
+
+    def halt(self) -> None:
+        """Stop with the node, which stands still."""
+        self._beats.halt()
+
+    def go_on(self) -> None:
+        """Deliver what came while nothing could."""
+        if self._cut or self._clock.is_halted:
+            return
+        self._beats.go_on()
+        waiting, self._waiting = self._waiting, []
+        for tell in waiting:
+            tell()
+
+    def lose_answers(self, count: int) -> None:
+        """Carry out the next changes, and tell the node that their fate is unknown."""
+        self._lost_answers = count
+
+    def tell(self, what: Callable[[], object]) -> None:
+        """Tell the node something, as soon as it can be reached."""
+        if self._cut or self._clock.is_halted:
+            self._waiting.append(what)
+        else:
+            what()
+
+    async def read(self, work: Callable[[], Awaitable[T]]) -> T:
+        if self._cut:
+            await self._clock.sleep(1.0)
+            raise StoreUnavailable("the store cannot be reached")
+        return await work()
+
+    async def change(self, work: Callable[[], Awaitable[T]]) -> T:
+        done = await self.read(work)
+        if self._lost_answers:
+            self._lost_answers -= 1
+            raise StoreUnavailable("the connection to the store was lost before the answer came")
+        return done
+
+
+class SimSession:
+    """`restow.cluster.store.protocol.Store` over a way that can be cut."""
+
+    def __init__(self, access: StoreAccess, inner: EmbeddedSession) -> None:
+        self._access, self._inner = access, inner
+
+    @property
+    def session_id(self) -> int:
+        return self._inner.session_id
+
+    async def create(self, path: str, data: bytes = b"", **how: Any) -> str:
+        return await self._access.change(lambda: self._inner.create(path, data, **how))
+
+    async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
+        return await self._access.change(lambda: self._inner.set(path, data, version))
+
+    async def delete(self, path: str, version: int = -1) -> None:
+        await self._access.change(lambda: self._inner.delete(path, version))
+
+    async def multi(self, operations: Sequence[Operation]) -> Results:
+        return await self._access.change(lambda: self._inner.multi(operations))
+
+    async def multi_each(
+        self, transactions: Sequence[Sequence[Operation]]
+    ) -> tuple[Results | StoreError, ...]:
+        try:
+            return await self._access.change(lambda: self._inner.multi_each(transactions))
+        except StoreUnavailable as error:
+            return tuple(StoreUnavailable(str(error)) for _ in transactions)
+
+    async def get(self, path: str) -> Node:
+        return await self._access.read(lambda: self._inner.get(path))
+
+    async def exists(self, path: str) -> Stat | None:
+        return await self._access.read(lambda: self._inner.exists(path))
+
+    async def children(self, path: str) -> tuple[str, ...]:
+        return await self._access.read(lambda: self._inner.children(path))
+
+    async def get_each(self, paths: Sequence[str]) -> tuple[Node | None, ...]:
+        return await self._access.read(lambda: self._inner.get_each(paths))
+
+    async def watch_data(self, path: str, watch: Watch) -> None:
+        await self._access.read(lambda: self._inner.watch_data(path, self._told(watch)))
+
+    async def watch_children(self, path: str, watch: Watch) -> None:
+        await self._access.read(lambda: self._inner.watch_children(path, self._told(watch)))
+
+    def on_expired(self, callback: Callable[[], object]) -> None:
+        self._inner.on_expired(lambda: self._access.tell(callback))
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def _told(self, watch: Watch) -> Watch:
+        def tell(event: WatchEvent) -> None:
+            self._access.tell(lambda: watch(event))
+
+        return tell
