@@ -57,7 +57,7 @@ def test_a_fetch_waits_for_enough_or_for_its_time(tmp_path: Path) -> None:
         assert not task.done()
         await cluster.clock.advance(0.2)
         assert (await task).records == b""
-        assert cluster.at(1).at_watermark == set()
+        assert not cluster.at(1).at_watermark
         await cluster.close()
 
     run(scenario())
@@ -107,7 +107,7 @@ def test_a_fetch_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
         assert len(cluster.at(1).at_watermark) == 1
         task.cancel()
         await settle()
-        assert cluster.at(1).at_watermark == set()
+        assert not cluster.at(1).at_watermark
         assert cluster.clock.waiting == 0
         await cluster.close()
 
@@ -278,7 +278,7 @@ def test_sessions_that_are_not_as_expected(tmp_path: Path) -> None:
         last = await fetch(FetchSpec(partitions={}, session_id=first.session_id, session_epoch=-1))
         assert (last.error_code, last.session_id) == (0, 0)
         assert (await fetch(go_on(first, 1))).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        assert cluster.at(1).at_watermark == set()
+        assert not cluster.at(1).at_watermark
         await cluster.close()
 
     run(scenario())
