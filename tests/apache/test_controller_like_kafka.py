@@ -114,9 +114,10 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 def test_topics_that_are_refused(pair: Pair) -> None:
     async def story(side: Conversation) -> dict[str, Any]:
+        before = await side.topics()
         await side.create("is.there", 1, 1)
         answers = {why: (await side.create(**asked))[0] for why, asked in REFUSED.items()}
-        answers["what there is"] = await side.topics()
+        answers["what there is"] = tuple(name for name in await side.topics() if name not in before)
         await side.delete("is.there")
         await side.until_deleted("is.there")
         return answers
@@ -167,7 +168,10 @@ def test_topics_that_are_created_grown_and_deleted(pair: Pair) -> None:
     pair.both(story)
 
 
+@pytest.mark.full
 def test_requests_that_cannot_wait(pair: Pair) -> None:
+    """Apache Kafka was once seen never to delete the topic, which had just grown."""
+
     async def story(side: Conversation) -> list[Any]:
         told = [(await side.create("hurry", by_hand={0: (0, 1)}, timeout_ms=0))[0]]
         await side.until((0, {0, 1}), "hurry")
