@@ -162,7 +162,7 @@ class Screen:
             Control(SystemDisk(), self._folder).wish(wishes)
 
     def _cut(self) -> None:
-        """Give up the request that hangs. Whatever it may have done was announced in the journal first."""
+        """Give up the request that hangs. The journal already has every change that it may have made."""
         self.cut_short = True
         if self._task is not None:
             self._task.cancel()

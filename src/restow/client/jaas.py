@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """Who logs in with a password, and by which family of mechanisms."""
+    """A user and password from a JAAS line, and the family of mechanisms that they are for."""
 
     family: str
     """"PLAIN" or "SCRAM"."""

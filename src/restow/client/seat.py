@@ -78,7 +78,7 @@ class Seat:
         self._member, self._generation = "", -1
         self._taken: asyncio.Future[Occupant | None] = asyncio.get_running_loop().create_future()
         self.lost_to: Occupant | None = None
-        """Who holds the seat instead of us, once we have lost it."""
+        """The member that holds the seat after this process has lost it."""
 
     async def occupant(self) -> Occupant | None:
         """Say who else holds the seat; changes nothing, and does not make Kafka's topic for groups."""
@@ -141,7 +141,7 @@ class Seat:
             await asyncio.sleep(self._beat_every_s)
 
     def _is_final(self, error: ClientError) -> bool:
-        """Whether trying again is of no use. Who held the seat once goes on trying, unless logins fail."""
+        """Return whether to stop trying. A process that has held the seat stops only if its login fails."""
         if isinstance(error, LoginRefused):
             return True
         refused = isinstance(error, BrokerError) and error.code not in _ANOTHER_COORDINATOR

@@ -1,8 +1,8 @@
 """The controller's orders to this broker: one after the other, and only those of the controller in office.
 
-Nobody logs in, so anybody can send an order. It is believed if it agrees with the store: its controller is in
-`/controller`, with the epoch in `/controller_epoch`, and it names the epoch with which this broker is
-registered, which no request tells a client.
+The embedded cluster has no logins, so any client can send an order. A broker obeys one that agrees with the
+store: its controller is in `/controller`, with the epoch in `/controller_epoch`, and it names the epoch with
+which this broker is registered, which no request tells a client.
 """
 
 from __future__ import annotations
