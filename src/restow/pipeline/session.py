@@ -139,10 +139,12 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _hush_py4j(ending: ExitStack) -> None:
-    """What it logs, and where everybody's lines go, it raises as well."""
-    root = logging.getLogger()
+    """Py4j raises what it logs. It logs with loggers of its own and, in places, with the root logger."""
+    root, own = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(_is_not_py4j)
     ending.callback(root.removeFilter, _is_not_py4j)
+    ending.callback(own.setLevel, own.level)
+    own.setLevel(logging.CRITICAL + 1)
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:
