@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 
-from restow.cluster.broker import BrokerOptions
+from restow.cluster.broker.broker import BrokerOptions
 from restow.cluster.standalone import StoreAddress, standalone
 from restow.runtime.loop import run
 

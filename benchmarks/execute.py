@@ -37,12 +37,12 @@ from benchmarks.contenders import KRAFT, OURS
 from benchmarks.reassign import MB, THROTTLE_BYTES_PER_S, cluster_of
 from benchmarks.report import Row, command_line, print_rows
 from restow.client import Settings, connected
-from restow.execute.executor import Watcher
-from restow.execute.options import Options
-from restow.execute.ready import readiness, why_not
-from restow.execute.runs import runs_of
-from restow.execute.start import World, check_begin, execute
-from restow.execute.throttles import Wanted
+from restow.execute.journal.runs import runs_of
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.ready import readiness, why_not
+from restow.execute.run.start import World, check_begin, execute
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from kafka.admin import KafkaAdminClient
 
-    from restow.execute.standing import Event
+    from restow.execute.progress.standing import Event
     from restow.model import Plan, Snapshot
 
 MANY = 20_000

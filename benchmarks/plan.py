@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 from benchmarks.plan_cases import copied, counted, emptied, hard, joined, relieved, whole_command
 from benchmarks.plan_clusters import loads_of, moves_of, problem_of, read, skewed, snapshot_of
 from benchmarks.report import Row, best_of, command_line, print_each
-from restow.plan.bound import least_to_shed
-from restow.plan.evaluate import evaluate
-from restow.plan.request import Request
+from restow.plan.judge.bound import least_to_shed
+from restow.plan.judge.evaluate import evaluate
+from restow.plan.request.request import Request
 from restow.plan.search import solve
 
 if TYPE_CHECKING:

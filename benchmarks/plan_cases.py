@@ -19,10 +19,10 @@ from harness.jvm import kafka_jvm
 from harness.oracle import JavaError, java_place
 from restow.model import Broker
 from restow.model.load_text import dumps as load_text
-from restow.plan.bound import least_to_shed
 from restow.plan.goals import most_per_broker
+from restow.plan.judge.bound import least_to_shed
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.request import Request
 from restow.plan.search import solve
 from restow.snapshot.text import dumps as snapshot_text
 

@@ -16,7 +16,7 @@ import signal
 import sys
 from pathlib import Path
 
-from restow.cli.frame import NOBODY_READS, let_go_of_stdout
+from restow.cli.shared.frame import NOBODY_READS, let_go_of_stdout
 
 REPORT = Path(__file__).parents[1] / "build" / "demo-report.html"
 

@@ -12,7 +12,7 @@ from kafka import TopicPartition as KafkaPartition
 
 from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from restow.model import TopicPartition
 from restow.runtime.loop import run
 

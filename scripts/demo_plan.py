@@ -7,7 +7,7 @@ import numpy as np
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import LoadModel, Resource
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.request import Request
 
 MANY, RACKS = 24, "abcabca"
 

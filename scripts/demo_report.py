@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from restow.cli.execute import read_plan
+from restow.cli.runs.execute import read_plan
 from restow.model.load_parquet import read as read_load
 from restow.pipeline.page import Report, Section, Tile, page, paragraph, subtitle, table
 from restow.pipeline.plots import Bar, Line, Moment, amount, bars, changes, lines
-from restow.plan.explain import explain
-from restow.plan.request import Request
+from restow.plan.explain.explain import explain
+from restow.plan.request.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, Plan, Snapshot, Verdict
     from restow.model.load import LoadModel
-    from restow.plan.explain import Explanation
+    from restow.plan.explain.explain import Explanation
 
 _BAND = 0.09
 _MOST = 10

@@ -8,21 +8,21 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.cli.connection import on_cluster
-from restow.cli.execute import read_plan
-from restow.cli.run_flags import options_from, world_of
-from restow.cli.run_screen import Screen, conclude
-from restow.cli.run_view import until
-from restow.execute.executor import Watcher
-from restow.execute.start import execute
+from restow.cli.runs.execute import read_plan
+from restow.cli.runs.flags import options_from, world_of
+from restow.cli.runs.screen import Screen, conclude
+from restow.cli.runs.view import until
+from restow.cli.shared.connection import on_cluster
+from restow.execute.run.executor import Watcher
+from restow.execute.run.start import execute
 from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from demo_stage import Stage
 
     from restow.client import KafkaAdmin
-    from restow.execute.outcome import Outcome
-    from restow.execute.standing import Event, Standing
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Event, Standing
 
 KILL_AT = 0.35
 AWAY_S = 6.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.cli import run
-from restow.cli.frame import NOBODY_READS
+from restow.cli.shared.frame import NOBODY_READS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

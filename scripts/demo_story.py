@@ -22,8 +22,8 @@ from demo_run import Run
 from demo_scenes import BOLD, DIM, GREEN, colour, play, wrapped
 from demo_stage import Compiling, Stage
 
-from restow.cli.execute import read_plan
-from restow.plan.view import seconds_at, view_of
+from restow.cli.runs.execute import read_plan
+from restow.plan.explain.view import seconds_at, view_of
 from restow.verify.plan_done import verify_plan
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.zookeeper import zookeeper
-from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS
+from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode

@@ -16,11 +16,11 @@ import pytest
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import Settings, connected
-from restow.execute.fix import fix
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import resume
-from restow.execute.throttles import Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.fix import fix
+from restow.execute.run.options import Options
+from restow.execute.run.start import resume
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, TopicPartition
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
 from tests.conftest import needs_kafka

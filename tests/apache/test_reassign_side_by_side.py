@@ -19,7 +19,7 @@ from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.jvm import kafka_jvm
 from restow.cli import run
 from restow.client import ConfigOf, KafkaAdmin, NewTopic, ReplicaOf, Settings, connected
-from restow.execute.throttles import RATES, REPLICAS
+from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.model import TopicPartition
 from tests.apache.hearing import PATIENCE_S, agreed, prepare_marker, views
 from tests.apache.original_tool import OriginalTool, Outcome

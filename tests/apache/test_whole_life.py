@@ -26,7 +26,7 @@ from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.zookeeper import zookeeper
 from restow.cli import run
 from restow.client import ConfigOf, NewTopic, Settings, connected
-from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS
+from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from tests.apache.secured_cluster import login, property_file, secured_kafka
 from tests.apache.traffic import WAIT_S, Traffic, load
 from tests.clients.embedded import embedded

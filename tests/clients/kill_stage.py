@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigOf, NewTopic
-from restow.execute.executor import Watcher
-from restow.execute.fix import diagnose, fix
-from restow.execute.options import Options
-from restow.execute.start import World, resume, undo
-from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS
+from restow.execute.repair.fix import diagnose, fix
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, resume, undo
+from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS
 from restow.model import Limits
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock

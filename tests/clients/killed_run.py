@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from restow.client import Settings, connected
-from restow.execute.executor import Watcher
-from restow.execute.journal import Journal
-from restow.execute.options import Options
-from restow.execute.start import World, execute
-from restow.execute.throttles import Wanted
-from restow.plan.text import loads
+from restow.execute.journal.journal import Journal
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute
+from restow.execute.throttle.throttles import Wanted
+from restow.plan.files.text import loads
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 

@@ -12,10 +12,10 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import ConfigOf, Settings, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.control import Wishes
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Options
+from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Wanted
 from restow.model import Limits, TopicPartition
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
 from tests.conftest import needs_kafka

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.client import NewTopic, Settings, ask_cluster
-from restow.cluster.server import ClientConnection
+from restow.cluster.net.server import ClientConnection
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded, wait_until
 from tests.unit.pipeline.collected import left_over, rows_in

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from restow.client import NewTopic, Settings, connected
 from restow.cluster.threaded import ThreadedCluster
 from restow.model import TopicPartition
+from restow.plan.files.text import dumps
 from restow.plan.pin import Target, plan_from_targets
-from restow.plan.text import dumps
 from restow.runtime.clock import SystemClock
 from restow.snapshot import capture
 

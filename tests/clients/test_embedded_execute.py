@@ -10,12 +10,12 @@ import pytest
 
 from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.control import Control, Wishes
-from restow.execute.executor import Watcher
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import World, execute, resume, undo
-from restow.execute.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.control import Control, Wishes
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute, resume, undo
+from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, Wanted
 from restow.model import Limits, Move, Plan, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from restow.execute.standing import Event, Standing
+    from restow.execute.progress.standing import Event, Standing
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
 PARTITIONS = 6

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_embedded_basics import read_with_confluent, read_with_kafka_python
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from restow.cluster.services import Services
+    from restow.cluster.broker.services import Services
 
 SAFE = {"min.insync.replicas": "2"}
 

@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaProducer
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.groups import partition_of_group
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from tests.clients.consumers import KafkaPython, Librdkafka, wait_until_shared_evenly
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.test_groups import AIOKAFKA, KAFKA_PYTHON, live_together, of_aiokafka, of_kafka_python

@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from harness.process import last_words, running
-from restow.execute.journal import read_journal
+from restow.execute.journal.journal import read_journal
 from restow.runtime.disk import SystemDisk
 from tests.clients.embedded import wait_until
 from tests.clients.test_embedded_ctrl_c import SLOWLY, WAIT_S, prepared

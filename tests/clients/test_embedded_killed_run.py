@@ -24,13 +24,13 @@ from unittest.mock import patch
 import pytest
 
 from restow.client import Settings, connected
-from restow.execute.control import Control, Wishes
-from restow.execute.executor import Watcher
-from restow.execute.journal import Journal
-from restow.execute.options import Options
-from restow.execute.start import World, execute
-from restow.execute.throttles import Wanted
-from restow.plan.text import dumps
+from restow.execute.journal.journal import Journal
+from restow.execute.run.control import Control, Wishes
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute
+from restow.execute.throttle.throttles import Wanted
+from restow.plan.files.text import dumps
 from tests.clients.embedded import WAIT_S, Running, embedded
 from tests.clients.kill_stage import REMEDIES, KillStage, bring_order, killed_at, lead_home
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from pathlib import Path
 
-    from restow.execute.journal import Entry
-    from restow.execute.outcome import Outcome
-    from restow.execute.standing import Event, Standing
+    from restow.execute.journal.journal import Entry
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Event, Standing
 
 Table = dict[tuple[int, str], str]
 

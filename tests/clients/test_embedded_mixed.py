@@ -15,8 +15,8 @@ from kafka import KafkaProducer
 from kafka.coordinator.assignors import range as kafka_python_range
 from kafka.coordinator.assignors import roundrobin as kafka_python_roundrobin
 
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.groups import partition_of_group
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from tests.clients.consumers import Aiokafka, Java, KafkaPython, Librdkafka, Watched, wait_until_shared
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 from tests.clients.topics import Topics

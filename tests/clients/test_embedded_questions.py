@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from restow.client import NewTopic, Settings, ask_cluster
-from restow.cluster.server import ClientConnection
+from restow.cluster.net.server import ClientConnection
 from restow.pipeline.sampling.batches import GAPS, SAMPLES, batches
 from restow.pipeline.sampling.questions import Gap, Part, ask
 from restow.pipeline.sampling.shares import nobody, shares_of

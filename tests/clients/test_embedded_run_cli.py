@@ -46,8 +46,8 @@ def make_plan(restow: Callable[..., tuple[int, list[Any]]], topic: str, folder: 
 
     from restow.client import Settings, connected
     from restow.model import TopicPartition
+    from restow.plan.files.text import dumps
     from restow.plan.pin import Target, plan_from_targets
-    from restow.plan.text import dumps
     from restow.runtime.clock import SystemClock
     from restow.snapshot import capture
 

@@ -15,13 +15,13 @@ from unittest.mock import patch
 import pytest
 
 from restow.client import NewTopic, Settings, connected
-from restow.execute.control import Wishes
-from restow.execute.fix import diagnose, fix
-from restow.execute.lock import ClusterLocked
-from restow.execute.options import Guards, Options
-from restow.execute.outcome import Ending
-from restow.execute.start import execute, resume, undo
-from restow.execute.throttles import Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.fix import diagnose, fix
+from restow.execute.run.control import Wishes
+from restow.execute.run.lock import ClusterLocked
+from restow.execute.run.options import Guards, Options
+from restow.execute.run.start import execute, resume, undo
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, TopicPartition
 from tests.clients.embedded import WAIT_S, embedded
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf, Settings, connected
-from restow.execute import auto
-from restow.execute.control import Wishes
-from restow.execute.options import Guards, Options
-from restow.execute.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Guards, Options
+from restow.execute.throttle import auto
+from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
 from restow.model import Limits, TopicPartition
 from tests.clients.embedded import embedded
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import Settings, connected
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.throttles import Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.options import Options
+from restow.execute.throttle.throttles import Wanted
 from restow.model import TopicPartition
 from tests.clients.embedded import embedded
 from tests.clients.true_numbers import OFTEN, move_between_brokers, move_between_log_dirs

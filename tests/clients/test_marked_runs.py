@@ -17,16 +17,16 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4, KAFKA_VERSION
 from restow.client import Settings, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.control import Wishes
-from restow.execute.fix import fix
-from restow.execute.lock import ClusterLocked
-from restow.execute.mark import GROUP, other_at_it
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import World, execute, resume, undo
-from restow.execute.throttles import Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.fix import fix
+from restow.execute.run.control import Wishes
+from restow.execute.run.lock import ClusterLocked
+from restow.execute.run.mark import GROUP, other_at_it
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute, resume, undo
+from restow.execute.throttle.throttles import Wanted
 from restow.model import TopicPartition
-from restow.plan.text import dumps
+from restow.plan.files.text import dumps
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from tests.clients.embedded import WAIT_S

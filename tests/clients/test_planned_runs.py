@@ -12,14 +12,14 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import KafkaAdmin, NewTopic, Settings, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.executor import Watcher
-from restow.execute.options import Options
-from restow.execute.start import World, execute
-from restow.plan.evaluate import evaluate
-from restow.plan.explain import explain
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute
+from restow.plan.explain.explain import explain
+from restow.plan.files.text import dumps, loads
+from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request import Request
-from restow.plan.text import dumps, loads
+from restow.plan.request.request import Request
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture

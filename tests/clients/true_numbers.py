@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import BrokerError, Settings, connected
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.throttles import Wanted
-from restow.execute.watch import watch
+from restow.execute.progress.outcome import Ending
+from restow.execute.progress.watch import watch
+from restow.execute.run.options import Options
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import KafkaAdmin
-    from restow.execute.standing import Standing
+    from restow.execute.progress.standing import Standing
 
 OFTEN = {"survey_every_s": 0.2, "look_every_s": 0.05}
 

@@ -7,10 +7,10 @@ import json
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigOf, NewTopic
-from restow.execute.control import Control, Wishes
-from restow.execute.executor import Watcher
-from restow.execute.start import World, execute
-from restow.execute.throttles import RATES, REPLICAS
+from restow.execute.run.control import Control, Wishes
+from restow.execute.run.executor import Watcher
+from restow.execute.run.start import World, execute
+from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import KafkaAdmin
-    from restow.execute.options import Options
-    from restow.execute.outcome import Outcome
-    from restow.execute.standing import Event, Standing
-    from restow.execute.stillness import Still
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.progress.stillness import Still
+    from restow.execute.run.options import Options
     from restow.model import Limits, Plan, TopicPartition
 
 Replicas = tuple[int, ...]

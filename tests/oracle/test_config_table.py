@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigType, Dynamic, InvalidConfig
+from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigType, Dynamic, InvalidConfig
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JavaObject
 
-    from restow.cluster.config_table import Definition
+    from restow.cluster.config.table import Definition
 
 pytestmark = pytest.mark.jvm
 
@@ -193,7 +193,7 @@ def _probes(definition: Definition) -> tuple[str, ...]:
 
 
 def _takes(definition: Definition, text: str) -> bool:
-    from restow.cluster.config_changes import check_topic
+    from restow.cluster.config.changes import check_topic
 
     try:
         if definition.name in TOPIC_CONFIGS and definition is TOPIC_CONFIGS[definition.name]:

@@ -13,7 +13,7 @@ import pytest
 from harness.lakes import write_faulty_lake
 from restow.cli import run
 from restow.model.load_parquet import read as read_load
-from restow.plan.text import loads
+from restow.plan.files.text import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +31,7 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("restow.cli.spark_flags.spark_for", given)
+    monkeypatch.setattr("restow.cli.pipeline.spark_flags.spark_for", given)
 
 
 @pytest.fixture(scope="module")

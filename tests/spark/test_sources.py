@@ -11,7 +11,7 @@ from kafka.structs import OffsetAndMetadata
 from pyspark.errors import PySparkException
 
 from restow.client import NewTopic, Settings, ask_cluster
-from restow.cluster.server import ClientConnection
+from restow.cluster.net.server import ClientConnection
 from restow.pipeline.sampling.batches import GAPS
 from restow.pipeline.schemas import SAMPLED, table
 from tests.clients.embedded import Running, embedded

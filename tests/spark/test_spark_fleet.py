@@ -9,8 +9,8 @@ import pytest
 from restow.pipeline.jobs.fleet import TABLE, fleet
 from restow.pipeline.jobs.model import TABLE as MODEL
 from restow.pipeline.planning import Wish
-from restow.plan.request import Request
-from restow.plan.text import loads
+from restow.plan.files.text import loads
+from restow.plan.request.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

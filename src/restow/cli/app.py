@@ -50,58 +50,62 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow import __version__
-from restow.cli import (
-    acls,
-    broker,
+from restow.cli.cluster import acls, broker
+from restow.cli.cluster import status as cluster_status
+from restow.cli.cluster import up as cluster_up
+from restow.cli.groups import assign as groups_assign
+from restow.cli.groups import assignors as groups_assignors
+from restow.cli.pipeline import collect, lake_compact, lake_describe, lake_import
+from restow.cli.pipeline import fleet as pipeline_fleet
+from restow.cli.pipeline import forecast as pipeline_forecast
+from restow.cli.pipeline import lab as pipeline_lab
+from restow.cli.pipeline import run as pipeline_run
+from restow.cli.pipeline import skew as pipeline_skew
+from restow.cli.pipeline import stream as pipeline_stream
+from restow.cli.place import command as place
+from restow.cli.plan import add_brokers as plan_add_brokers
+from restow.cli.plan import balance as plan_balance
+from restow.cli.plan import change_rf as plan_change_rf
+from restow.cli.plan import compare as plan_compare
+from restow.cli.plan import demote as plan_demote
+from restow.cli.plan import disks as plan_disks
+from restow.cli.plan import drain as plan_drain
+from restow.cli.plan import fix_racks as plan_fix_racks
+from restow.cli.plan import from_json as plan_from_json
+from restow.cli.plan import leaders as plan_leaders
+from restow.cli.plan import rebase as plan_rebase
+from restow.cli.plan import relieve as plan_relieve
+from restow.cli.plan import replace as plan_replace
+from restow.cli.plan import show
+from restow.cli.plan import sign as plan_sign
+from restow.cli.runs import (
     broker_check,
     cancel,
-    cluster_status,
-    cluster_up,
-    collect,
     control,
     doctor,
     execute,
-    groups_assign,
-    groups_assignors,
-    lake_compact,
-    lake_describe,
-    lake_import,
-    pipeline_fleet,
-    pipeline_forecast,
-    pipeline_lab,
-    pipeline_run,
-    pipeline_skew,
-    pipeline_stream,
-    place,
-    plan_add_brokers,
-    plan_balance,
-    plan_change_rf,
-    plan_compare,
-    plan_demote,
-    plan_disks,
-    plan_drain,
-    plan_fix_racks,
-    plan_from_json,
-    plan_leaders,
-    plan_rebase,
-    plan_relieve,
-    plan_replace,
-    plan_sign,
     reassign,
     resume,
-    show,
-    snapshot_diff,
-    snapshot_take,
-    topics_create,
-    topics_delete,
-    topics_describe,
-    topics_expand,
-    topics_list,
     undo,
     verify,
     watch,
 )
-from restow.cli.frame import ASKED_WRONGLY, INTERRUPTED, NOBODY_READS, Command, Group, Root, let_go_of_stdout
+from restow.cli.shared.frame import (
+    ASKED_WRONGLY,
+    INTERRUPTED,
+    NOBODY_READS,
+    Command,
+    Group,
+    Root,
+    let_go_of_stdout,
+)
+from restow.cli.snapshot import diff as snapshot_diff
+from restow.cli.snapshot import take as snapshot_take
+from restow.cli.topics import create as topics_create
+from restow.cli.topics import delete as topics_delete
+from restow.cli.topics import describe as topics_describe
+from restow.cli.topics import expand as topics_expand
+from restow.cli.topics import list as topics_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

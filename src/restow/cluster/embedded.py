@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.broker import Broker, BrokerOptions, World
+from restow.cluster.broker.broker import Broker, BrokerOptions, World
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.errors import InvalidBrokers
 from restow.runtime.chance import SystemChance
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from restow.cluster.metadata import MetadataCache
+    from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.store.session import EmbeddedSession
 
 _OFFSETS_FACTOR = 3

@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker import Broker, World
-from restow.cluster.configs import BrokerConfigs
+from restow.cluster.broker.broker import Broker, World
+from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.store import InvalidPath, ensure_paths
 from restow.cluster.store.paths import check_path
 from restow.cluster.store.zookeeper import ZooKeeperStore
@@ -24,7 +24,7 @@ from restow.runtime.disk import SystemDisk
 from restow.runtime.network import SystemNetwork
 
 if TYPE_CHECKING:
-    from restow.cluster.broker import BrokerOptions
+    from restow.cluster.broker.broker import BrokerOptions
 
 _SCHEME = "zookeeper://"
 _LARGEST_PORT = 65_535

@@ -14,15 +14,15 @@ import numpy as np
 from restow.errors import RestowError
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, LoadModel, Resource
-from restow.plan.request import Request
-from restow.plan.text import dumps
+from restow.plan.files.text import dumps
+from restow.plan.request.request import Request
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.model import Plan
-    from restow.plan.explain import Explanation
+    from restow.plan.explain.explain import Explanation
 
 GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders")
 RESOURCES = (BYTES_IN, BYTES_OUT)
@@ -41,7 +41,7 @@ class Wish:
 
 def planned(cluster: str, partitions: Any, brokers: Any, wish: Wish) -> dict[str, Any]:
     """One row: how the cluster stands, what a plan makes of it, and the plan; or why there is none."""
-    from restow.plan.explain import explain  # the compiled search: only where plans are made
+    from restow.plan.explain.explain import explain  # the compiled search: only where plans are made
     from restow.plan.propose import propose
 
     about: dict[str, Any] = {"cluster": cluster, "at": None, "urgency": 0.0, "because": ""}

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
-from restow.plan.schedule import order_of
-from restow.plan.wished_limits import settled
+from restow.plan.request.wished_limits import settled
+from restow.plan.schedule.schedule import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.model import BrokerId, Limits, Partition, Snapshot, Topic, TopicPartition
-    from restow.plan.wished_limits import WishedLimits
+    from restow.plan.request.wished_limits import WishedLimits
 
 _NAMED = 5
 

@@ -15,29 +15,29 @@ import numpy as np
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
-from restow.plan.bound import HOW, least_bytes
-from restow.plan.demotion import demoted_last, with_leaders_in_sync
-from restow.plan.dirs import Shelves
-from restow.plan.framing import ask
+from restow.plan.explain.reasons import Reasons
 from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.judge.bound import HOW, least_bytes
 from restow.plan.pin import pinned_move, topic_ids
-from restow.plan.promises import left_behind, promises_of
-from restow.plan.reasons import Reasons
-from restow.plan.schedule import order_of
+from restow.plan.request.demotion import demoted_last, with_leaders_in_sync
+from restow.plan.request.framing import ask
+from restow.plan.request.promises import left_behind, promises_of
+from restow.plan.request.trim import changed_by, load_of, out_of_band, trim
+from restow.plan.request.wished_limits import settled
+from restow.plan.schedule.dirs import Shelves
+from restow.plan.schedule.schedule import order_of
 from restow.plan.search import never, solve
-from restow.plan.trim import changed_by, load_of, out_of_band, trim
-from restow.plan.wished_limits import settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
-    from restow.plan.arrays import Bools, Ints
-    from restow.plan.framing import Asked
-    from restow.plan.request import Request
+    from restow.plan.request.framing import Asked
+    from restow.plan.request.request import Request
+    from restow.plan.request.wished_limits import WishedLimits
     from restow.plan.search import Solution
-    from restow.plan.wished_limits import WishedLimits
+    from restow.plan.search.arrays import Bools, Ints
 
 _ATTEMPTS = 6
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.peers import Address, Peers
+from restow.cluster.net.peers import Address, Peers
 from restow.wire.messages import ApiVersionsRequest
 
 if TYPE_CHECKING:

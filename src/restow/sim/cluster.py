@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker import Broker, BrokerOptions, World
+from restow.cluster.broker.broker import Broker, BrokerOptions, World
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.runtime.chance import SeededChance
 from restow.sim.clock import NodeClock

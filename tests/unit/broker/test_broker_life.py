@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.broker import Broker, BrokerOptions, World
-from restow.cluster.creation import NewTopic
+from restow.cluster.broker.broker import Broker, BrokerOptions, World
+from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.registration import BrokerIdTaken, prepare_store, register
 from restow.cluster.embedded import EmbeddedCluster
-from restow.cluster.registration import BrokerIdTaken, prepare_store, register
 from restow.cluster.store import SessionExpired
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import BrokerRegistration, Endpoint

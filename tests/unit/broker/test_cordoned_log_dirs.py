@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.config_table import InvalidConfig
-from restow.cluster.creation import NewTopic
+from restow.cluster.broker.creation import NewTopic
+from restow.cluster.config.table import InvalidConfig
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.store.znodes import BrokerRegistration
 from restow.wire import messages

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from restow.cluster.services import Services
+    from restow.cluster.broker.services import Services
 
 
 def create(*counts: int) -> Any:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from restow.cluster.creation import NewTopic
+from restow.cluster.broker.creation import NewTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
 from restow.cluster.embedded import EmbeddedCluster
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
 from restow.wire import messages
 from restow.wire.batches import HEADER_BYTES, crc_of
 from restow.wire.codec import encode_request

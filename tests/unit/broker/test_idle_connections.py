@@ -8,12 +8,12 @@ import struct
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.configs import BrokerConfigs
+from restow.cluster.broker.metadata import MetadataCache
+from restow.cluster.broker.settings import server_limits
+from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.handlers import HANDLERS, Handler
-from restow.cluster.idleness import Idle, IdleWatch
-from restow.cluster.metadata import MetadataCache
-from restow.cluster.server import ServerLimits, serve
-from restow.cluster.settings import server_limits
+from restow.cluster.net.idleness import Idle, IdleWatch
+from restow.cluster.net.server import ServerLimits, serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from restow.cluster.broker.creation import NewTopic
 from restow.cluster.controller import Wish
-from restow.cluster.creation import NewTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.metadata import BEING_DELETED, MetadataCache
+from restow.cluster.broker.metadata import BEING_DELETED, MetadataCache
 from restow.model import Broker, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.wire.error_codes import ErrorCode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.offsets_journal import ReplicatedJournal
 from restow.cluster.embedded import EmbeddedCluster
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
-from restow.cluster.offsets_journal import ReplicatedJournal
 from restow.wire.error_codes import ErrorCode
 from tests.unit.broker.conversations import run
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from restow.cluster.broker.orders import Orders
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.handlers import HangUp
-from restow.cluster.orders import Orders
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import Controller, ControllerEpoch

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from harness.process import free_ports
+from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import HANDLERS, Handler
-from restow.cluster.metadata import MetadataCache
-from restow.cluster.peers import Address, Peers
-from restow.cluster.server import serve
+from restow.cluster.net.peers import Address, Peers
+from restow.cluster.net.server import serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest

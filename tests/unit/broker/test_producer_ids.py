@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from restow.cluster.producer_ids import BLOCK, ProducerIds, ProducerIdsExhausted
+from restow.cluster.broker.producer_ids import BLOCK, ProducerIds, ProducerIdsExhausted
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import ProducerIdBlock

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from restow.cluster.broker.metadata import MetadataCache
 from restow.cluster.handlers import HANDLERS, Handler, served_versions
-from restow.cluster.metadata import MetadataCache
-from restow.cluster.server import ServerLimits, serve
+from restow.cluster.net.server import ServerLimits, serve
 from restow.runtime.clock import SystemClock
 from restow.runtime.network import SystemNetwork
 from restow.wire.codec import encode_request
@@ -27,7 +27,7 @@ from restow.wire.messages import (
 from tests.unit.broker.conversations import HOST, Client, run
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.runtime.network import Listener
     from restow.wire.codec import Request
 

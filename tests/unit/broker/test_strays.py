@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster import life
-from restow.cluster.controller.reassignment_rules import Wish
-from restow.cluster.creation import NewTopic
+from restow.cluster.broker.broker import life
+from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.registration import register
+from restow.cluster.broker.strays import remove_strays
+from restow.cluster.controller.reassignment.rules import Wish
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.log import LogManager, MetaProperties
 from restow.cluster.log.config import DEFAULT_CONFIG
-from restow.cluster.registration import register
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import Topic
-from restow.cluster.strays import remove_strays
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.topic_rules import Refused, check_name, check_new_name, more_partitions, new_assignment
+from restow.cluster.broker.topic_rules import (
+    Refused,
+    check_name,
+    check_new_name,
+    more_partitions,
+    new_assignment,
+)
 from restow.model import Broker
 from restow.runtime.chance import SeededChance
 from restow.wire.error_codes import ErrorCode

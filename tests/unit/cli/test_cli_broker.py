@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli import run
-from restow.cli.broker import parse_configs
+from restow.cli.cluster.broker import parse_configs
 
 if TYPE_CHECKING:
     from pathlib import Path

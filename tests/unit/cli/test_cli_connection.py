@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from restow.cli.app import app, run
-from restow.cli.connection import Manner, settings_for
+from restow.cli.shared.connection import Manner, settings_for
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:

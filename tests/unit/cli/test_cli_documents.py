@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from restow.cli.documents import read_document
+from restow.cli.shared.documents import read_document
 from restow.errors import InvalidDocument
 
 
@@ -63,7 +63,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
 def test_an_endless_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("restow.cli.documents.MAX_FILE_BYTES", 1024**2)
+    monkeypatch.setattr("restow.cli.shared.documents.MAX_FILE_BYTES", 1024**2)
     assert "larger than 1 MiB" in complaint(Path("/dev/zero"))
 
 

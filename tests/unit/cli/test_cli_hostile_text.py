@@ -14,11 +14,11 @@ from rich.live import Live
 from rich.text import Text
 
 from restow.cli.app import run
-from restow.cli.drawing import clean, clean_lines
-from restow.cli.frame import CleanFormatter, console
-from restow.cli.reassign import reassign
+from restow.cli.runs.reassign import reassign
+from restow.cli.shared.drawing import clean, clean_lines
+from restow.cli.shared.frame import CleanFormatter, console
 from restow.model import Copy, LiveBroker, Move, Partition, Plan, Snapshot, Topic, TopicPartition
-from restow.plan.text import dumps as dumps_plan
+from restow.plan.files.text import dumps as dumps_plan
 from restow.snapshot.text import dumps as dumps_snapshot
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from restow.cli.documents import read_document
-from restow.cli.flags import parse_brokers, parse_topics
-from restow.cli.group_request import group_request
-from restow.cli.groups_assign import assign_group
-from restow.cli.place import place_topic
-from restow.cli.place_request import PlaceRequest, place_request, read_current
+from restow.cli.groups.assign import assign_group
+from restow.cli.groups.request import group_request
+from restow.cli.place.command import place_topic
+from restow.cli.place.request import PlaceRequest, place_request, read_current
+from restow.cli.shared.documents import read_document
+from restow.cli.shared.flags import parse_brokers, parse_topics
 from restow.errors import InvalidInput
 
 unhurried = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from restow.cli.drawing import PLAIN, PRETTY, bar, clean, count, cut, middle_out, ranges
-from restow.cli.place import place_topic
-from restow.cli.place_request import PlaceRequest
-from restow.cli.place_view import draw_placement
+from restow.cli.place.command import place_topic
+from restow.cli.place.request import PlaceRequest
+from restow.cli.place.view import draw_placement
+from restow.cli.shared.drawing import PLAIN, PRETTY, bar, clean, count, cut, middle_out, ranges
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ import pytest
 
 from restow.cli.app import run
 from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
-from restow.plan.text import loads
-from restow.plan.wished_limits import WishedLimits, settled
+from restow.plan.files.text import loads
+from restow.plan.request.wished_limits import WishedLimits, settled
 from restow.snapshot.text import dumps
 
 if TYPE_CHECKING:

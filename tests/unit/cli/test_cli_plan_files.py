@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.model import Snapshot, TopicPartition
-from restow.plan import text
-from restow.plan.kafka_json import check_reassignment, parse_reassignment
+from restow.plan.files import text
+from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
 from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot.text import dumps as snapshot_text
 from tests.unit.plan.clusters import snapshot

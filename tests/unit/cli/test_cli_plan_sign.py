@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from restow.model import TopicPartition
-from restow.plan import text
+from restow.plan.files import text
 from restow.plan.pin import Target, plan_from_targets
 from tests.unit.plan.clusters import snapshot
 

@@ -8,12 +8,12 @@ import json
 import pytest
 from rich.console import Console
 
-from restow.cli.run_summary import draw_outcome
-from restow.cli.run_view import duration, picture, until
-from restow.execute.outcome import Ending, Outcome, Summary
-from restow.execute.progress import BrokerPart, Copying, DirPart, Eta, Report
-from restow.execute.standing import Standing, standing_of
-from restow.execute.stillness import Cause, Still
+from restow.cli.runs.summary import draw_outcome
+from restow.cli.runs.view import duration, picture, until
+from restow.execute.progress.outcome import Ending, Outcome, Summary
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, Report
+from restow.execute.progress.standing import Standing, standing_of
+from restow.execute.progress.stillness import Cause, Still
 from restow.model import TopicPartition
 
 GB = 10**9

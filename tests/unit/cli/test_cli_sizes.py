@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.model import Plan
-from restow.plan.text import dumps
+from restow.plan.files.text import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

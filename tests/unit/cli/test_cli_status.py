@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
-from restow.cli import topics_delete, topics_describe, topics_list
 from restow.cli.app import run
-from restow.cli.status import Status, read_status, status_view
+from restow.cli.cluster.status_view import Status, read_status, status_view
+from restow.cli.topics import delete as topics_delete
+from restow.cli.topics import describe as topics_describe
+from restow.cli.topics import list as topics_list
 from restow.client import BrokerError, ClusterView, ConfigOf, Node
 from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode

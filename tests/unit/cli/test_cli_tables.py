@@ -14,14 +14,27 @@ import pytest
 from rich.text import Text
 
 import restow
-from restow.cli import pipeline_lab, topics_list
 from restow.cli.app import run
-from restow.cli.frame import console
-from restow.cli.pipeline_run import draw_skew
-from restow.cli.run_view import picture
-from restow.cli.status import BrokerLine, Status, status_view
-from restow.cli.table_view import BAR, LABEL, NAME, NUMBER, WORDS, Column, Grid, draw_rows, moment, size, word
-from restow.cli.verdict_view import draw_verdict
+from restow.cli.cluster.status_view import BrokerLine, Status, status_view
+from restow.cli.pipeline import lab as pipeline_lab
+from restow.cli.pipeline.run import draw_skew
+from restow.cli.runs.verdict_view import draw_verdict
+from restow.cli.runs.view import picture
+from restow.cli.shared.frame import console
+from restow.cli.shared.tables import (
+    BAR,
+    LABEL,
+    NAME,
+    NUMBER,
+    WORDS,
+    Column,
+    Grid,
+    draw_rows,
+    moment,
+    size,
+    word,
+)
+from restow.cli.topics import list as topics_list
 from restow.model import Check, Copy, LiveBroker, Outcome, Partition, Snapshot, Topic, Verdict
 from restow.snapshot.text import dumps
 from tests.unit.cli.test_cli_run_view import standing

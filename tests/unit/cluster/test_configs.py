@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.config_changes import Change, Operation, altered, check_broker, check_topic
-from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigType, InvalidConfig
-from restow.cluster.configs import BrokerConfigs, Source
+from restow.cluster.config.changes import Change, Operation, altered, check_broker, check_topic
+from restow.cluster.config.configs import BrokerConfigs, Source
+from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigType, InvalidConfig
 from restow.cluster.log import LogConfig
 from restow.cluster.replication import ReplicationConfig
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from restow.cluster.broker.registration import register
 from restow.cluster.controller import Controller, ControllerConfig, random_topic_id
 from restow.cluster.controller.steps import go_on
-from restow.cluster.registration import register
 from restow.cluster.store import Create, ensure_paths
 from restow.cluster.store.znodes import (
     PERSISTENT_PATHS,

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.execute.control import Control
-from restow.execute.executor import Watcher
-from restow.execute.options import Options
-from restow.execute.start import World, execute, resume, undo
-from restow.execute.throttles import Wanted
+from restow.execute.run.control import Control
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import World, execute, resume, undo
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, Move, Plan, TopicPartition
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.fake_admin import MB, FakeAdmin, FakeClock
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from restow.execute.outcome import Outcome
-    from restow.execute.standing import Event, Standing
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Event, Standing
 
 THROTTLED = Options(throttle=Wanted(rate=5 * MB))
 

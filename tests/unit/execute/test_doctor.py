@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf
-from restow.execute.control import Wishes
-from restow.execute.doctor import Ill, examine
-from restow.execute.fix import diagnose, fix
-from restow.execute.throttles import FOLLOWER_RATE, LEADER_REPLICAS
+from restow.execute.repair.doctor import Ill, examine
+from restow.execute.repair.fix import diagnose, fix
+from restow.execute.run.control import Wishes
+from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 

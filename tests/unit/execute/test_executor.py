@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf, Unreachable
-from restow.execute.lock import ClusterLocked, Holder, cluster_lock
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow
-from restow.execute.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, Wanted
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.lock import ClusterLocked, Holder, cluster_lock
+from restow.execute.run.options import Options
+from restow.execute.run.start import NotNow
+from restow.execute.throttle.throttles import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    Wanted,
+)
 from restow.model import Limits, Plan, ReplicaAssignment, TopicPartition
 from restow.runtime.disk import SystemDisk
 from restow.wire.error_codes import ErrorCode

@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from restow.client import ConfigOf
-from restow.execute.control import Wishes
-from restow.execute.fix import fix
-from restow.execute.hours import Hours
-from restow.execute.options import Guards, Options
-from restow.execute.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
-from restow.execute.start import cancel, execute
-from restow.execute.throttles import FOLLOWER_RATE, Wanted
-from restow.execute.undo import CannotUndo
+from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
+from restow.execute.repair.fix import fix
+from restow.execute.repair.undo import CannotUndo
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Guards, Options
+from restow.execute.run.start import cancel, execute
+from restow.execute.throttle.hours import Hours
+from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot import capture

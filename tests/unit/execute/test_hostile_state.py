@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.execute.control import BadControl, Control, Wishes
-from restow.execute.doctor import Ill
-from restow.execute.fix import diagnose, fix
-from restow.execute.journal import FILE_NAME, DamagedJournal, Journal, UnwritableJournal
-from restow.execute.lock import BadStateFolder, holder_of
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow, cancel
+from restow.execute.journal.journal import FILE_NAME, DamagedJournal, Journal, UnwritableJournal
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.doctor import Ill
+from restow.execute.repair.fix import diagnose, fix
+from restow.execute.run.control import BadControl, Control, Wishes
+from restow.execute.run.lock import BadStateFolder, holder_of
+from restow.execute.run.start import NotNow, cancel
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 

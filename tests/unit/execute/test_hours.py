@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.errors import InvalidInput
-from restow.execute.control import Wishes
-from restow.execute.hours import HourlyThrottle
-from restow.execute.options import Options
-from restow.execute.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Options
+from restow.execute.throttle.hours import HourlyThrottle
+from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import Stage, control_of, plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from restow.execute.standing import Event
+    from restow.execute.progress.standing import Event
 
 NIGHT = "1MB/s,22-06=5MB/s"
 

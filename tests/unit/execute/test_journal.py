@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.execute.journal import FILE_NAME, DamagedJournal, Journal, read_journal
+from restow.execute.journal.journal import FILE_NAME, DamagedJournal, Journal, read_journal
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 

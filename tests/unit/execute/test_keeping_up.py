@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from restow.execute.keeping_up import KeepingUp
-from restow.execute.progress import Copying
+from restow.execute.progress.progress import Copying
+from restow.execute.throttle.keeping_up import KeepingUp
 from restow.model import TopicPartition
 
 MB = 10**6

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf
-from restow.execute.control import Wishes
-from restow.execute.outcome import Ending
-from restow.execute.throttles import LEADER_REPLICAS
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.control import Wishes
+from restow.execute.throttle.throttles import LEADER_REPLICAS
 from restow.model import Limits
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import THROTTLED, Stage, control_of, make_stage, plan_for

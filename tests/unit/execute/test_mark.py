@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import BrokerError, Occupant
-from restow.execute.examine import examine
-from restow.execute.fix import fix
-from restow.execute.lock import ClusterLocked
-from restow.execute.mark import GROUP, who_is
-from restow.execute.outcome import Ending
-from restow.execute.start import cancel, resume
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.fix import fix
+from restow.execute.run.examine import examine
+from restow.execute.run.lock import ClusterLocked
+from restow.execute.run.mark import GROUP, who_is
+from restow.execute.run.start import cancel, resume
 from restow.model import Limits
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for

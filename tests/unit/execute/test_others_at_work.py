@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import BrokerError, Disks, ReplicaOf, ReplicaOnDisk
-from restow.execute.control import Wishes
-from restow.execute.foreign import dir_taken
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow
+from restow.execute.progress.outcome import Ending
+from restow.execute.run.control import Wishes
+from restow.execute.run.foreign import dir_taken
+from restow.execute.run.start import NotNow
 from restow.model import Limits, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.errors import InvalidInput
-from restow.execute.auto import FLOOR, Signs, decide, first
-from restow.execute.control import BadControl, Control, Wishes
-from restow.execute.hours import Hours
-from restow.execute.options import Options
-from restow.execute.pace import Pace
+from restow.execute.run.control import BadControl, Control, Wishes
+from restow.execute.run.options import Options
+from restow.execute.throttle.auto import FLOOR, Signs, decide, first
+from restow.execute.throttle.hours import Hours
+from restow.execute.throttle.pace import Pace
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.fake_admin import FakeClock
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from restow.client import MoveUnderWay
-from restow.execute.progress import BrokerPart, DirPart, Eta, Progress
-from restow.execute.sight import Sight
-from restow.execute.stillness import Cause
-from restow.execute.throttles import Wanted
+from restow.execute.progress.progress import BrokerPart, DirPart, Eta, Progress
+from restow.execute.progress.sight import Sight
+from restow.execute.progress.stillness import Cause
+from restow.execute.throttle.throttles import Wanted
 from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
-from restow.plan.traffic import Channel, Way
+from restow.plan.schedule.traffic import Channel, Way
 
 NAME = TopicPartition("t", 0)
 STEP = Step(partition=NAME, before=(1, 2), after=(1, 3), size_bytes=1000)

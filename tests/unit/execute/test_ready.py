@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.execute.control import Wishes
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow, resume
-from restow.execute.undo import CannotUndo
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.undo import CannotUndo
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Options
+from restow.execute.run.start import NotNow, resume
 from restow.model import Move, Plan, TopicPartition
 from restow.model.permissions import Permissions
-from restow.plan.approval import NotApproved
-from restow.plan.text import digest_of
+from restow.plan.files.approval import NotApproved
+from restow.plan.files.text import digest_of
 from tests.unit.execute.stage import AWAY, THROTTLED, control_of, make_stage, plan_for
 
 if TYPE_CHECKING:

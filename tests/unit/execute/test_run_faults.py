@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import BrokerError
-from restow.execute.control import Wishes
-from restow.execute.doctor import Ill
-from restow.execute.fix import diagnose, fix
-from restow.execute.journal import FILE_NAME
-from restow.execute.options import Options
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow, resume
-from restow.execute.throttles import Wanted
-from restow.execute.undo import CannotUndo
+from restow.execute.journal.journal import FILE_NAME
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.doctor import Ill
+from restow.execute.repair.fix import diagnose, fix
+from restow.execute.repair.undo import CannotUndo
+from restow.execute.run.control import Wishes
+from restow.execute.run.options import Options
+from restow.execute.run.start import NotNow, resume
+from restow.execute.throttle.throttles import Wanted
 from restow.model import Limits, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB

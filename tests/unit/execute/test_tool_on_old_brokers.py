@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.execute.kafka_tool import parse_arguments, run_tool
+from restow.kafka_tool import parse_arguments, run_tool
 from tests.unit.execute.fake_admin import FakeAdmin
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigOf
-from restow.execute.executor import Watcher
-from restow.execute.fix import fix
-from restow.execute.options import Options
-from restow.execute.start import execute
-from restow.execute.throttles import LEADER_RATE, LEADER_REPLICAS, Wanted
+from restow.execute.repair.fix import fix
+from restow.execute.run.executor import Watcher
+from restow.execute.run.options import Options
+from restow.execute.run.start import execute
+from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, Wanted
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.execute.fake_admin import MB, FakeClock
 from tests.unit.execute.stage import THROTTLED, Stage, plan_for
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from restow.execute.outcome import Outcome
-    from restow.execute.standing import Event
-    from restow.execute.start import World
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Event
+    from restow.execute.run.start import World
     from restow.model import Plan
 
 SENDER = ConfigOf("broker", "1")

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.execute.control import Wishes
-from restow.execute.outcome import Ending
-from restow.execute.start import NotNow, way_back
-from restow.execute.undo import CannotUndo
+from restow.execute.progress.outcome import Ending
+from restow.execute.repair.undo import CannotUndo
+from restow.execute.run.control import Wishes
+from restow.execute.run.start import NotNow, way_back
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.model.permissions import Permissions
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
 if TYPE_CHECKING:
-    from restow.execute.outcome import Outcome
+    from restow.execute.progress.outcome import Outcome
 
 FIRST = TopicPartition("t", 0)
 

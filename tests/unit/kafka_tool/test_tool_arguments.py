@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from restow.execute.kafka_tool import UsageError, parse_arguments
-from restow.execute.kafka_tool.arguments import Action
+from restow.kafka_tool import UsageError, parse_arguments
+from restow.kafka_tool.arguments import Action
 
 SERVER = ("--bootstrap-server", "localhost:9092")
 FILE = ("--reassignment-json-file", "f.json")

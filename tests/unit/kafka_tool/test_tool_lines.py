@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from restow.client import BrokerError, ConfigOf, Disks, MoveUnderWay, ReplicaOf, ReplicaOnDisk
-from restow.execute.kafka_tool import lines, throttling
-from restow.execute.kafka_tool.log_dirs import states
+from restow.kafka_tool import lines, throttling
+from restow.kafka_tool.log_dirs import states
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
-from restow.execute.hours import HourlyThrottle
+from restow.execute.throttle.hours import HourlyThrottle
 from restow.sizes import human_bytes, human_rate, parse_rate, parse_size
 
 MB = 10**6

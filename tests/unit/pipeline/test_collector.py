@@ -353,9 +353,8 @@ def test_collecting_imports_no_spark() -> None:
     import subprocess
     import sys
 
-    program = (
-        "import sys, restow.pipeline.sampling.collector, restow.cli.collect; print('pyspark' in sys.modules)"
-    )
+    modules = "restow.pipeline.sampling.collector, restow.cli.pipeline.collect"
+    program = f"import sys, {modules}; print('pyspark' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     assert sample_files.STAGING.startswith("_"), "readers look into no folder of this name"

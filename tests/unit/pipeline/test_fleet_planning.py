@@ -10,8 +10,8 @@ import pytest
 
 from restow.model import TopicPartition
 from restow.pipeline.planning import Wish, load_of, planned, snapshot_of
-from restow.plan.request import Request
-from restow.plan.text import loads
+from restow.plan.files.text import loads
+from restow.plan.request.request import Request
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 GB = 10**9

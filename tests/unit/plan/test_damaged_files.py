@@ -19,14 +19,14 @@ import pytest
 from restow.errors import InvalidInput
 from restow.model import Left, Promise, Snapshot, TopicPartition, load_text
 from restow.model.load import LoadModel, Resource
-from restow.plan import text
 from restow.plan.drift import differences, rebase
-from restow.plan.explain import explain
-from restow.plan.kafka_json import check_reassignment, parse_reassignment, parse_topics, there_and_back
+from restow.plan.explain.explain import explain
+from restow.plan.explain.view import seconds_at, view_of
+from restow.plan.files import text
+from restow.plan.files.kafka_json import check_reassignment, parse_reassignment, parse_topics, there_and_back
 from restow.plan.pin import Target, plan_from_targets
 from restow.plan.propose import propose
-from restow.plan.request import Request
-from restow.plan.view import seconds_at, view_of
+from restow.plan.request.request import Request
 from restow.snapshot import text as snapshot_text
 from restow.snapshot.differences import differences as snapshot_differences
 from restow.verify.broker_check import broker_check

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.model import TopicPartition
-from restow.plan.kafka_json import (
+from restow.plan.files.kafka_json import (
     InvalidReassignment,
     check_reassignment,
     format_reassignment,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
 from restow.model import Copy, Limits, Move, Plan, Step, TopicPartition
-from restow.plan.evaluate import Score, evaluate
-from restow.plan.evaluate_waves import waves_broken
+from restow.plan.judge.evaluate import Score, evaluate
+from restow.plan.judge.waves import waves_broken
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.request import Request
 
 from test_plan_propose import COUNTED, cluster, loads  # isort: skip
 

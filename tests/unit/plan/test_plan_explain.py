@@ -10,12 +10,12 @@ import pytest
 from restow.errors import InvalidDocument
 from restow.model.load_text import dumps
 from restow.model.load_text import loads as load_from
-from restow.plan.amounts import by_dir
-from restow.plan.compare import compare
-from restow.plan.explain import explain
-from restow.plan.framing import ask
+from restow.plan.explain.amounts import by_dir
+from restow.plan.explain.explain import explain
+from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.framing import ask
+from restow.plan.request.request import Request
 
 from test_plan_propose import cluster, loads  # isort: skip
 

@@ -7,11 +7,11 @@ import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import lil_matrix
 
-from restow.plan.bound import least_bytes
-from restow.plan.framing import Asked, ask
+from restow.plan.judge.bound import least_bytes
 from restow.plan.propose import propose
-from restow.plan.request import Request
-from restow.plan.trim import load_of, out_of_band
+from restow.plan.request.framing import Asked, ask
+from restow.plan.request.request import Request
+from restow.plan.request.trim import load_of, out_of_band
 
 from test_plan_propose import cluster, loads  # isort: skip
 

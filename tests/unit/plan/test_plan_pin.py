@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from restow.errors import InvalidInput
 from restow.model import Limits, LogDir, Plan, Promise, Snapshot, Topic, TopicPartition
-from restow.plan import text
 from restow.plan.drift import Drift, differences, rebase
+from restow.plan.explain.view import seconds_at, view_of
+from restow.plan.files import text
 from restow.plan.pin import ImpossiblePlan, Target, plan_from_targets
-from restow.plan.view import seconds_at, view_of
 from tests.unit.plan.clusters import GB, snapshot
 
 

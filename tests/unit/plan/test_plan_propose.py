@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from restow.errors import InvalidInput
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import LoadModel, Resource
-from restow.plan.evaluate import evaluate
+from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.request import Request
 
 COUNTED = {"replicas", "leaders"}
 

@@ -20,9 +20,9 @@ from restow.model import (
     Topic,
     TopicPartition,
 )
-from restow.plan.admission import Admission
-from restow.plan.schedule import Schedule, waves_of
-from restow.plan.steps import steps_of
+from restow.plan.schedule.admission import Admission
+from restow.plan.schedule.schedule import Schedule, waves_of
+from restow.plan.schedule.steps import steps_of
 
 GB = 10**9
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.errors import InvalidDocument
-from restow.execute.records import plan_document, plan_of
+from restow.execute.journal.records import plan_document, plan_of
 from restow.model import Left, Limits, Move, Plan, Promise, Snapshot, Step, TopicPartition
-from restow.plan import text
+from restow.plan.files import text
 from restow.plan.pin import Target, plan_from_targets
 from tests.unit.plan.clusters import GB, snapshot
 

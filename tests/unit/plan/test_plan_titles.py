@@ -10,10 +10,10 @@ import pytest
 
 from restow.errors import InvalidInput
 from restow.model import Copy, Left, Partition, Promise, TopicPartition
-from restow.plan.evaluate import evaluate
-from restow.plan.explain import explain
+from restow.plan.explain.explain import explain
+from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request import Request
+from restow.plan.request.request import Request
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from restow.model import Limits, Move, TopicPartition
-from restow.plan.wished_limits import WishedLimits, settled
+from restow.plan.request.wished_limits import WishedLimits, settled
 
 MIB, GIB = 1 << 20, 1 << 30
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from restow.cluster.config_changes import check_broker, check_topic
-from restow.cluster.config_table import InvalidConfig
-from restow.cluster.configs import BrokerConfigs
+from restow.cluster.config.changes import check_broker, check_topic
+from restow.cluster.config.configs import BrokerConfigs
+from restow.cluster.config.table import InvalidConfig
 from restow.cluster.quotas import ReplicationQuotas
 from restow.model import TopicPartition
 from tests.unit.replication.replicas import HandClock

@@ -9,8 +9,8 @@ states.py            both tables of states
 partition_states.py  partitions through theirs, with `elections.py`, which is pure
 replica_states.py    replicas through theirs
 creation.py, deletion.py, brokers.py, isr.py, leaders.py, shutdown.py    what an event leads to
-reassignment.py      moves: what makes them begin and go on; reassignment_rules.py says which may begin,
-                     …_steps.py has the steps, …_nodes.py what they write, …_watch.py whose ISRs matter
+reassignment/        moves: reassignment.py says what makes them begin and go on, rules.py which may begin,
+                     steps.py has the steps, nodes.py writes, watch.py knows whose ISRs matter
 state_nodes.py, guarded.py    writing, as long as nobody was elected later
 batch.py, outbox.py           telling brokers
 topics.py                     create_topic, expand_topic, delete_topic for those who serve clients
@@ -35,7 +35,7 @@ from restow.cluster.controller.errors import (
     UnknownTopic,
 )
 from restow.cluster.controller.outbox import BrokerChannel
-from restow.cluster.controller.reassignment_rules import Refusal, Wish
+from restow.cluster.controller.reassignment.rules import Refusal, Wish
 from restow.cluster.controller.steps import Step
 from restow.cluster.controller.topics import create_topic, delete_topic, expand_topic, random_topic_id
 

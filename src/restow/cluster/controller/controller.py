@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from restow.cluster.controller.elections import Election
     from restow.cluster.controller.events import Work
     from restow.cluster.controller.outbox import BrokerChannel
-    from restow.cluster.controller.reassignment_rules import Refusal, Wish
+    from restow.cluster.controller.reassignment.rules import Refusal, Wish
     from restow.cluster.controller.steps import Hook
     from restow.cluster.store import Node, Store, WatchEvent
     from restow.model import ReplicaAssignment, TopicPartition

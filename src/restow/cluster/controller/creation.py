@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from restow.cluster.controller.deletion import Deletion
     from restow.cluster.controller.listeners import Listeners
     from restow.cluster.controller.partition_states import PartitionStates
-    from restow.cluster.controller.reassignment import Reassignment
+    from restow.cluster.controller.reassignment.reassignment import Reassignment
     from restow.cluster.controller.replica_states import ReplicaStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition

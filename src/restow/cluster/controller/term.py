@@ -21,7 +21,7 @@ from restow.cluster.controller.leaders import Leaders
 from restow.cluster.controller.listeners import Listeners, Subject
 from restow.cluster.controller.outbox import Outbox
 from restow.cluster.controller.partition_states import PartitionStates
-from restow.cluster.controller.reassignment import Reassignment
+from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.shutdown import ControlledShutdown
 from restow.cluster.controller.state_nodes import StateNodes

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.cluster.config_changes import check_broker, check_topic
-from restow.cluster.config_table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
-from restow.cluster.cordons import CORDONED_LOG_DIRS, check_cordoned
+from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned
+from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.config.changes import check_broker, check_topic
+from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
 from restow.cluster.handlers.config_resources import ResourceType, resource
-from restow.cluster.topic_rules import Refused
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from restow.cluster.config_table import Definition
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
+    from restow.cluster.config.table import Definition
     from restow.wire.messages import Message
 
     Decide: TypeAlias = Callable[

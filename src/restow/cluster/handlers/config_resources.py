@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.topic_rules import Refused, check_name
+from restow.cluster.broker.topic_rules import Refused, check_name
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
 
 _LONGEST_ID = 10
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.metadata import INTERNAL_TOPICS
 from restow.cluster.handlers.leaders import current_leader, endpoints_of
 from restow.cluster.handlers.registry import HangUp, handles
-from restow.cluster.metadata import INTERNAL_TOPICS
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.produce import VERSIONS, Produced, encode_produce_response
@@ -23,7 +23,7 @@ from restow.wire.produce import VERSIONS, Produced, encode_produce_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 

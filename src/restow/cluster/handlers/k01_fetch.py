@@ -26,7 +26,7 @@ from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 

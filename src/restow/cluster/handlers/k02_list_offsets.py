@@ -20,7 +20,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ListOffsetsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _FIRST_WITH_NOT_AVAILABLE = 5

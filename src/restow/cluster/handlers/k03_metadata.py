@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.topic_rules import Refused, check_name
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused, check_name
 from restow.wire.error_codes import ErrorCode
 from restow.wire.metadata import NOT_ASKED_FOR, VERSIONS, encode_metadata_response, encode_unknown_topic
 from restow.wire.operations import ON_CLUSTERS, ON_TOPICS, bits
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.strays import stop_strays
 from restow.cluster.handlers.registry import handles
-from restow.cluster.strays import stop_strays
 from restow.wire.messages import Message, UpdateMetadataResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 

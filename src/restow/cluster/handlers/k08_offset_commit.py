@@ -17,7 +17,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetCommitResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _LAST_WITH_RETENTION = 4

@@ -19,8 +19,8 @@ from restow.wire.messages import Message, OffsetFetchResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from restow.cluster.broker.services import Context
     from restow.cluster.groups import FetchedOffsets
-    from restow.cluster.services import Context
     from restow.wire.codec import Request
 
 _FIRST_WITH_GROUPS = 8

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.topic_rules import Refused
 from restow.cluster.groups import partition_of_group
 from restow.cluster.handlers.registry import handles
-from restow.cluster.metadata import GROUP_OFFSETS_TOPIC
-from restow.cluster.topic_rules import Refused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import FindCoordinatorResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
     from restow.wire.primitives import Endpoint
 

@@ -14,7 +14,7 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import JoinGroupResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1

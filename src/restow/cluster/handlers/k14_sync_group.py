@@ -14,7 +14,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _FIRST_WITH_PROTOCOL = 5

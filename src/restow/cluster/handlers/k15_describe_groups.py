@@ -14,8 +14,8 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import DescribeGroupsResponse, Message
 
 if TYPE_CHECKING:
+    from restow.cluster.broker.services import Context
     from restow.cluster.groups import GroupDescription
-    from restow.cluster.services import Context
     from restow.wire.codec import Request
 
 

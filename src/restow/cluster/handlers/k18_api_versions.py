@@ -18,7 +18,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?", re.ASCII)

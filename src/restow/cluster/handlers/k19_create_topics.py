@@ -13,15 +13,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.cluster.creation import NewTopic
+from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.topic_rules import FROM_DEFAULT, Refused, check_count
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import FROM_DEFAULT, Refused, check_count
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreateTopicsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.creation import PlannedTopic
-    from restow.cluster.services import Context
+    from restow.cluster.broker.creation import PlannedTopic
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _Result = CreateTopicsResponse.CreatableTopicResult

@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from restow.cluster.broker.topic_rules import Refused, is_legal_name
 from restow.cluster.controller import ControllerError, delete_topic
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused, is_legal_name
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteTopicsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _FIRST_BY_ID = 6

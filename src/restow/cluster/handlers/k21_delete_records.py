@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.metadata import INTERNAL_TOPICS
 from restow.cluster.handlers.registry import handles
-from restow.cluster.metadata import INTERNAL_TOPICS
 from restow.cluster.replication import LowWatermark
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteRecordsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult

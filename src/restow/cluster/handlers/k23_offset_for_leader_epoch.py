@@ -13,7 +13,7 @@ from restow.model import TopicPartition
 from restow.wire.messages import Message, OffsetForLeaderEpochResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.topic_rules import Refused
 from restow.cluster.handlers.config_resources import ResourceType, resource
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused
 from restow.wire.messages import DescribeConfigsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.configs import ConfigEntry
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
+    from restow.cluster.config.configs import ConfigEntry
     from restow.wire.codec import Request
 
 _Result = DescribeConfigsResponse.DescribeConfigsResult

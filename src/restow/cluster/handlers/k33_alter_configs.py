@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.config_changes import InvalidChange
+from restow.cluster.config.changes import InvalidChange
 from restow.cluster.handlers.altering import alter_all
 from restow.cluster.handlers.registry import handles
 from restow.wire.messages import AlterConfigsResponse, Message
@@ -17,8 +17,8 @@ from restow.wire.messages import AlterConfigsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.config_table import Definition
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
+    from restow.cluster.config.table import Definition
     from restow.wire.codec import Request
 
 

@@ -19,8 +19,8 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterReplicaLogDirsResponse, Message
 
 if TYPE_CHECKING:
+    from restow.cluster.broker.services import Context
     from restow.cluster.replication.log_dir_moves import LogDirMoves
-    from restow.cluster.services import Context
     from restow.wire.codec import Request
 
 _Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult

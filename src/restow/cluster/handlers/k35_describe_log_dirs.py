@@ -18,9 +18,9 @@ from restow.wire.messages import DescribeLogDirsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from restow.cluster.broker.services import Context
     from restow.cluster.log import LogManager, PartitionLog
     from restow.cluster.log.directory import LogDirectory
-    from restow.cluster.services import Context
     from restow.wire.codec import Request
 
 _Result = DescribeLogDirsResponse.DescribeLogDirsResult

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from restow.cluster.broker.cordons import without_cordoned
+from restow.cluster.broker.topic_rules import Refused, check_count, more_partitions
 from restow.cluster.controller import ControllerError, expand_topic
-from restow.cluster.cordons import without_cordoned
 from restow.cluster.handlers.registry import handles
-from restow.cluster.topic_rules import Refused, check_count, more_partitions
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 

@@ -8,7 +8,7 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import DeleteGroupsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 

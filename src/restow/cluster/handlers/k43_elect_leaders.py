@@ -20,7 +20,7 @@ from restow.wire.messages import ElectLeadersResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _KINDS = {0: Election.PREFERRED, 1: Election.UNCLEAN}

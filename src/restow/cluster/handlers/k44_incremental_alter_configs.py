@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.config_changes import Change, altered
+from restow.cluster.config.changes import Change, altered
 from restow.cluster.handlers.altering import alter_all
 from restow.cluster.handlers.registry import handles
 from restow.wire.messages import IncrementalAlterConfigsResponse, Message
@@ -16,8 +16,8 @@ from restow.wire.messages import IncrementalAlterConfigsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.config_table import Definition
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
+    from restow.cluster.config.table import Definition
     from restow.wire.codec import Request
 
 

@@ -19,8 +19,8 @@ from restow.wire.messages import AlterPartitionReassignmentsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.cluster.broker.services import Context
     from restow.cluster.controller import Refusal
-    from restow.cluster.services import Context
     from restow.wire.codec import Request
 
 

@@ -16,7 +16,7 @@ from restow.wire.messages import ListPartitionReassignmentsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.model import ReplicaAssignment
     from restow.wire.codec import Request
 

@@ -15,7 +15,7 @@ from restow.wire.messages import DescribeClusterResponse, Message
 from restow.wire.operations import ON_CLUSTERS
 
 if TYPE_CHECKING:
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Request
 
 _BROKERS = 1

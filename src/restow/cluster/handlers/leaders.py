@@ -9,7 +9,7 @@ from restow.wire.primitives import Endpoint, LeaderAndEpoch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.model import TopicPartition
 
 

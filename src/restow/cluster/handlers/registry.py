@@ -13,7 +13,7 @@ from restow.wire.messages import REQUESTS, Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from restow.cluster.services import Context
+    from restow.cluster.broker.services import Context
     from restow.wire.codec import Buffer, Request
 
 Answer: TypeAlias = "Message | tuple[Buffer, ...] | None"

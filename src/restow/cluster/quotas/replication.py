@@ -20,7 +20,7 @@ from restow.cluster.quotas.window import SlidingQuota
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.cluster.configs import BrokerConfigs, TopicSettings
+    from restow.cluster.config.configs import BrokerConfigs, TopicSettings
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 

@@ -1,0 +1,1 @@
+"""The commands `restow cluster …`, `restow broker` and `restow acls`."""

@@ -1,0 +1,102 @@
+"""`restow broker`: one broker as a process of its own, until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.shared.flags import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ABOUT = "Run one broker as a process of its own."
+HELP = """Run one broker in this process. Brokers that name the same ZooKeeper are one cluster.
+
+It runs until ctrl-C or SIGTERM, and then lets others lead what it led before it goes. The same --data again
+goes on where it was. What happens is logged on stderr.
+
+\b
+Examples:
+  $ restow broker --id 1 --store zookeeper://127.0.0.1:2181 --data /var/lib/restow/1 --port 9092
+  $ restow broker --id 2 --store zookeeper://a:2181,b:2181/kafka --data data/2 --port 0 --json \\
+      --config log.retention.hours=24
+"""
+
+_STORAGE, _NETWORK = "Storage", "Network"
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  (refused)
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def command(
+    broker_id: Annotated[int, typer.Option("--id", min=0, max=INT32_MAX, help="Its id in the cluster.")],
+    store: Annotated[str, typer.Option(help="Where the cluster meets: zookeeper://host:port[,…][/root].")],
+    data: Annotated[str, typer.Option(help="Folder for its log dirs.", rich_help_panel=_STORAGE)],
+    log_dirs: Annotated[
+        int, typer.Option(min=1, max=1000, help="How many log dirs.", rich_help_panel=_STORAGE)
+    ] = 1,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on and to tell others.", rich_help_panel=_NETWORK)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="0 for a free one.", rich_help_panel=_NETWORK)
+    ] = 9092,
+    rack: Annotated[str | None, typer.Option(help="The rack it is in.")] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A broker config of Kafka's; repeatable.")
+    ] = None,
+    log_level: Annotated[
+        str, typer.Option(metavar="|".join(_LEVELS), help="From which level on to log.")
+    ] = "warning",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="When ready, one line of JSON: id, host and port.")
+    ] = False,
+) -> None:
+    import logging
+    from pathlib import Path
+
+    from restow.cli.cluster.broker_run import run_until_told
+    from restow.cli.shared.frame import CleanFormatter
+    from restow.cluster.broker.broker import BrokerOptions
+    from restow.cluster.config.table import InvalidConfig
+    from restow.cluster.standalone import StoreAddress, standalone
+    from restow.errors import InvalidInput
+    from restow.runtime.loop import run
+
+    if log_level not in _LEVELS:
+        raise InvalidInput(f"--log-level: {log_level!r} is not one of {', '.join(_LEVELS)}")
+    if host in _EVERYWHERE:
+        raise InvalidInput(f"--host: {host!r} is no address that others can reach this broker at: give one")
+    address = StoreAddress.parse(store)
+    options = BrokerOptions(
+        broker_id=broker_id,
+        log_dirs=tuple(str(Path(data).absolute() / f"log-{number}") for number in range(log_dirs)),
+        host=host,
+        port=port,
+        rack=rack,
+        properties=parse_configs(config or ()),
+    )
+    try:
+        broker = standalone(options, address)
+    except InvalidConfig as error:
+        raise InvalidInput(f"--config: {error}") from error
+    log = logging.StreamHandler()
+    log.setFormatter(CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=log_level.upper(), handlers=[log])
+    if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
+        logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
+    run(run_until_told(broker, as_json=as_json))
+
+
+def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
+    """Each as NAME=VALUE; what comes later counts."""
+    from restow.errors import InvalidInput
+
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or not name.strip():
+            raise InvalidInput(f"--config: {pair!r} is not NAME=VALUE, like log.retention.hours=24")
+        found[name.strip()] = value.strip()
+    return found

@@ -1,0 +1,202 @@
+"""The state of a cluster in a few numbers, for `cluster status` and the live table of `cluster up`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from restow.cli.cluster.unseen import hidden
+from restow.cli.shared.drawing import clean, count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import RenderableType
+
+    from restow.cli.shared.tables import Grid
+    from restow.client import ClusterView, Disks, KafkaAdmin
+    from restow.model import BrokerId, Topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerLine:
+    """One broker. It is down if partitions have replicas on it but it is not there."""
+
+    id: BrokerId
+    address: str | None
+    rack: str | None
+    is_controller: bool
+    replicas: int
+    leaders: int
+    in_sync: int
+    size_bytes: int | None
+    cordoned: tuple[str, ...] = ()
+    """Log dirs that take no new replicas."""
+    failed: tuple[str, ...] = ()
+    """Log dirs that the broker lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All brokers, and what is not as it should be."""
+
+    cluster_id: str
+    brokers: tuple[BrokerLine, ...]
+    topics: int
+    partitions: int
+    under_replicated: int
+    offline: int
+    not_preferred: int
+    """Partitions led by another than their first replica."""
+    controller: BrokerId | None = None
+    """With a quorum its leader, which need not be a broker. None if there is none or we may not know."""
+    warnings: tuple[str, ...] = ()
+    """What the cluster did not tell, and why."""
+
+    def document(self) -> dict[str, object]:
+        """What `--json` prints."""
+        return {
+            "cluster_id": self.cluster_id,
+            "controller": self.controller,
+            "topics": self.topics,
+            "partitions": self.partitions,
+            "under_replicated": self.under_replicated,
+            "offline": self.offline,
+            "not_preferred": self.not_preferred,
+            "brokers": [
+                {
+                    "id": line.id,
+                    "address": line.address,
+                    "rack": line.rack,
+                    "controller": line.is_controller,
+                    "up": line.address is not None,
+                    "replicas": line.replicas,
+                    "leaders": line.leaders,
+                    "in_sync": line.in_sync,
+                    "size_bytes": line.size_bytes,
+                    "cordoned_log_dirs": list(line.cordoned),
+                    "failed_log_dirs": list(line.failed),
+                }
+                for line in self.brokers
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+async def read_status(admin: KafkaAdmin) -> Status:
+    """Ask the cluster, over the wire."""
+    from restow.client import BrokerError, ClientError
+    from restow.snapshot import hidden_topics
+
+    view = await admin.cluster()
+    topics = await admin.topics()
+    disks = await admin.disks([node.id for node in view.nodes])
+    told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
+    warnings = [f"sizes on broker {broker}: {disks[broker]}" for broker in disks if broker not in told]
+    controller = None
+    try:
+        controller = await admin.controller()
+        if controller is None:
+            warnings.append("there is no controller at the moment")
+    except ClientError as error:
+        warnings.append(f"the controller is not told: {error}")
+    on_disks = (each.partition for answer in told.values() for each in answer.replicas)
+    warnings += hidden(await hidden_topics(admin, topics, on_disks))
+    return replace(status_of(view, topics, told, controller), warnings=tuple(warnings))
+
+
+def status_of(
+    view: ClusterView, topics: Sequence[Topic], disks: Mapping[BrokerId, Disks], controller: BrokerId | None
+) -> Status:
+    """The numbers of what was told."""
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    replicas = Counter(broker for each in partitions for broker in each.replicas)
+    leaders = Counter(each.leader for each in partitions if each.leader is not None)
+    in_sync = Counter(broker for each in partitions for broker in each.isr)
+    nodes = {node.id: node for node in view.nodes}
+    sizes = {broker: sum(each.size_bytes for each in told.replicas) for broker, told in disks.items()}
+    dirs = {broker: told.log_dirs for broker, told in disks.items()}
+    return Status(
+        cluster_id=view.cluster_id,
+        controller=controller,
+        brokers=tuple(
+            BrokerLine(
+                id=broker,
+                address=f"{nodes[broker].host}:{nodes[broker].port}" if broker in nodes else None,
+                rack=nodes[broker].rack if broker in nodes else None,
+                is_controller=broker == controller,
+                replicas=replicas[broker],
+                leaders=leaders[broker],
+                in_sync=in_sync[broker],
+                size_bytes=sizes.get(broker),
+                cordoned=tuple(each.path for each in dirs.get(broker, ()) if each.cordoned),
+                failed=tuple(each.path for each in dirs.get(broker, ()) if each.failed),
+            )
+            for broker in sorted(nodes.keys() | replicas.keys())
+        ),
+        topics=len(topics),
+        partitions=len(partitions),
+        under_replicated=sum(len(each.isr) < len(each.replicas) for each in partitions),
+        offline=sum(each.leader is None for each in partitions),
+        not_preferred=sum(each.leader is not None and each.leader != each.replicas[0] for each in partitions),
+    )
+
+
+def status_view(status: Status) -> RenderableType:
+    """Draw brokers in rows, and below them what is well and what is not, one thing per line."""
+    from rich.console import Group
+    from rich.text import Text
+
+    lines = [Text(_summary(status), style="dim italic"), *(Text(each) for each in _remarks(status))]
+    lines += [Text(clean(each), style="yellow") for each in status.warnings]
+    return Group(_table(status), *lines)
+
+
+def _table(status: Status) -> Grid:
+    from restow.cli.shared.tables import LABEL, NAME, NUMBER, Grid
+    from restow.sizes import human_bytes
+
+    table = Grid(
+        ("broker", LABEL),
+        ("address", NAME),
+        ("rack", NAME),
+        ("state", LABEL),
+        *((name, NUMBER) for name in ("leaders", "replicas", "in sync", "on disk")),
+    )
+    for line in status.brokers:
+        state = "down" if line.address is None else "controller" if line.is_controller else "up"
+        table.add_row(
+            str(line.id),
+            line.address or "-",
+            line.rack or "-",
+            state,
+            f"{line.leaders:,}",
+            f"{line.replicas:,}",
+            f"{line.in_sync:,}",
+            "-" if line.size_bytes is None else human_bytes(line.size_bytes),
+            style={"down": "red", "controller": "bold"}.get(state),
+        )
+    return table
+
+
+def _summary(status: Status) -> str:
+    return (
+        f"{count(status.topics, 'topic')}, {count(status.partitions, 'partition')}: "
+        + (
+            f"{status.under_replicated:,} under-replicated, {status.offline:,} offline"
+            if status.under_replicated or status.offline
+            else "all in sync"
+        )
+        + (f", {status.not_preferred:,} not led by their first replica" if status.not_preferred else "")
+    )
+
+
+def _remarks(status: Status) -> Iterator[str]:
+    """Yield what has no column: a controller that is no broker, log dirs in a special state."""
+    if status.controller is not None and not any(line.is_controller for line in status.brokers):
+        yield f"controller: node {status.controller}, the leader of the metadata quorum"
+    for line in status.brokers:
+        for state, paths in (("cordoned", line.cordoned), ("failed", line.failed)):
+            if paths:
+                yield f"broker {line.id}, {state} log dirs: {clean(', '.join(paths))}"

@@ -1,0 +1,94 @@
+"""`restow cluster up`: a cluster of brokers in this process, until it is told to stop."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+ABOUT = "Start a cluster of brokers in this process."
+HELP = """Start brokers that unmodified Kafka clients can use, in this process, until ctrl-C.
+
+Broker ids count from 0, on consecutive ports from --port on; with --port 0 each takes a free one. Without
+--data all files are in a temporary folder that goes with the cluster; the same --data again goes on where it
+was, with as many brokers or more. On a terminal a table shows brokers, leaders and what is in sync.
+
+The first ctrl-C stops in order, a second one at once.
+
+\b
+Examples:
+  $ restow cluster up
+  $ restow cluster up --brokers 5 --racks a,b,c --log-dirs 2 --data data --port 9092
+  $ restow cluster up --port 0 --json --config log.retention.hours=24
+"""
+
+_STORAGE, _NETWORK = "Storage", "Network"
+_MOST = 1000
+
+
+def command(
+    brokers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=_MOST, help="How many. [default: what --data has, else 3]", show_default=False
+        ),
+    ] = None,
+    racks: Annotated[
+        str | None, typer.Option(metavar="A,B,…", help="Racks, dealt around the brokers.")
+    ] = None,
+    log_dirs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=_MOST,
+            help="Log dirs of each broker. [default: what --data has, else 1]",
+            show_default=False,
+            rich_help_panel=_STORAGE,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder that stays.", rich_help_panel=_STORAGE)
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on and to tell clients.", rich_help_panel=_NETWORK)
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Of broker 0; 0 for free ones.", rich_help_panel=_NETWORK)
+    ] = 9092,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A broker config of Kafka's; repeatable.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="When ready, one line of JSON: bootstrap servers and brokers.")
+    ] = False,
+) -> None:
+    from restow.cli.cluster.broker import parse_configs
+    from restow.cli.cluster.folder import Shape, held
+    from restow.cli.cluster.run import run_until_told
+    from restow.cli.shared.flags import parse_names
+    from restow.cluster.config.table import InvalidConfig
+    from restow.cluster.embedded import EmbeddedCluster
+    from restow.errors import InvalidInput
+    from restow.runtime.loop import run
+
+    asked = Shape(
+        brokers=brokers, log_dirs=log_dirs, racks=parse_names(racks, "--racks") if racks is not None else None
+    )
+    with held(data, asked) as shape:
+        if port and port + shape.brokers - 1 > 65_535:
+            raise InvalidInput(
+                f"--port: {shape.brokers} brokers from port {port} on would need ports above 65535"
+            )
+        cluster = EmbeddedCluster(
+            shape.brokers,
+            racks=shape.racks,
+            log_dirs=shape.log_dirs,
+            data=data,
+            host=host,
+            port=port,
+            properties=parse_configs(config or ()),
+        )
+        try:
+            run(run_until_told(cluster, as_json=as_json))
+        except InvalidConfig as error:
+            raise InvalidInput(f"--config: {error}") from error

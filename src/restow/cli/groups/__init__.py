@@ -1,0 +1,1 @@
+"""The commands `restow groups …`."""

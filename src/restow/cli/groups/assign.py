@@ -1,0 +1,228 @@
+"""`restow groups assign`: who in a consumer group reads which partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.shared.drawing import DEFAULT_ROWS
+from restow.cli.shared.frame import Answer, save_document
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.assignors import Assignor, Comparison
+    from restow.cli.groups.request import GroupRequest
+    from restow.model import TopicPartition
+
+ABOUT = "Who in a group reads which partition."
+HELP = """Deal a group's partitions out to its members, and compare with what they had.
+
+A consumer group shares the partitions of its topics: each is read by exactly one member. Which one is
+decided by an assignor, which runs in one of the clients. Restow gives the answer without a cluster: try an
+assignor before you switch to it, or see why a group is lopsided and what a rebalance would move.
+
+\b
+  range               per topic, consecutive partitions; lines up topics of one size
+  roundrobin          all partitions in one row, dealt around
+  sticky              as even as possible, then as few moves as possible
+  cooperative-sticky  the same, but a partition is first given up and dealt
+                      one round later, so that nobody stops for the rest
+
+\b
+Examples:
+  $ restow groups assign --assignor range \\
+        --topics orders=12,payments=6 --members c1,c2,c3
+  $ restow groups assign group.yaml --assignor sticky
+  $ restow groups assign --topics orders=12 --members c1,c2,c3 --save round1.json
+  $ restow groups assign --topics orders=12 --members c1,c2,c3,c4 \\
+        --previous round1.json
+
+\b
+A file says more: racks, subscriptions, what each member owns.
+  partitions: {orders: 12, payments: 6}
+  members:
+    - {id: c1, rack: a, owned: {orders: [0, 1, 2]}, generation: 4}
+    - {id: c2, topics: [orders]}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupReport:
+    """An assignment and what it changed."""
+
+    assignor: str
+    cooperative: bool
+    generation: int
+    partitions: Mapping[str, int]
+    before: Mapping[str, Sequence[TopicPartition]]
+    after: Mapping[str, Sequence[TopicPartition]]
+    comparison: Comparison
+    subscribed: frozenset[str] = frozenset()
+    """Topics that some member wants."""
+    unassigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @property
+    def had_before(self) -> bool:
+        return any(self.before.values())
+
+    def now_of(self, member: str) -> frozenset[TopicPartition]:
+        return frozenset(self.after[member])
+
+    def before_of(self, member: str) -> frozenset[TopicPartition]:
+        return frozenset(self.before.get(member, ()))
+
+    def by_topic(self, member: str) -> dict[str, list[int]]:
+        """The member's partitions per topic, both ascending."""
+        found: dict[str, list[int]] = {}
+        for topic, partition in sorted(self.after[member]):
+            found.setdefault(topic, []).append(partition)
+        return found
+
+    def document(self) -> dict[str, object]:
+        """What `--json` prints; `--previous` reads it."""
+        return {
+            "assignor": self.assignor,
+            "generation": self.generation,
+            "partitions": dict(self.partitions),
+            "assignment": {member: self.by_topic(member) for member in self.after},
+            "unassigned": {topic: list(partitions) for topic, partitions in self.unassigned.items()},
+            "comparison": {
+                "balance_score": self.comparison.balance_score,
+                "balance_score_before": self.comparison.balance_score_before,
+                "moved": self.comparison.moved,
+                "revoked": self.comparison.revoked,
+                "counts": dict(self.comparison.counts),
+            },
+        }
+
+
+def assign_group(request: GroupRequest) -> GroupReport:
+    """Ask the assignor, and compare its answer with what the members owned."""
+    from restow.assignors import assign, compare, get
+
+    assignor = get(request.assignor)
+    after = assign(
+        request.assignor,
+        partitions=request.partitions,
+        members=request.members,
+        partition_racks=request.partition_racks,
+    )
+    before = {**_held_before(request, assignor), **request.departed}
+    return GroupReport(
+        assignor=request.assignor,
+        cooperative=assignor.cooperative,
+        generation=max((member.generation or 0 for member in request.members), default=0) + 1,
+        partitions=request.partitions,
+        before=before,
+        after=after,
+        comparison=compare(before, after),
+        subscribed=frozenset(topic for member in request.members for topic in member.topics),
+        unassigned=_unassigned(request.partitions, after),
+    )
+
+
+def _held_before(request: GroupRequest, assignor: Assignor) -> dict[str, tuple[TopicPartition, ...]]:
+    """Who held what, as the assignor reads it: the highest generation wins, of two equal ones neither."""
+    from restow.assignors.sticky import Sticky
+
+    claims: dict[TopicPartition, dict[str, int]] = {}
+    for member in request.members:
+        owned, generation = member.owned, member.generation
+        if isinstance(assignor, Sticky):
+            owned, generation = assignor.claim(member)
+        for where in owned:
+            claims.setdefault(where, {})[member.id] = -1 if generation is None else generation
+    held: dict[str, list[TopicPartition]] = {member.id: [] for member in request.members}
+    for where, claimants in claims.items():
+        highest = max(claimants.values())
+        rightful = [member for member, generation in claimants.items() if generation == highest]
+        if len(rightful) == 1:
+            held[rightful[0]].append(where)
+    return {member: tuple(owned) for member, owned in held.items()}
+
+
+def _unassigned(
+    partitions: Mapping[str, int], after: Mapping[str, Sequence[TopicPartition]]
+) -> dict[str, tuple[int, ...]]:
+    taken = {where for owned in after.values() for where in owned}
+    free = {
+        topic: tuple(p for p in range(size) if (topic, p) not in taken) for topic, size in partitions.items()
+    }
+    return {topic: waiting for topic, waiting in free.items() if waiting}
+
+
+def complete_assignor(incomplete: str) -> list[str]:
+    """For the shell: the names that begin like this."""
+    from restow.assignors import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
+def command(
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="FILE", help="The group as JSON or YAML; - reads standard input."),
+    ] = None,
+    assignor: Annotated[
+        str | None,
+        typer.Option(
+            "--assignor",
+            "-a",
+            metavar="NAME",
+            help="Who decides. Default: the file's, else cooperative-sticky.",
+            autocompletion=complete_assignor,
+            rich_help_panel="The group",
+        ),
+    ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TOPIC=N,…", help="Topics and their partition counts.", rich_help_panel="The group"
+        ),
+    ] = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID,…",
+            help="Member ids; each subscribes to all topics. With a FILE: only these, new ones join.",
+            rich_help_panel="The group",
+        ),
+    ] = None,
+    previous: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="The --json output of the round before: what the members own now.",
+            rich_help_panel="The group",
+        ),
+    ] = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the JSON document there too, for the next round's --previous.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    rows: Annotated[
+        int,
+        typer.Option(
+            min=0, metavar="N", help="Draw at most so many members; 0 draws all.", rich_help_panel="Output"
+        ),
+    ] = DEFAULT_ROWS,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON document instead of pictures.", rich_help_panel="Output")
+    ] = False,
+) -> Answer:
+    from restow.cli.groups.request import group_request
+    from restow.cli.groups.view import draw_group
+
+    report = assign_group(group_request(file, assignor, topics, members, previous))
+    if save is not None:
+        save_document(save, report.document())
+    return Answer(
+        document=report.document, draw=lambda console: draw_group(console, report, rows), as_json=as_json
+    )

@@ -1,0 +1,96 @@
+"""`restow groups assignors`: which assignors there are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ABOUT = "Which assignors there are."
+HELP = """List the assignors that can be used: Restow's own and plugged-in ones.
+
+A package plugs one in with an entry point in the group `restow.assignors`; then its name works wherever
+an assignor is named.
+
+\b
+Examples:
+  $ restow groups assignors
+  $ restow groups assignors --json
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssignorLine:
+    """One assignor, in a line."""
+
+    name: str
+    about: str
+    cooperative: bool | None
+    """None if it is broken, and `about` says how."""
+    plugged_in: bool
+
+    def document(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "about": self.about,
+            "cooperative": self.cooperative,
+            "plugged_in": self.plugged_in,
+        }
+
+
+def list_assignors() -> tuple[AssignorLine, ...]:
+    """All of them, by name; the line about each is the first of its docstring."""
+    from restow.assignors import get, names
+    from restow.errors import AssignorFailed
+
+    found = []
+    for name in names():
+        try:
+            kind = type(get(name))
+        except AssignorFailed as error:  # one broken plug-in must not hide the others
+            found.append(AssignorLine(name=name, about=str(error), cooperative=None, plugged_in=True))
+            continue
+        about = (kind.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        found.append(
+            AssignorLine(
+                name=name,
+                about=about,
+                cooperative=kind.cooperative,
+                plugged_in=not kind.__module__.startswith("restow."),
+            )
+        )
+    return tuple(found)
+
+
+def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
+    from rich.text import Text
+
+    from restow.cli.shared.drawing import clean
+    from restow.cli.shared.tables import LABEL, NAME, WORDS, Grid
+
+    table = Grid(("name", NAME), ("rebalance", LABEL), ("from", LABEL), ("about", WORDS))
+    for line in lines:
+        table.add_row(
+            Text(clean(line.name), style="bold"),
+            {True: "cooperative", False: "eager", None: "broken"}[line.cooperative],
+            "plug-in" if line.plugged_in else "restow",
+            line.about,
+        )
+    console.print(table)
+
+
+def command(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+) -> Answer:
+    lines = list_assignors()
+    return Answer(
+        document=lambda: {"assignors": [line.document() for line in lines]},
+        draw=lambda console: draw_assignors(console, lines),
+        as_json=as_json,
+    )

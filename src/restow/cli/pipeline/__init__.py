@@ -1,0 +1,1 @@
+"""The commands `restow collect`, `restow pipeline …` and `restow lake …`."""

@@ -1,0 +1,106 @@
+"""`restow pipeline fleet`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.run import STATISTICS
+from restow.cli.shared.frame import Answer
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ABOUT = "A plan for every cluster, the most urgent first."
+HELP = """Plan every cluster in the lake, in parallel, and put the most urgent first.
+
+Partitions offline, full disks, missing replicas and uneven loads make a cluster urgent. What partitions carry
+is taken from the model that `restow pipeline run` has made; without one, sizes and numbers count.
+
+\b
+Examples:
+  $ restow pipeline fleet --lake samples
+  $ restow pipeline fleet --lake samples --plans plans --band 0.05
+  $ restow pipeline fleet --lake samples --out fleet --format csv
+"""
+
+
+@on_lake
+def command(
+    options: Options,
+    plans: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write each plan into a file there.")
+    ] = None,
+    band: Annotated[float | None, typer.Option(metavar="SHARE", help="How uneven brokers may be.")] = None,
+    fix_racks: Annotated[bool, typer.Option(help="Spread replicas over racks too.")] = False,
+    statistic: Annotated[
+        str, typer.Option(metavar="|".join(STATISTICS), help="What counts as the load.")
+    ] = "mean",
+    seconds: Annotated[float, typer.Option(min=0.1, help="Look no longer for each plan.")] = 30.0,
+) -> Answer:
+    from restow.cli.pipeline.options import documents, opened, plain, save
+    from restow.pipeline.planning import GOALS, Wish
+    from restow.pipeline.work import Work
+    from restow.plan.request.request import Request
+
+    if statistic not in STATISTICS:
+        raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")
+    bands = {} if band is None else dict.fromkeys(GOALS, band)
+    wish = Wish(
+        request=Request(balance=True, fix_racks=fix_racks, bands=bands), seconds=seconds, measure=statistic
+    )
+    with opened("pipeline fleet", options) as lake:
+        work = Work(lake, options.scope())
+        work.check()
+        found = work.keep("fleet", work.fleet(wish)).orderBy("urgency", "cluster", ascending=[False, True])
+        written = _write_plans(found, plans)
+        save(found, options)
+        rows = documents(found.drop("plan"), options.rows)
+
+    def draw(console: Console) -> None:
+        _draw(console, rows)
+        if plans is not None:
+            console.print(f"{written:,} plans are in {plans}.")
+
+    return Answer(document=lambda: {"clusters": plain(rows)}, draw=draw, as_json=options.as_json)
+
+
+def _write_plans(found: Any, folder: str | None) -> int:
+    """One cluster's plan at a time: together they may be large."""
+    from pathlib import Path
+
+    from restow.cli.shared.text_files import write_text
+    from restow.pipeline.names import file_name
+
+    if folder is None:
+        return 0
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    written = 0
+    for row in found.where("plan is not null and moves > 0").select("cluster", "plan").toLocalIterator():
+        write_text(str(Path(folder) / f"{file_name(row['cluster'])}.json"), row["plan"])
+        written += 1
+    return written
+
+
+def _draw(console: Console, rows: list[dict[str, Any]]) -> None:
+    from restow.cli.shared.tables import Column, draw_rows, number, size, word
+
+    columns = (
+        Column("cluster", "cluster", word, left=True),
+        Column("urgency", "urgency", number),
+        Column("because", "because", word, left=True),
+        Column("brokers", "brokers", number),
+        Column("replicas", "replicas", number),
+        Column("disk_before", "disk now", number),
+        Column("disk_after", "disk then", number),
+        Column("moves", "moves", number),
+        Column("copied", "to copy", size),
+        Column("ratio", "÷ least", number),
+    )
+    draw_rows(console, columns, rows)
+    for row in rows:
+        if row["error"] is not None:
+            console.print(f"{word(row['cluster'])}: {word(row['error'])}", style="yellow")

@@ -1,0 +1,53 @@
+"""`restow lake describe`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cli.pipeline.options import AsJson, LakeFolder  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog  # noqa: TC001  (typer reads them)
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ABOUT = "What is in a lake."
+HELP = """What is in a lake: rows, files and times of every table and cluster.
+
+\b
+Examples:
+  $ restow lake describe --lake samples
+  $ restow lake describe --lake s3a://bucket/samples --json
+"""
+
+
+def command(
+    lake: LakeFolder,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    spark_log: SparkLog = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.pipeline.options import Options, documents, opened, plain
+
+    with opened(
+        "lake describe", Options(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json)
+    ) as there:
+        rows = documents(there.describe())
+
+    def draw(console: Console) -> None:
+        from restow.cli.shared.tables import Column, draw_rows, moment, number, size, word
+
+        columns = (
+            Column("table", "table", word, left=True),
+            Column("cluster", "cluster", word, left=True),
+            Column("version", "version", number),
+            Column("rows", "rows", number),
+            Column("files", "files", number),
+            Column("bytes", "size", size),
+            Column("first", "first", moment),
+            Column("last", "last", moment),
+        )
+        draw_rows(console, columns, rows)
+
+    return Answer(document=lambda: {"tables": plain(rows)}, draw=draw, as_json=as_json)

@@ -1,0 +1,51 @@
+"""`restow lake import`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.pipeline.options import AsJson, LakeFolder  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog  # noqa: TC001  (typer reads them)
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ABOUT = "Bring in samples that others took: CSV or Parquet."
+HELP = """Bring exports of Prometheus, JMX or anything else into the lake; a file says what is what in them.
+
+What is there already may come again; it counts once.
+
+\b
+Examples:
+  $ restow lake import --lake samples --mapping sizes.toml sizes-*.csv
+"""
+
+
+def command(
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders of one format.")],
+    lake: LakeFolder,
+    mapping: Annotated[
+        str, typer.Option(metavar="FILE", help="TOML: the table, the format, where columns come from.")
+    ],
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    spark_log: SparkLog = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.pipeline.options import Options, opened
+    from restow.cli.plan.options import read_text
+    from restow.pipeline.importing import import_map, imported
+
+    given = import_map(read_text(mapping), mapping)
+    with opened(
+        "lake import", Options(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json)
+    ) as there:
+        there.write(imported(there.spark, files, given), given.table.name)
+
+    def draw(console: Console) -> None:
+        console.print(f"{given.table.name} of {len(files)} files are in {lake}.")
+
+    return Answer(document=lambda: {"table": given.table.name, "files": files}, draw=draw, as_json=as_json)

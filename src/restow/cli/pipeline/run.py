@@ -1,0 +1,162 @@
+"""`restow pipeline run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.shared.frame import Answer
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.pipeline.jobs.forecast import Limits
+
+ABOUT = "Rates, load model, skew and forecast from samples."
+HELP = """From samples: rates, the load model, who has too much, and when limits are passed.
+
+All of it is written to the lake; --load writes one load model per cluster that `restow plan … --load` reads,
+--report a page with pictures that needs no network.
+
+\b
+Examples:
+  $ restow pipeline run --lake samples
+  $ restow pipeline run --lake samples --since 7d --load loads --report report.html
+  $ restow pipeline run --lake samples --master spark://host:7077 --limit bytes_in=100MB/s
+"""
+
+STATISTICS = ("mean", "p95", "peak")
+
+
+@on_lake
+def command(
+    options: Options,
+    window: Annotated[str, typer.Option(metavar="TIME", help="How long a window of rates is.")] = "5m",
+    load: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write load models there, CLUSTER.parquet each.")
+    ] = None,
+    statistic: Annotated[
+        str, typer.Option(metavar="|".join(STATISTICS), help="What counts as the load.")
+    ] = "mean",
+    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
+    limit: Annotated[
+        list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")
+    ] = [],  # noqa: B006
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
+) -> Answer:
+    from restow.cli.pipeline.options import documents, opened, plain, save
+    from restow.cli.shared.drawing import count
+    from restow.pipeline.durations import milliseconds
+    from restow.pipeline.jobs.rates import Windows
+    from restow.pipeline.load_files import without_load
+    from restow.pipeline.work import Work
+
+    if statistic not in STATISTICS:
+        raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")
+    windows = Windows(seconds=max(1, milliseconds(window, "--window") // 1000))
+    limits = limits_from(fill, limit)
+    with opened("pipeline run", options) as lake:
+        work = Work(lake, options.scope())
+        made = list(work.run(windows, limits))
+        loads = _loads(work, load, statistic)
+        unknown = without_load(work.made("model"), statistic) if loads else 0
+        _report(work, report)
+        save(work.made("model"), options)
+        skew = documents(_most_uneven(work.made("skew")), options.rows)
+
+    def draw(console: Console) -> None:
+        draw_skew(console, skew)
+        console.print(f"\n{', '.join(made)} are in the lake {options.lake}.")
+        for path in loads[:10]:
+            console.print(f"The load model is in {path}.")
+        if unknown:
+            console.print(
+                f"Of {count(unknown, 'partition')} the load is not known: it counts as 0 in the load model.",
+                style="yellow",
+            )
+        if report is not None:
+            console.print(f"The report is in {report}.")
+
+    def document() -> object:
+        return {
+            "made": made,
+            "loads": loads,
+            "without_load": unknown,
+            "report": report,
+            "skew": plain(skew),
+        }
+
+    return Answer(document=document, draw=draw, as_json=options.as_json)
+
+
+def limits_from(fill: float, given: list[str]) -> Limits:
+    """Shared with `restow pipeline forecast`."""
+    from restow.pipeline.jobs.forecast import Limits
+    from restow.sizes import parse_rate
+
+    rates: dict[str, float] = {}
+    for each in given:
+        name, _, value = each.partition("=")
+        if name not in ("bytes_in", "bytes_out") or not value:
+            raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
+        rates[name] = float(parse_rate(value, f"--limit {name}"))
+    return Limits(fill=fill, rates=rates)
+
+
+def _loads(work: Any, folder: str | None, statistic: str) -> list[str]:
+    if folder is None:
+        return []
+    from restow.pipeline.load_files import write_load
+    from restow.runtime.clock import SystemClock
+
+    return write_load(work.made("model"), folder, made_ms=SystemClock().now_ms(), statistic=statistic)
+
+
+def _report(work: Any, path: str | None) -> None:
+    if path is None:
+        return
+    from restow.cli.shared.text_files import write_text
+    from restow.pipeline.page import page
+    from restow.pipeline.report import gather, report_of
+
+    found = gather(work)
+    write_text(path, page(report_of(found, title="What the clusters carry", lead=f"From {work.lake.path}")))
+
+
+def _most_uneven(skew: Any) -> Any:
+    """The brokers furthest above their share, over all clusters and measures."""
+    brokers = skew.where("dimension = 'broker' and measure in ('size', 'bytes_in', 'bytes_out', 'leaders')")
+    return brokers.orderBy("share", "cluster", "measure", "member", ascending=[False, True, True, True])
+
+
+def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
+    """Shared with `restow pipeline skew`."""
+    from restow.cli.shared.tables import Column, draw_rows, number, word
+
+    columns = (
+        Column("cluster", "cluster", word, left=True),
+        Column("dimension", "of", word, left=True),
+        Column("member", "which", word, left=True),
+        Column("measure", "measure", word, left=True),
+        Column("amount", "has", word),
+        Column("share", "× share", number),
+        Column("variation", "variation", number),
+        Column("because", "mostly", word, left=True),
+    )
+    draw_rows(console, columns, [row | _told(row) for row in rows])
+
+
+def _told(row: dict[str, Any]) -> dict[str, str]:
+    from restow.sizes import human_bytes
+
+    total, measure = row["total"], row["measure"]
+    if total is None:
+        return {"amount": "not known", "because": ""}
+    words = human_bytes(total) if measure in ("size", "bytes_in", "bytes_out") else f"{total:,.0f}"
+    per_s = "/s" if measure.startswith("bytes_") else ""
+    causes = [f"{each['topic']}-{each['partition']}" for each in row["causes"][:2]]
+    unknown = f"; {row['unknown']:,} not known" if row["unknown"] else ""
+    return {"amount": words + per_s, "because": ", ".join(causes) + unknown}

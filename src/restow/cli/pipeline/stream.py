@@ -1,0 +1,99 @@
+"""`restow pipeline stream`: samples from a topic into the lake."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog, spark_for
+from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.client import KafkaAdmin
+    from restow.pipeline.topic import Arrived
+
+ABOUT = "Bring samples from a topic into the lake."
+HELP = """Bring samples from a topic, where `restow collect --to-topic` publishes them, into the lake, with
+Spark's own connector to Kafka.
+
+Runs until ctrl-C or SIGTERM and goes on from its checkpoint when started again. A sample counts once, however
+often it was published or read. Records that are no samples are counted and left out.
+
+\b
+Examples:
+  $ restow pipeline stream --from-topic samples --lake lake -b localhost:9092
+  $ restow pipeline stream --from-topic samples --lake lake --once -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    from_topic: Annotated[str, typer.Option(metavar="TOPIC", help="Where samples are published.")],
+    lake: Annotated[str, typer.Option(metavar="DIR", help="Where the lake is.")],
+    every: Annotated[str, typer.Option(metavar="TIME", help="How often to look, like 30s.")] = "30s",
+    once: Annotated[bool, typer.Option("--once", help="Read what is there and end.")] = False,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where it notes how far it is; in the lake.")
+    ] = None,
+    master: Master = None,
+    conf: Conf = [],  # noqa: B006
+    spark_log: SparkLog = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per batch.")] = False,
+) -> None:
+    from queue import SimpleQueue
+
+    from restow.cli.pipeline.streaming import run_until_told, say, say_document
+    from restow.cli.shared.drawing import count
+    from restow.cli.shared.signals import told_to_stop_here
+    from restow.pipeline.durations import milliseconds
+    from restow.pipeline.names import file_name
+
+    every_ms = milliseconds(every, "--every")
+    cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
+    place = checkpoint or f"{lake.rstrip('/')}/_stream/{file_name(cluster)}/{file_name(from_topic)}"
+    batches: SimpleQueue[Arrived] = SimpleQueue()
+    with spark_for("pipeline stream", master, conf, spark_log, kafka=True) as spark:
+        from restow.pipeline.lake import Lake
+        from restow.pipeline.topic import connector_options
+        from restow.pipeline.topic import from_topic as streamed
+
+        stream = streamed(
+            spark,
+            from_topic,
+            connector_options(bootstrap, properties_for()),
+            Lake(spark, lake),
+            batches.put,
+            every_ms=every_ms,
+            checkpoint=place,
+            all_there_is=once,
+        )
+        with told_to_stop_here() as told:
+            if not as_json:
+                say(f"reading {from_topic} into the lake {lake}; ctrl-C stops")
+            seen, rows = run_until_told(stream, batches, told, _lines, as_json=as_json)
+    if as_json:
+        say_document({"batches": seen, "rows": rows})
+    else:
+        say(f"{count(rows, 'row')} in the lake {lake}")
+
+
+async def _looked_at(admin: KafkaAdmin, topic: str) -> str:
+    from restow.client import BrokerError
+
+    try:
+        await admin.topics([topic])
+    except BrokerError as error:
+        raise InvalidInput(f"--from-topic: {error}") from error
+    return (await admin.cluster()).cluster_id
+
+
+def _lines(batch: Arrived) -> Iterator[str]:
+    from restow.cli.shared.drawing import count
+
+    rows = ", ".join(f"{number:,} {name}" for name, number in batch.rows.items() if number)
+    refused = f"; {count(batch.refused, 'record')} refused: no samples" if batch.refused else ""
+    yield f"batch {batch.number}: {rows or 'nothing'}{refused}"

@@ -1,0 +1,81 @@
+"""What commands print that run until they are told to stop: a line per batch, and one at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from restow.cli.shared.drawing import clean
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.pipeline.stream import Stream
+
+_LOOK_EVERY_S = 0.2
+
+
+class Batch(Protocol):
+    """What is told of one."""
+
+    @property
+    def rows(self) -> Mapping[str, int]: ...
+
+    def document(self) -> dict[str, object]: ...
+
+
+B = TypeVar("B", bound=Batch)
+
+
+class Told(Generic[B]):
+    """Prints what is told of batches as they come, and counts them and their rows."""
+
+    def __init__(self, lines: Callable[[B], Iterable[str]], *, as_json: bool) -> None:
+        self.seen = 0
+        self.rows = 0
+        self._lines = lines
+        self._as_json = as_json
+
+    def tell(self, batch: B) -> None:
+        self.seen += 1
+        self.rows += sum(batch.rows.values())
+        if self._as_json:
+            say_document(batch.document())
+        else:
+            say(*self._lines(batch))
+
+
+def run_until_told(
+    stream: Stream,
+    batches: SimpleQueue[B],
+    told: threading.Event,
+    lines: Callable[[B], Iterable[str]],
+    *,
+    as_json: bool,
+) -> tuple[int, int]:
+    """Print what comes until the stream ends or somebody ends it; how many batches and rows there were."""
+    out = Told(lines, as_json=as_json)
+    with stream:
+        while not told.is_set() and not stream.ended:
+            try:
+                out.tell(batches.get(timeout=_LOOK_EVERY_S))
+            except Empty:
+                continue
+    while not batches.empty():
+        out.tell(batches.get())
+    return out.seen, out.rows
+
+
+def say(*lines: str) -> None:
+    """At once: somebody may be waiting for it."""
+    sys.stdout.write("".join(f"{clean(line)}\n" for line in lines))
+    sys.stdout.flush()
+
+
+def say_document(document: object) -> None:
+    """One line of JSON."""
+    sys.stdout.write(json.dumps(document) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,145 @@
+"""Further wishes for the same plan: every `restow plan …` command takes them beside its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from restow.plan.request.request import Request
+
+ALSO = "Other wishes for the same plan"
+
+Balance: TypeAlias = Annotated[
+    bool, typer.Option("--balance", help="Every goal into its band.", rich_help_panel=ALSO)
+]
+Leaders: TypeAlias = Annotated[
+    bool, typer.Option("--leaders", help="Leaders evened out.", rich_help_panel=ALSO)
+]
+Disks: TypeAlias = Annotated[
+    bool, typer.Option("--disks", help="Log dirs evened out within brokers.", rich_help_panel=ALSO)
+]
+FixRacks: TypeAlias = Annotated[
+    bool, typer.Option("--fix-racks", help="Replicas spread over racks.", rich_help_panel=ALSO)
+]
+SpreadTopics: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--spread-topics", help="Each topic spread over the brokers, with --balance.", rich_help_panel=ALSO
+    ),
+]
+Add: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="7,8", help="New brokers given their share.", rich_help_panel=ALSO)
+]
+Drain: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="1,2", help="Brokers emptied.", rich_help_panel=ALSO)
+]
+Demote: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="1,2", help="Brokers that are to lead nothing.", rich_help_panel=ALSO)
+]
+AnyRack: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--any-rack",
+        help="Let a replacement put two replicas of a partition into one rack.",
+        rich_help_panel=ALSO,
+    ),
+]
+Replace: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="OLD:NEW,…",
+        help="Brokers put in the place of others, with the same replicas.",
+        rich_help_panel=ALSO,
+    ),
+]
+Factor: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--rf",
+        min=1,
+        help="The replication factor of --topics, which has to be given; '*' for all but internal ones.",
+        rich_help_panel=ALSO,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Also:
+    """These wishes as they were given."""
+
+    balance: bool
+    leaders: bool
+    disks: bool
+    fix_racks: bool
+    spread_topics: bool
+    add: str | None
+    drain: str | None
+    demote: str | None
+    replace: str | None
+    any_rack: bool
+    rf: int | None
+
+    def added_to(self, request: Request) -> Request:
+        """One request for all of it."""
+        factors = dict(request.factors)
+        if self.rf is not None:
+            if factors:
+                raise InvalidInput("the replication factor is given twice: leave --rf away")
+            factors = factors_of(request.only_topics, self.rf)
+        both = request.replace.keys() & _pairs(self.replace).keys()
+        if both:
+            raise InvalidInput(f"--replace: broker {min(both)} is replaced already")
+        return replace(
+            request,
+            balance=request.balance or self.balance,
+            leaders=request.leaders or self.leaders,
+            disks=request.disks or self.disks,
+            fix_racks=request.fix_racks or self.fix_racks,
+            spread_topics=request.spread_topics or self.spread_topics,
+            add=request.add | broker_ids(self.add, "--add"),
+            drain=request.drain | broker_ids(self.drain, "--drain"),
+            demote=request.demote | broker_ids(self.demote, "--demote"),
+            any_rack=self.any_rack,
+            replace={**request.replace, **_pairs(self.replace)},
+            factors=factors,
+        )
+
+
+def factors_of(topics: tuple[str, ...], factor: int) -> dict[str, int]:
+    """A replication factor for topics that somebody has named."""
+    if not topics:
+        raise InvalidInput(
+            f"say which topics are to have {factor} replicas, like --topics orders,payments; "
+            "--topics '*' means all but Kafka's internal ones"
+        )
+    return dict.fromkeys(topics, factor)
+
+
+def broker_ids(text: str | None, flag: str) -> frozenset[int]:
+    """`1,2,3`."""
+    if text is None:
+        return frozenset()
+    items = [item.strip() for item in text.split(",")]
+    if not all(item.isascii() and item.isdigit() for item in items):
+        raise InvalidInput(f"{flag}: {text!r} is not a list of broker ids, like 1,2,3")
+    return frozenset(map(int, items))
+
+
+def pairs(text: str, flag: str) -> dict[int, int]:
+    """`3:9,4:10`."""
+    found = {}
+    for item in text.split(","):
+        old, _, new = (part.strip() for part in item.partition(":"))
+        if not (old.isascii() and old.isdigit() and new.isascii() and new.isdigit()):
+            raise InvalidInput(f"{flag}: {item!r} is not OLD:NEW, like 3:9")
+        found[int(old)] = int(new)
+    return found
+
+
+def _pairs(text: str | None) -> dict[int, int]:
+    return {} if text is None else pairs(text, "--replace")

@@ -1,0 +1,54 @@
+"""`restow plan compare`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.plan.files import PlanFile, read_plan
+from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.plan.judge.compare import Comparison
+
+ABOUT = "Two plans side by side."
+HELP = """Say what two plans have in common and where they differ.
+
+\b
+Examples:
+  $ restow plan compare monday.json tuesday.json
+"""
+
+
+def command(
+    first: PlanFile,
+    second: Annotated[str, typer.Argument(metavar="PLAN", help="Another one.")],
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.plan.judge.compare import compare
+
+    found = compare(read_plan(first), read_plan(second))
+    return Answer(document=lambda: asdict(found), draw=lambda console: _draw(console, found), as_json=as_json)
+
+
+def _draw(console: Console, found: Comparison) -> None:
+    from restow.cli.shared.tables import LABEL, NUMBER, Grid
+    from restow.sizes import human_bytes
+
+    table = Grid(("", LABEL), ("first", NUMBER), ("second", NUMBER))
+    table.add_row("moves", *(f"{each:,}" for each in found.moves))
+    table.add_row("to copy", *map(human_bytes, found.copied_bytes))
+    table.add_row("at least", *("–" if each is None else human_bytes(each) for each in found.bound_bytes))
+    table.add_row("waves", *(f"{each:,}" for each in found.waves))
+    table.add_row("only here", *(f"{len(each):,}" for each in found.only))
+    console.print(table)
+    console.print(f"{found.same:,} partitions go the same way in both, {len(found.different):,} another way")
+    if not found.same_start:
+        console.print(
+            "they do not start from the same replicas: the cluster changed in between", style="yellow"
+        )

@@ -1,0 +1,163 @@
+"""How commands read plans and write them: as Restow's own file, or as Kafka's JSON with the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from restow.cli.place.options import Format
+from restow.cli.shared.frame import Answer, save_document
+from restow.cli.shared.text_files import write_text
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from restow.model import Plan
+
+APPROVED = "Approval"
+
+PlanFile: TypeAlias = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")]
+Output: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write the plan, in the --format, into a file."),
+]
+AsFormat: TypeAlias = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        metavar="table|json|kafka",
+        help="kafka: the JSON that kafka-reassign-partitions reads.",
+        show_default=False,
+    ),
+]
+Rollback: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write Kafka's JSON of the way back. Default with --format kafka -o F.json: F.rollback.json.",
+    ),
+]
+Digest: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SHA256",
+        help="Refuse a plan that does not have this digest; its first 12 digits are enough.",
+        rich_help_panel=APPROVED,
+    ),
+]
+
+
+SignedBy: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Refuse a plan that the owner of this public key (PEM, Ed25519) has not signed.",
+        rich_help_panel=APPROVED,
+    ),
+]
+
+
+def read_plan(path: str, digest: str | None = None, signed_by: str | None = None) -> Plan:
+    """Read a plan from a file, and refuse one that was changed or is not the one that was approved."""
+    from restow.cli.plan.options import read_text
+    from restow.plan.files.approval import check_digest
+    from restow.plan.files.text import loads
+
+    text = read_text(path)
+    plan = loads(text, path)
+    if digest is not None:
+        check_digest(plan, digest, path)
+    if signed_by is not None:
+        from restow.plan.files.signature import check_signed_by
+
+        check_signed_by(text, read_key(signed_by), path, signed_by)
+    return plan
+
+
+def read_key(path: str) -> bytes:
+    """A key from a file, or why it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is to become of a plan that was made: which files, and what is printed."""
+
+    output: str | None = None
+    form: Format = Format.TABLE
+    rollback: str | None = None
+    as_json: bool = False
+
+    def check(self) -> None:
+        """Refuse what cannot be, before time is spent on a plan."""
+        if self.as_json and self.form is Format.KAFKA and self.output is None:
+            raise InvalidInput("--json and --format kafka both want standard output: name a file with -o")
+
+    @property
+    def prints_kafka(self) -> bool:
+        return self.form is Format.KAFKA and self.output is None
+
+    @property
+    def prints_json(self) -> bool:
+        """Whether our own document is printed."""
+        return self.as_json or self.form is Format.JSON
+
+    @property
+    def way_back(self) -> str | None:
+        """The file for the way back: as asked for, or beside Kafka's JSON."""
+        if self.rollback is not None or self.form is not Format.KAFKA or self.output is None:
+            return self.rollback
+        return str(Path(self.output).with_suffix(f".rollback{Path(self.output).suffix or '.json'}"))
+
+    def save(self, plan: Plan) -> None:
+        """Write the files. The way back comes first: nobody should have the one without the other."""
+        from restow.plan.files.kafka_json import there_and_back
+        from restow.plan.files.text import dumps
+
+        if self.way_back is not None:
+            save_document(self.way_back, there_and_back(plan)[1])
+        if self.output is not None and self.form is Format.KAFKA:
+            save_document(self.output, there_and_back(plan)[0])
+        elif self.output is not None:
+            write_text(self.output, dumps(plan))
+
+    def answer(self, plan: Plan, document: Callable[[], object], draw: Callable[[Console], None]) -> Answer:
+        """What is printed of a plan: Kafka's JSON, our own document, or tables and where the files are."""
+
+        def drawn(console: Console) -> None:
+            draw(console)
+            self._draw_files(console, plan)
+
+        if self.prints_kafka:
+            from restow.plan.files.kafka_json import there_and_back
+
+            return Answer(document=lambda: there_and_back(plan)[0], draw=drawn, as_json=True)
+        return Answer(document=document, draw=drawn, as_json=self.prints_json)
+
+    def _draw_files(self, console: Console, plan: Plan) -> None:
+        """Say which plan it is and where its files are."""
+        from restow.cli.shared.drawing import clean
+        from restow.plan.files.approval import short
+        from restow.plan.files.text import digest_of
+
+        digest = digest_of(plan)
+        lines = [f"digest {digest}"]
+        if self.output is not None and self.form is Format.KAFKA:
+            lines.append(f"Kafka's JSON is in {self.output}.")
+        elif self.output is not None:
+            lines.append(f"The plan is in {self.output}. Once it is approved:")
+            lines.append(f"  restow execute {quote(self.output)} --digest {short(digest)}")
+        if self.way_back is not None:
+            lines.append(f"The way back, as Kafka's JSON, is in {self.way_back}.")
+        for line in lines:
+            console.print(clean(line), soft_wrap=True)

@@ -1,0 +1,70 @@
+"""`restow plan from-json`: a pinned plan from Kafka's reassignment JSON."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from restow.cli.place.options import Format
+from restow.cli.plan.files import AsFormat, Output, Rollback, Wanted
+from restow.cli.plan.options import (
+    USUAL,
+    AsJson,
+    Bootstrap,
+    ExtraCopies,
+    Fill,
+    MovesIn,
+    MovesOut,
+    SnapshotFile,
+    read_text,
+)
+from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+
+ABOUT = "A pinned plan from Kafka's reassignment JSON."
+HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
+copies, and in an order that keeps the limits at every moment. Nothing is changed.
+
+What is never exceeded: how full a directory gets (old and new copies counted), how many extra copies a
+partition has, how many replicas a broker receives and sends. `__consumer_offsets` and `__transaction_state`
+come last.
+
+\b
+Examples:
+  $ restow plan from-json moves.json -b localhost:9092 -o plan.json
+  $ restow plan from-json moves.json --snapshot now.json --extra-copies 3 -o plan.json
+"""
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="What kafka-reassign-partitions would read.")],
+    bootstrap: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    extra_copies: ExtraCopies = USUAL.extra_copies,
+    moves_in: MovesIn = None,
+    moves_out: MovesOut = None,
+    fill: Fill = USUAL.fill,
+    title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
+    output: Output = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.plan.show_view import document, draw
+    from restow.cli.snapshot.files import snapshot_from
+    from restow.plan.explain.view import view_of
+    from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
+    from restow.plan.pin import check_limits, plan_from_targets
+    from restow.plan.request.wished_limits import WishedLimits, settled
+
+    wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted.check()
+    limits = WishedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
+    check_limits(settled(limits, ()))
+    targets = parse_reassignment(read_text(file), file)
+    check_reassignment(targets, file)
+    taken = snapshot_from(bootstrap, snapshot)
+    plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=limits, title=title)
+    wanted.save(plan)
+    view = view_of(plan, taken)
+    return wanted.answer(plan, lambda: document(plan, view), lambda console: draw(console, plan, view))

@@ -1,0 +1,386 @@
+"""What all `restow plan …` commands have in common: where the cluster is read, what must not be touched."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from restow.cli.place.options import Format
+from restow.cli.plan import also as plan_also
+from restow.cli.plan.files import AsFormat, Output, Rollback, Wanted
+from restow.cli.shared.frame import INCOMPLETE, Answer
+from restow.cli.shared.text_files import write_text
+from restow.errors import InvalidInput
+from restow.model import Limits
+from restow.sizes import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from restow.model import TopicPartition
+    from restow.model.load import LoadModel
+    from restow.plan.request.request import Request
+
+Given: TypeAlias = dict[str, Any]
+"""What the shared options say, as a request has it."""
+
+INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
+WHILE = "What holds while it is carried out"
+USUAL = Limits()
+
+Bootstrap: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT[,…]",
+        envvar="RESTOW_BOOTSTRAP_SERVER",
+        help="Brokers to ask first; any of the cluster will do.",
+        rich_help_panel="Connection",
+    ),
+]
+SnapshotFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="Plan from a file of `restow snapshot` instead.",
+        rich_help_panel=INPUT,
+    ),
+]
+LoadFile: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--load",
+        metavar="FILE",
+        help="What partitions carry; without it sizes and numbers count.",
+        rich_help_panel=INPUT,
+    ),
+]
+Topics: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="T1,T2*", help="Touch these topics only; patterns as of file names.", rich_help_panel=LIMITS
+    ),
+]
+ExcludeTopics: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="T1,T2*", help="Do not touch these topics.", rich_help_panel=LIMITS)
+]
+ExcludeBrokers: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="1,2", help="Brokers that get nothing and give nothing.", rich_help_panel=LIMITS),
+]
+ExcludePartitions: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="T1-0,T1-7", help="Do not touch these partitions.", rich_help_panel=LIMITS),
+]
+Cordon: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="1,2",
+        help="Brokers that get no replicas, but may give some. Cordoned log dirs (Kafka 4.3) never get any.",
+        rich_help_panel=LIMITS,
+    ),
+]
+Partial: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--partial",
+        help="Write the plan even if it is incomplete; otherwise it is not written and the exit code is 3.",
+    ),
+]
+Band: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="[GOAL=]SHARE|none",
+        help="How far from its share a broker may be, like 0.05, disk=0.02 or cpu=none; repeatable.",
+        rich_help_panel=LIMITS,
+    ),
+]
+MaxBytes: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Copy no more than this, like 50GB or 1.5TiB.", rich_help_panel=LIMITS),
+]
+MaxMoves: TypeAlias = Annotated[
+    int | None, typer.Option(min=0, help="Move no more partitions than this.", rich_help_panel=LIMITS)
+]
+Fill: TypeAlias = Annotated[
+    float, typer.Option(metavar="SHARE", help="How full a log dir may get.", rich_help_panel=LIMITS)
+]
+ExtraCopies: TypeAlias = Annotated[
+    int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=WHILE)
+]
+MovesIn: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        help="How many replicas a broker may be receiving.",
+        show_default="20, more if they are small",
+        rich_help_panel=WHILE,
+    ),
+]
+MovesOut: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        help="How many replicas a broker may be sending.",
+        show_default="10, more if they are small",
+        rich_help_panel=WHILE,
+    ),
+]
+Seconds: TypeAlias = Annotated[
+    float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+Html: TypeAlias = Annotated[
+    str | None, typer.Option("--html", metavar="FILE", help="Write what it does as a page of its own.")
+]
+
+_MANY = 100_000
+_GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The options as they were given."""
+
+    bootstrap: str | None
+    snapshot: str | None
+    load: str | None
+    topics: str | None
+    exclude_topics: str | None
+    exclude_brokers: str | None
+    exclude_partitions: str | None
+    cordon: str | None
+    band: list[str] | None
+    max_bytes: str | None
+    max_moves: int | None
+    fill: float
+    extra_copies: int
+    moves_in: int | None
+    moves_out: int | None
+    seconds: float
+    seed: int
+    output: str | None
+    form: Format
+    rollback: str | None
+    html: str | None
+    partial: bool
+    as_json: bool
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(output=self.output, form=self.form, rollback=self.rollback, as_json=self.as_json)
+
+
+def _others(
+    balance: plan_also.Balance = False,
+    add: plan_also.Add = None,
+    drain: plan_also.Drain = None,
+    demote: plan_also.Demote = None,
+    replace: plan_also.Replace = None,
+    any_rack: plan_also.AnyRack = False,
+    rf: plan_also.Factor = None,
+    fix_racks: plan_also.FixRacks = False,
+    leaders: plan_also.Leaders = False,
+    disks: plan_also.Disks = False,
+    spread_topics: plan_also.SpreadTopics = False,
+) -> None:
+    """Nothing but the further wishes that all of these commands take."""
+
+
+def _shared(
+    bootstrap: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    load: LoadFile = None,
+    topics: Topics = None,
+    exclude_topics: ExcludeTopics = None,
+    exclude_brokers: ExcludeBrokers = None,
+    exclude_partitions: ExcludePartitions = None,
+    cordon: Cordon = None,
+    band: Band = None,
+    max_bytes: MaxBytes = None,
+    max_moves: MaxMoves = None,
+    fill: Fill = USUAL.fill,
+    extra_copies: ExtraCopies = USUAL.extra_copies,
+    moves_in: MovesIn = None,
+    moves_out: MovesOut = None,
+    seconds: Seconds = 60.0,
+    seed: Seed = 0,
+    output: Output = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
+    html: Html = None,
+    partial: Partial = False,
+    as_json: AsJson = False,
+) -> None:
+    """Nothing but the options that all of these commands have."""
+
+
+def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
+    """A command of a function that makes the request.
+
+    The function takes what the shared options say, as keyword arguments of a request, and then its own; the
+    command has its own arguments, the wishes that any other may be given too, and the shared options.
+    """
+    _, *own = signature(wish, eval_str=True).parameters.values()
+    shared = signature(_shared, eval_str=True).parameters
+    others = signature(_others, eval_str=True).parameters
+
+    def command(**values: Any) -> Answer:
+        options = Options(**{name: values.pop(name) for name in shared})
+        also = plan_also.Also(**{name: values.pop(name) for name in others})
+        with _no_collection():
+            return answer_of(options, lambda given: also.added_to(wish(given, **values)))
+
+    all_of_them = (*own, *others.values(), *shared.values())
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in all_of_them]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    return command
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Millions of objects are made here and all are needed: looking for garbage among them takes seconds.
+
+    That holds for what is left of them too, when they are shown and when the program ends.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_count()[0] > _MANY:
+            gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
+    """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
+    from restow.cli.plan.view import View
+    from restow.cli.snapshot.files import snapshot_from
+    from restow.plan.explain.amounts import by_dir
+    from restow.plan.explain.explain import explain
+    from restow.plan.pin import check_limits
+    from restow.plan.propose import propose
+    from restow.plan.request.framing import ask
+    from restow.plan.request.wished_limits import WishedLimits, settled
+    from restow.plan.search.compiled import compiler_s
+    from restow.runtime.clock import SystemClock
+
+    options.wanted.check()
+    clock = SystemClock()
+    limits = WishedLimits(
+        extra_copies=options.extra_copies,
+        moves_in=options.moves_in,
+        moves_out=options.moves_out,
+        fill=options.fill,
+    )
+    check_limits(settled(limits, ()))
+    load = _load(options.load)
+    request = wish(_common(options, load))
+    snapshot = snapshot_from(options.bootstrap, options.snapshot)
+
+    def worked_s() -> float:
+        return clock.monotonic_s() - compiler_s()
+
+    until = worked_s() + options.seconds
+    asked = ask(snapshot, load, request)
+    plan = propose(
+        snapshot,
+        load,
+        request,
+        lambda: worked_s() > until,
+        created_ms=snapshot.taken_ms,
+        limits=limits,
+        asked=asked,
+    )
+    told = explain(snapshot, load, plan, request, asked)
+    names_dirs = any(move.log_dirs for move in plan.moves)
+    dirs = by_dir(snapshot, asked.arrays, plan.moves) if names_dirs or options.html is not None else ()
+    view = View(plan, told, dirs if names_dirs else (), refused=bool(plan.leaves) and not options.partial)
+    if view.refused:
+        as_json = options.wanted.prints_json
+        return Answer(document=view.document, draw=view.draw, as_json=as_json, code=INCOMPLETE)
+    options.wanted.save(plan)
+    if options.html is not None:
+        from restow.cli.plan.show_html import page_of
+        from restow.plan.explain.view import view_of
+
+        write_text(options.html, page_of(plan, view_of(plan, snapshot), told, dirs))
+    return options.wanted.answer(plan, view.document, view.draw)
+
+
+def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[str, float | None]:
+    """`0.05` for all goals, `disk=0.02` for one, `cpu=none` for one that does not matter."""
+    found: dict[str, float | None] = {}
+    for item in items or ():
+        goal, equals, value = item.rpartition("=")
+        try:
+            number = None if value == "none" else float(value)
+        except ValueError:
+            raise InvalidInput(f"{flag}: {item!r} is not a share like 0.05 or disk=0.05") from None
+        found |= {goal: number} if equals else dict.fromkeys(goals, number)
+    return found
+
+
+def _common(options: Options, load: LoadModel | None) -> Given:
+    known = (*_GOALS, *(load.resources if load else ()))
+    return {
+        "bands": shares(options.band, "--band", known),
+        "only_topics": _names(options.topics),
+        "except_topics": _names(options.exclude_topics),
+        "except_brokers": plan_also.broker_ids(options.exclude_brokers, "--exclude-brokers"),
+        "except_partitions": _partitions(options.exclude_partitions),
+        "cordon": plan_also.broker_ids(options.cordon, "--cordon"),
+        "most_bytes": None if options.max_bytes is None else parse_size(options.max_bytes, "--max-bytes"),
+        "most_moves": options.max_moves,
+        "fill": options.fill,
+        "seed": options.seed,
+    }
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",")) if text else ()
+
+
+def _partitions(text: str | None) -> frozenset[TopicPartition]:
+    """`orders-0,orders-7`: names may have dashes themselves."""
+    from restow.model import TopicPartition
+
+    found = set()
+    for name in _names(text):
+        topic, _, number = name.rpartition("-")
+        if not topic or not (number.isascii() and number.isdigit()):
+            raise InvalidInput(f"--exclude-partitions: {name!r} is not TOPIC-NUMBER, like orders-7")
+        found.add(TopicPartition(topic, int(number)))
+    return frozenset(found)
+
+
+def _load(path: str | None) -> LoadModel | None:
+    if path is None:
+        return None
+    from pathlib import Path
+
+    from restow.model.load_parquet import is_parquet, read
+    from restow.model.load_text import loads
+
+    return read(Path(path)) if is_parquet(Path(path)) else loads(read_text(path), path)
+
+
+def read_text(path: str) -> str:
+    """A file, or why it cannot be read."""
+    from pathlib import Path
+
+    try:
+        return Path(path).read_bytes().decode()
+    except OSError as error:
+        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{path!r} is not text in UTF-8") from None

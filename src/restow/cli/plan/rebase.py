@@ -1,0 +1,101 @@
+"""`restow plan rebase`: the same targets, from where the cluster is now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from restow.cli.place.options import Format
+from restow.cli.plan.files import AsFormat, Digest, Output, PlanFile, Rollback, SignedBy, Wanted, read_plan
+from restow.cli.plan.options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
+from restow.cli.shared.frame import INCOMPLETE, Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from restow.model import Plan
+    from restow.plan.drift import Difference
+    from restow.plan.explain.view import PlanView
+
+ABOUT = "The same plan, from where the cluster is now."
+HELP = """Make a plan with the same targets and limits as another, from where the cluster is now.
+
+A plan is pinned to the replicas and topics that it was made from; `restow execute` refuses it once they have
+changed. This makes a new plan for what is left. It leaves out what is done already or does not exist any
+more. A partition whose topic was deleted and made anew stays behind, which makes the plan incomplete: it is
+written with --partial only. The new plan has another digest and needs its own approval. Nothing is changed.
+
+\b
+Examples:
+  $ restow plan rebase plan.json -b localhost:9092 -o new.json
+  $ restow plan rebase plan.json --snapshot now.json -o new.json
+"""
+
+
+def command(
+    file: PlanFile,
+    bootstrap: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    digest: Digest = None,
+    signed_by: SignedBy = None,
+    output: Output = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
+    partial: Partial = False,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.plan.show_view import document
+    from restow.cli.snapshot.files import snapshot_from
+    from restow.plan.drift import differences, rebase
+    from restow.plan.explain.view import view_of
+
+    wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted.check()
+    old = read_plan(file, digest, signed_by)
+    taken = snapshot_from(bootstrap, snapshot)
+    plan = rebase(old, taken, created_ms=taken.taken_ms)
+    changed = differences(old, taken)
+    view = view_of(plan, taken)
+    refused = bool(plan.leaves) and not partial
+
+    def told() -> dict[str, object]:
+        return document(plan, view) | {"changed": [str(each) for each in changed]}
+
+    def drawn(console: Console) -> None:
+        _draw(console, plan, view, changed, refused=refused)
+
+    if refused:
+        return Answer(document=told, draw=drawn, as_json=wanted.prints_json, code=INCOMPLETE)
+    wanted.save(plan)
+    return wanted.answer(plan, told, drawn)
+
+
+def _draw(
+    console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference], *, refused: bool
+) -> None:
+    from restow.cli.plan.show_view import draw
+    from restow.cli.shared.drawing import clean, count, put
+    from restow.verify.evidence import some
+
+    kinds = Counter(each.drift for each in changed)
+    for drift, number in kinds.items():
+        which = some(each.partition for each in changed if each.drift is drift)
+        line = f"{count(number, 'partition')} {_were(number, drift.value)}: {which}"
+        console.print(clean(line), style="yellow", soft_wrap=True)
+    if not changed:
+        put(console, "The cluster is as the plan found it: the old plan can be executed.", style="dim")
+    draw(console, plan, view)
+    if refused:
+        put(console, "No file was written. Make a plan for these, or take the rest with --partial.")
+
+
+def _were(number: int, what: str) -> str:
+    """A sentence about one partition, or about several."""
+    if number == 1:
+        return what
+    for one, several in (("does ", "do "), ("is ", "are "), ("has ", "have ")):
+        if what.startswith(one):
+            return what.replace(one, several, 1)
+    return what

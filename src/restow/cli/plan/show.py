@@ -1,0 +1,72 @@
+"""`restow show`: a plan as a person wants to read it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from restow.cli.place.options import Format
+from restow.cli.plan.files import AsFormat, Digest, PlanFile, Rollback, SignedBy, Wanted, read_plan
+from restow.cli.plan.options import AsJson, read_text
+from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+
+ABOUT = "What a plan does."
+HELP = """Show what a plan does: what moves, how many bytes, before and after per broker, and how long it
+takes at a throttle; and the plan's digest, by which it can be approved.
+
+Without a snapshot, before and after count the partitions of the plan alone.
+
+\b
+Examples:
+  $ restow show plan.json
+  $ restow show plan.json --moves --throttle 50MB/s
+  $ restow show plan.json --snapshot now.json --html plan.html
+  $ restow show plan.json --format kafka --rollback back.json > moves.json
+"""
+
+
+def command(
+    file: PlanFile,
+    moves: Annotated[bool, typer.Option("--moves", help="Every move too.")] = False,
+    throttle: Annotated[
+        str | None, typer.Option(metavar="RATE", help="Say how long it takes at this, like 50MB/s.")
+    ] = None,
+    snapshot: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A file of `restow snapshot`: count the whole cluster."),
+    ] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as a page of its own.")] = None,
+    form: AsFormat = Format.TABLE,
+    rollback: Rollback = None,
+    digest: Digest = None,
+    signed_by: SignedBy = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.cli.plan.show_view import document, draw
+    from restow.cli.shared.text_files import write_text
+    from restow.plan.drift import check_same_cluster
+    from restow.plan.explain.view import view_of
+    from restow.sizes import parse_rate
+
+    rate = None if throttle is None else parse_rate(throttle, "--throttle")
+    wanted = Wanted(form=form, rollback=rollback, as_json=as_json)
+    wanted.check()
+    plan = read_plan(file, digest, signed_by)
+    taken = None
+    if snapshot is not None:
+        from restow.snapshot.text import loads as loads_snapshot
+
+        taken = loads_snapshot(read_text(snapshot), snapshot)
+        check_same_cluster(plan, taken)
+    view = view_of(plan, taken)
+    if html is not None:
+        from restow.cli.plan.show_html import page_of
+
+        write_text(html, page_of(plan, view, rate=rate))
+    wanted.save(plan)
+    return wanted.answer(
+        plan,
+        lambda: document(plan, view, rate),
+        lambda console: draw(console, plan, view, moves=moves, rate=rate),
+    )

@@ -1,0 +1,179 @@
+"""How a plan is drawn: a line of sums, brokers before and after, directories, and the moves if wanted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from restow.model import Move, Plan
+    from restow.plan.explain.view import PlanView
+
+_RATES = (10_000_000, 50_000_000, 200_000_000)
+"""At which times are told when nobody says one."""
+_ROWS = 40
+
+
+def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, object]:
+    """What `--json` prints."""
+    from restow.plan.explain.view import seconds_at
+    from restow.plan.files.text import digest_of
+
+    return {
+        "title": plan.title,
+        "cluster_id": plan.cluster_id,
+        "created_ms": plan.created_ms,
+        "digest": digest_of(plan),
+        "limits": asdict(plan.limits),
+        "topic_ids": dict(plan.topic_ids),
+        "promises": [asdict(each) for each in plan.promises],
+        "leaves": [
+            {"topic": each.partition.topic, "partition": each.partition.partition, "why": each.why}
+            for each in plan.leaves
+        ],
+        "bound_bytes": plan.bound_bytes,
+        "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},
+        **asdict(view),
+        "moved": [
+            {
+                "topic": move.partition.topic,
+                "partition": move.partition.partition,
+                "before": list(move.before),
+                "after": list(move.after),
+                "bytes_to_copy": move.bytes_to_copy,
+                "reason": move.reason,
+            }
+            for move in plan.moves
+        ],
+    }
+
+
+def draw(
+    console: Console,
+    plan: Plan,
+    view: PlanView,
+    *,
+    moves: bool = False,
+    rate: int | None = None,
+) -> None:
+    """Tables and a few sentences."""
+    from restow.cli.shared.drawing import clean, count, put
+    from restow.sizes import human_bytes
+
+    if plan.title:
+        put(console, clean(plan.title), style="bold")
+    if not plan.moves:
+        rest = " but what stays behind" if plan.leaves else ""
+        put(console, f"Nothing to move: everything{rest} is as wanted already.")
+    else:
+        waves = count(view.waves, "wave")
+        put(
+            console,
+            f"{count(view.moves, 'partition')} in {waves}, {human_bytes(view.bytes_to_copy)} to copy"
+            + (f"; {view.reordered:,} of them copy nothing" if view.reordered else ""),
+            style="bold",
+        )
+        put(console, times(view, rate), style="dim")
+        put(console, limits_of(plan), style="dim")
+        _draw_brokers(console, view)
+        _draw_dirs(console, view)
+    draw_leaves(console, plan)
+    if moves:
+        _draw_moves(console, plan.moves)
+
+
+def draw_leaves(console: Console, plan: Plan) -> None:
+    """Name what the plan leaves behind, each with the reason."""
+    from restow.cli.shared.drawing import clean, heading
+
+    if not plan.leaves:
+        return
+    heading(console, "Left behind")
+    for each in plan.leaves[:_ROWS]:
+        console.print(clean(f"  {each.partition}: {each.why}"), style="yellow", soft_wrap=True)
+    if len(plan.leaves) > _ROWS:
+        console.print(f"  and {len(plan.leaves) - _ROWS:,} more", style="yellow")
+
+
+def _rates(rate: int | None) -> Sequence[int]:
+    return _RATES if rate is None else (rate,)
+
+
+def times(view: PlanView, rate: int | None) -> str:
+    """How long it takes at this rate, or at some usual ones."""
+    from restow.cli.runs.view import duration
+    from restow.plan.explain.view import seconds_at
+    from restow.sizes import human_bytes
+
+    found = (f"{duration(seconds_at(view, each))} at {human_bytes(each)}/s" for each in _rates(rate))
+    return f"takes at least {', '.join(found)} per broker"
+
+
+def limits_of(plan: Plan) -> str:
+    """What holds while the plan is carried out."""
+    from restow.cli.shared.drawing import count
+
+    limits = plan.limits
+    return (
+        f"up to {limits.moves_in:,} in and {limits.moves_out:,} out per broker at a time, "
+        f"{count(limits.extra_copies, 'extra copy')}, log dirs {limits.fill:.0%} full"
+    )
+
+
+def _draw_brokers(console: Console, view: PlanView) -> None:
+    from restow.cli.shared.drawing import heading, middle_out
+    from restow.cli.shared.tables import NUMBER, Grid
+    from restow.sizes import human_bytes
+
+    heading(console, "Brokers" if view.whole_cluster else "Brokers, as far as the plan's partitions go")
+    names = ("broker", "before", "after", "replicas", "first of", "receives", "sends", "between dirs")
+    table = Grid(*((name, NUMBER) for name in names))
+    head, tail = middle_out(len(view.brokers), _ROWS)
+    for number in (*head, *tail):
+        each = view.brokers[number]
+        table.add_row(
+            str(each.broker),
+            human_bytes(each.before.size_bytes),
+            human_bytes(each.after.size_bytes),
+            f"{each.before.replicas:,} → {each.after.replicas:,}",
+            f"{each.before.preferred:,} → {each.after.preferred:,}",
+            *(
+                human_bytes(size) if size else "-"
+                for size in (each.received_bytes, each.sent_bytes, each.dir_bytes)
+            ),
+        )
+    console.print(table)
+
+
+def _draw_dirs(console: Console, view: PlanView) -> None:
+    from restow.cli.shared.drawing import clean, heading, middle_out, put
+    from restow.sizes import human_bytes
+
+    if not view.dirs:
+        return
+    heading(console, "Directories")
+    head, tail = middle_out(len(view.dirs), _ROWS)
+    for number in (*head, *tail):
+        each = view.dirs[number]
+        put(
+            console,
+            f"  broker {each.broker} {clean(each.path)}: "
+            f"{human_bytes(each.in_bytes)} in, {human_bytes(each.out_bytes)} out",
+        )
+
+
+def _draw_moves(console: Console, moves: Sequence[Move]) -> None:
+    from restow.cli.shared.drawing import clean, heading, put
+    from restow.sizes import human_bytes
+
+    heading(console, "Moves")
+    for move in moves:
+        copied = f", {human_bytes(move.bytes_to_copy)}" if move.bytes_to_copy else ", nothing to copy"
+        dirs = "".join(f", broker {broker} to {path}" for broker, path in sorted(move.dir_changes.items()))
+        why = f" ({move.reason})" if move.reason else ""
+        line = f"  {move.partition}: {list(move.before)} → {list(move.after)}{dirs}{copied}{why}"
+        put(console, clean(line))

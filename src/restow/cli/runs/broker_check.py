@@ -1,0 +1,43 @@
+"""`restow broker-check`: may this broker be stopped for good?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.model import Verdict
+
+ABOUT = "Whether a broker may be stopped for good."
+HELP = """Say whether a broker may be stopped for good: no replicas, no leaders, no moves, no coordinator,
+nothing left on disk, not the controller. Exit code 0 only if all of it holds.
+
+\b
+Examples:
+  $ restow broker-check 3 --bootstrap-server localhost:9092
+  $ restow broker-check 3 -b localhost:9092 --json
+"""
+
+
+def command(
+    broker: Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.")],
+    bootstrap: Bootstrap,
+    as_json: AsJson = False,
+) -> None:
+    from restow.cli.runs.verdict_view import tell
+
+    tell(on_cluster(bootstrap, lambda admin: _check(admin, broker)), as_json=as_json)
+
+
+async def _check(admin: KafkaAdmin, broker: int) -> Verdict:
+    from restow.runtime.clock import SystemClock
+    from restow.snapshot import capture
+    from restow.verify import broker_check
+
+    snapshot = await capture(admin, SystemClock())
+    quorum = await admin.quorum()
+    return broker_check(snapshot, broker, voters=None if quorum is None else quorum.voters)

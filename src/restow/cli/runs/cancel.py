@@ -1,0 +1,74 @@
+"""`restow cancel`: take back what a run has under way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cli.runs.confirm import can_ask, confirm
+from restow.cli.runs.flags import JournalFolder, RunName, Yes, carry_out, world_of
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.run.executor import Watcher
+    from restow.execute.run.start import World
+
+ABOUT = "Take back what a run has under way."
+HELP = """Take back what a run has under way, and its throttles. What has arrived stays, unless undone.
+
+A run that is being carried out is told to do it. Without --yes it says what would be taken back; in a
+terminal it asks whether to do it.
+
+\b
+Examples:
+  $ restow cancel -b localhost:9092
+  $ restow cancel --yes -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    run: RunName = None,
+    journal: JournalFolder = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> Answer | None:
+    from restow.execute.run.start import cancel
+
+    told: list[bool] = []
+
+    async def work(world: World, watcher: Watcher) -> Outcome | None:
+        outcome = await cancel(world, watcher, run)
+        told.append(outcome is None)
+        return outcome
+
+    if not yes:
+        name, moves, throttles = on_cluster(bootstrap, lambda admin: _under_way(admin, journal, run))
+        sentence = (
+            f"run {clean(name)}: {count(len(moves), 'move')} and {count(throttles, 'throttle setting')} "
+            "would be taken back"
+        )
+        if not can_ask(as_json=as_json):
+            return Answer(
+                document=lambda: {"run": name, "under_way": moves, "throttles": throttles},
+                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
+                as_json=as_json,
+            )
+        confirm("Take it back?", lambda console: console.print(sentence))
+    carry_out(bootstrap, journal, work, as_json=as_json)
+    if told != [True]:
+        return None
+    return Answer(
+        document=lambda: {"told": True},
+        draw=lambda console: console.print("the run has been told to cancel; `restow watch` shows it"),
+        as_json=as_json,
+    )
+
+
+async def _under_way(admin: KafkaAdmin, journal: str | None, name: str | None) -> tuple[str, list[str], int]:
+    runs = await world_of(admin, journal).runs()
+    run = runs.get(name) if name else runs.latest(unsettled=True)
+    return run.name, [str(partition) for partition in run.ledger.under_way], len(run.ledger.ours)

@@ -1,0 +1,75 @@
+"""`restow control`: change a run while it runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.runs.flags import BY_HOUR, RATES, JournalFolder, world_of
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.execute.run.control import Wishes
+
+ABOUT = "Change a run while it runs."
+HELP = """Change the throttle or the concurrency of a run while it runs; pause it, let it go on.
+
+\b
+Examples:
+  $ restow control --throttle 20MB/s -b localhost:9092
+  $ restow control --pause -b localhost:9092
+  $ restow control --go-on --moves-in 2 -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    throttle: Annotated[str | None, typer.Option(metavar=RATES, help=f"Per broker. {BY_HOUR}")] = None,
+    moves_in: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be receiving.")] = None,
+    moves_out: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be sending.")] = None,
+    pause: Annotated[bool | None, typer.Option("--pause/--go-on", help="Begin nothing new, or do.")] = None,
+    leave: Annotated[bool, typer.Option("--leave", help="End, and let what is under way go on.")] = False,
+    journal: JournalFolder = None,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.errors import InvalidInput
+    from restow.execute.run.control import LEAVE, Wishes
+    from restow.execute.throttle.hours import HourlyThrottle
+
+    if throttle is not None:
+        HourlyThrottle.parse(throttle)
+    wishes = Wishes(
+        throttle=throttle,
+        moves_in=moves_in,
+        moves_out=moves_out,
+        paused=pause,
+        stop=LEAVE if leave else None,
+    )
+    if wishes == Wishes():
+        raise InvalidInput("nothing is wished: give --throttle, --moves-in, --moves-out, --pause or --go-on")
+    run = on_cluster(bootstrap, lambda admin: _wish(admin, journal, wishes))
+    return Answer(
+        document=lambda: {"run": run, "told": True},
+        draw=lambda console: console.print(f"run {clean(run)} has been told"),
+        as_json=as_json,
+    )
+
+
+async def _wish(admin: KafkaAdmin, journal: str | None, wishes: Wishes) -> str:
+    from restow.errors import InvalidInput
+    from restow.execute.run.control import Control
+    from restow.execute.run.lock import holder_of
+
+    world = world_of(admin, journal)
+    runs = await world.runs()
+    holder = holder_of(world.disk, runs.folder)
+    if holder is None:
+        raise InvalidInput(
+            "no run is being carried out on this cluster from here: there is nothing to change"
+        )
+    Control(world.disk, runs.path(holder.run)).wish(wishes)
+    return holder.run

@@ -1,0 +1,70 @@
+"""`restow doctor`: what is out of order, and setting it right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.runs.flags import JournalFolder, world_of
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.frame import FAILED, Answer, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.client import KafkaAdmin
+    from restow.execute.repair.doctor import Finding
+
+ABOUT = "Find what is out of order, and set right what is ours."
+HELP = """Find throttles nobody needs, moves without an owner, replicas out of sync, leaders out of place.
+
+Says what it would do; --fix does it, with a journal, and touches nothing that somebody else has set. The exit
+code is 1 as long as something is out of order.
+
+\b
+Examples:
+  $ restow doctor -b localhost:9092
+  $ restow doctor --fix -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    fix: Annotated[bool, typer.Option("--fix", help="Set right what can be.")] = False,
+    journal: JournalFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    found = on_cluster(bootstrap, lambda admin: _examine(admin, journal, fix=fix))
+    show(
+        Answer(
+            document=lambda: [each.document() for each in found],
+            draw=lambda console: _draw(console, found, fixed=fix),
+            as_json=as_json,
+        )
+    )
+    if found:
+        raise typer.Exit(FAILED)
+
+
+async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
+    from restow.execute.repair import fix as doing
+    from restow.execute.run.executor import Watcher
+
+    world = world_of(admin, journal)
+    if not fix:
+        return await doing.diagnose(world)
+    return await doing.fix(world, Watcher(event=lambda _: None, standing=lambda _: None))
+
+
+def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:
+    from restow.cli.shared.drawing import clean
+
+    if not found:
+        console.print("all is in order")
+        return
+    for each in found:
+        console.print(f"{each.ill.value}: {clean(each.what)}", style="bold")
+        console.print(f"  {clean(each.evidence)}")
+        how = "--fix would" if each.can_be_fixed and not fixed else "remedy"
+        console.print(f"  {how}: {clean(each.remedy)}", style="dim")

@@ -1,0 +1,154 @@
+"""`restow execute`: carry out a plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.plan.files import Digest, PlanFile, SignedBy, read_plan
+from restow.cli.runs.confirm import can_ask, confirm, demand_yes
+from restow.cli.runs.flags import (
+    BY_HOUR,
+    PACE,
+    RATES,
+    DirThrottle,
+    Elect,
+    GiveUp,
+    HoursOnly,
+    JournalFolder,
+    MaxLatency,
+    MaxUnderReplicated,
+    SpecialLast,
+    Yes,
+    carry_out,
+    options_from,
+    world_of,
+)
+from restow.cli.shared.connection import Bootstrap, on_cluster
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.model import Plan
+
+ABOUT = "Carry out a plan."
+HELP = """Carry out a plan, move by move, within its limits, with a journal from which all can be undone.
+
+In a terminal it shows what will happen and asks; then it shows how far it is, and ctrl-C asks: pause, cancel
+this wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per event.
+
+With --digest it refuses any plan but the approved one. `restow plan` and `restow show` print the digest,
+which covers all that the file says.
+
+With --check it looks at everything that has to hold before the first change, and changes nothing: exit code
+0 if the run could begin, 1 if not.
+
+\b
+Examples:
+  $ restow execute plan.json --check -b localhost:9092
+  $ restow execute plan.json --throttle 50MB/s -b localhost:9092
+  $ restow execute plan.json --throttle auto --hours 22:00-06:00 -b localhost:9092
+  $ restow execute plan.json --throttle 20MB/s,22-06=200MB/s -b localhost:9092
+  $ restow execute plan.json --digest sha256:3f9a6c0b71de --throttle 50MB/s -b localhost:9092
+  $ restow execute plan.json --throttle none --yes --json -b localhost:9092
+"""
+
+
+def command(
+    plan: PlanFile,
+    bootstrap: Bootstrap,
+    throttle: Annotated[
+        str | None,
+        typer.Option(
+            metavar=RATES,
+            help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR} Needed, but for --check.",
+            rich_help_panel=PACE,
+        ),
+    ] = None,
+    dir_throttle: DirThrottle = None,
+    hours: HoursOnly = None,
+    max_under_replicated: MaxUnderReplicated = 0,
+    max_latency_ms: MaxLatency = None,
+    special_last: SpecialLast = True,
+    elect: Elect = True,
+    give_up_after: GiveUp = 600,
+    journal: JournalFolder = None,
+    digest: Digest = None,
+    signed_by: SignedBy = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Carry out a plan that leaves partitions behind, too.")
+    ] = False,
+    yes: Yes = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
+) -> None:
+    from restow.execute.run.start import execute
+
+    wanted = read_plan(plan, digest, signed_by)
+    if wanted.leaves and not partial:
+        raise InvalidInput(_incomplete(wanted, plan))
+    if check:
+        _check(bootstrap, journal, wanted, as_json=as_json)
+        return
+    if throttle is None:
+        raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
+    options = options_from(
+        throttle=throttle,
+        dir_throttle=dir_throttle,
+        hours=hours,
+        max_under_replicated=max_under_replicated,
+        max_latency_ms=max_latency_ms,
+        special_last=special_last,
+        elect=elect,
+        give_up_after=give_up_after,
+    )
+    if not yes:
+        if not can_ask(as_json=as_json):
+            demand_yes("execute")
+        confirm("Carry it out?", lambda console: _draw(console, wanted, throttle))
+    carry_out(
+        bootstrap, journal, lambda world, watcher: execute(world, wanted, options, watcher), as_json=as_json
+    )
+
+
+def _incomplete(plan: Plan, file: str) -> str:
+    from restow.verify.evidence import count, some
+
+    left = some(each.partition for each in plan.leaves)
+    return (
+        f"{file} is an incomplete plan: it leaves {count(len(plan.leaves), 'partition')} behind ({left}; "
+        "`restow show` says why). Plan again, or carry out the rest with --partial"
+    )
+
+
+def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
+    """Print what was found. What could not be found out does not keep a run from beginning."""
+    from restow.cli.runs.verdict_view import tell
+    from restow.execute.run.examine import examine
+    from restow.verify import blocking
+
+    verdict = on_cluster(bootstrap, lambda admin: examine(world_of(admin, journal), plan))
+    tell(verdict, as_json=as_json, holds=not blocking(verdict))
+
+
+def _draw(console: Console, plan: Plan, throttle: str) -> None:
+    """What will happen, in the few lines that somebody reads before saying yes."""
+    from restow.cli.shared.drawing import clean, count, put, ranges
+    from restow.plan.files.text import digest_of
+    from restow.sizes import human_bytes
+
+    into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
+    out_of = {broker for move in plan.moves for broker in move.removing}
+    if plan.title:
+        put(console, clean(plan.title), style="bold")
+    put(console, f"cluster   {clean(plan.cluster_id)}")
+    put(console, f"digest    {digest_of(plan)}")
+    put(
+        console, f"moves     {count(len(plan.moves), 'partition')}, {human_bytes(plan.bytes_to_copy)} to copy"
+    )
+    put(console, f"brokers   to {ranges(into, 8) or 'none'}; away from {ranges(out_of, 8) or 'none'}")
+    put(console, f"throttle  {clean(throttle)} per broker")

@@ -1,0 +1,208 @@
+"""What the commands around a run have in common: where journals are, how fast, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from restow.cli.shared.connection import on_cluster
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from restow.client import KafkaAdmin
+    from restow.execute.journal.runs import Runs
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.run.executor import Watcher
+    from restow.execute.run.options import Options
+    from restow.execute.run.start import World
+
+PACE, SAFETY = "Pace", "Safety"
+RATES = "RATE|auto|none[,HOURS=…]"
+BY_HOUR = "Others by the hour: 20MB/s,22-06=200MB/s."
+
+JournalFolder: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--journal",
+        metavar="FOLDER",
+        envvar="RESTOW_JOURNAL",
+        help="Where journals are kept; else under the user's state folder.",
+        rich_help_panel=SAFETY,
+    ),
+]
+RunName: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--run", metavar="NAME", help="Which run; the latest that needs it, if not given."),
+]
+Throttle: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar=RATES, help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR}", rich_help_panel=PACE
+    ),
+]
+DirThrottle: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATE",
+        help="For copies between a broker's directories; else as --throttle.",
+        rich_help_panel=PACE,
+    ),
+]
+HoursOnly: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--hours", metavar="22:00-06:00", help="Begin moves only then.", rich_help_panel=PACE),
+]
+MaxUnderReplicated: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=-1,
+        help="Pause when so many more partitions lack a replica than at the start; -1 for any.",
+        rich_help_panel=SAFETY,
+    ),
+]
+MaxLatency: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--max-latency-ms", min=1, help="Pause when brokers take longer to answer.", rich_help_panel=SAFETY
+    ),
+]
+SpecialLast: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--special-last/--no-special-last",
+        help="__consumer_offsets and __transaction_state last, one at a time.",
+        rich_help_panel=PACE,
+    ),
+]
+Elect: TypeAlias = Annotated[
+    bool, typer.Option("--elect/--no-elect", help="Let first replicas lead once they are there.")
+]
+GiveUp: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--give-up-after",
+        metavar="SECONDS",
+        min=1,
+        help="End when nothing may begin for so long.",
+        rich_help_panel=SAFETY,
+    ),
+]
+Yes: TypeAlias = Annotated[
+    bool, typer.Option("--yes", help="Do it without a question; needed where there is no terminal.")
+]
+
+
+def options_from(
+    *,
+    throttle: str,
+    dir_throttle: str | None,
+    hours: str | None,
+    max_under_replicated: int,
+    max_latency_ms: float | None,
+    special_last: bool,
+    elect: bool,
+    give_up_after: float,
+) -> Options:
+    """Check and gather the flags: a wrong value is told before anybody is asked anything."""
+    from restow.execute.run.options import Guards
+    from restow.execute.throttle.hours import Hours
+
+    return replace(
+        throttled(throttle, dir_throttle),
+        hours=Hours.parse(hours) if hours else None,
+        guards=Guards(
+            under_replicated=None if max_under_replicated < 0 else max_under_replicated,
+            offline=None if max_under_replicated < 0 else max_under_replicated,
+            latency_s=None if max_latency_ms is None else max_latency_ms / 1000,
+        ),
+        special_last=special_last,
+        elect=elect,
+        give_up_s=give_up_after,
+    )
+
+
+def throttled(throttle: str, dir_throttle: str | None = None) -> Options:
+    """Return the options of a throttle as it was written. Copies between directories follow it, unless told
+    otherwise."""
+    from restow.execute.run.options import Options
+    from restow.execute.throttle.hours import HourlyThrottle
+    from restow.execute.throttle.throttles import Wanted
+    from restow.sizes import parse_rate
+
+    wanted = HourlyThrottle.parse(throttle)
+    usual = wanted.usual.bytes_per_s
+    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
+    return Options(
+        throttle=Wanted(rate=usual, dir_rate=dir_rate or usual),
+        auto=wanted.usual.auto,
+        hourly=wanted if wanted.by_hour else None,
+        own_dir_rate=dir_rate is not None,
+    )
+
+
+def world_of(admin: KafkaAdmin, journal: str | None) -> World:
+    """The real clock and the real disk."""
+    from restow.execute.journal.runs import state_folder
+    from restow.execute.run.start import World
+    from restow.runtime.clock import SystemClock
+    from restow.runtime.disk import SystemDisk
+
+    return World(
+        admin=admin,
+        clock=SystemClock(),
+        disk=SystemDisk(private=True),
+        root=journal or state_folder(os.environ),
+        seats=admin.seat,
+    )
+
+
+def runs_here(journal: str | None, cluster_id: str) -> Runs:
+    """The runs of a cluster, without asking it."""
+    from restow.execute.journal.runs import runs_of, state_folder
+    from restow.runtime.disk import SystemDisk
+
+    return runs_of(SystemDisk(), journal or state_folder(os.environ), cluster_id)
+
+
+def carry_out(
+    bootstrap: str,
+    journal: str | None,
+    work: Callable[[World, Watcher], Awaitable[Outcome | None]],
+    *,
+    as_json: bool,
+) -> None:
+    """Connect, run, show, and leave with the exit code of how it came out."""
+    from restow.cli.runs.screen import Screen, conclude, leave_at_once
+    from restow.cli.shared.frame import FAILED, INTERRUPTED, complain
+
+    screen = Screen(as_json=as_json)
+
+    async def main(admin: KafkaAdmin) -> Outcome | None:
+        try:
+            with screen.shown():
+                outcome = await work(world_of(admin, journal), screen.watcher)
+        except asyncio.CancelledError:
+            if screen.cut_short:
+                complain("told to end before the run had begun: nothing was changed")
+                leave_at_once(INTERRUPTED)
+            raise
+        except RestowError as error:
+            if screen.cut_short:
+                complain(str(error))
+                leave_at_once(FAILED)
+            raise
+        if screen.cut_short:  # hanging up would wait for answers that do not come
+            leave_at_once(FAILED if outcome is None else conclude(outcome, interactive=screen.interactive))
+        return outcome
+
+    outcome = on_cluster(bootstrap, main)
+    if outcome is not None:
+        code = conclude(outcome, interactive=screen.interactive)
+        if code:
+            raise typer.Exit(code)

@@ -1,0 +1,114 @@
+"""`restow resume`: go on with a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cli.plan.files import Digest  # noqa: TC001  (typer reads it)
+from restow.cli.runs.confirm import can_ask, confirm
+from restow.cli.runs.flags import (
+    DirThrottle,
+    Elect,
+    GiveUp,
+    HoursOnly,
+    JournalFolder,
+    MaxLatency,
+    MaxUnderReplicated,
+    RunName,
+    SpecialLast,
+    Throttle,
+    Yes,
+    carry_out,
+    options_from,
+    world_of,
+)
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+
+ABOUT = "Go on with a run that was killed, cancelled or left."
+HELP = """Go on with a run that was killed, cancelled or left running, from where things are now.
+
+Without --yes it says what is left to do; in a terminal it asks whether to go on.
+
+\b
+Examples:
+  $ restow resume -b localhost:9092
+  $ restow resume --yes --throttle 50MB/s -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    run: RunName = None,
+    throttle: Throttle = "auto",
+    dir_throttle: DirThrottle = None,
+    hours: HoursOnly = None,
+    max_under_replicated: MaxUnderReplicated = 0,
+    max_latency_ms: MaxLatency = None,
+    special_last: SpecialLast = True,
+    elect: Elect = True,
+    give_up_after: GiveUp = 600,
+    journal: JournalFolder = None,
+    digest: Digest = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> Answer | None:
+    from restow.execute.run.start import resume
+
+    options = options_from(
+        throttle=throttle,
+        dir_throttle=dir_throttle,
+        hours=hours,
+        max_under_replicated=max_under_replicated,
+        max_latency_ms=max_latency_ms,
+        special_last=special_last,
+        elect=elect,
+        give_up_after=give_up_after,
+    )
+    if not yes:
+        left = on_cluster(bootstrap, lambda admin: _left(admin, journal, run))
+        if not can_ask(as_json=as_json):
+            return Answer(
+                document=lambda: left,
+                draw=lambda console: console.print(f"{_sentence(left)}. Add --yes to go on"),
+                as_json=as_json,
+            )
+        confirm("Go on?", lambda console: console.print(_sentence(left)))
+    carry_out(
+        bootstrap,
+        journal,
+        lambda world, watcher: resume(world, options, watcher, run, digest),
+        as_json=as_json,
+    )
+    return None
+
+
+def _sentence(left: dict[str, object]) -> str:
+    return (
+        f"run {clean(str(left['run']))}: {left['partitions_left']} partitions are left with "
+        f"{left['steps_left']} steps, {left['under_way']} of them under way, {left['throttles']} throttle "
+        "settings on"
+    )
+
+
+async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, object]:
+    from restow.execute.run.chains import chains_of
+    from restow.execute.run.start import run_to_resume
+    from restow.runtime.clock import SystemClock
+    from restow.snapshot import capture
+
+    runs = await world_of(admin, journal).runs()
+    run = runs.get(name) if name else run_to_resume(runs)
+    chains = chains_of(run.ledger.plan, await capture(admin, SystemClock()))
+    return {
+        "run": run.name,
+        "partitions_left": len(chains.steps),
+        "steps_left": sum(map(len, chains.steps)),
+        "under_way": len(chains.under_way),
+        "throttles": len(run.ledger.ours),
+        "left_alone": {str(partition): reason for partition, reason in chains.strange.items()},
+    }

@@ -1,0 +1,195 @@
+"""What a run says while it runs: a picture that keeps up in a terminal, a line of JSON per event elsewhere.
+
+ctrl-C asks what to do in a terminal, and the picture goes on while it asks; elsewhere, at the second ctrl-C,
+and at SIGTERM the run ends and what is under way goes on by itself. A run that cannot end because a request
+hangs is cut short: its journal still says how it ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+from restow.cli.runs.confirm import can_ask
+from restow.cli.shared.frame import FAILED, complain, console
+from restow.cli.shared.keys import Keys
+from restow.execute.progress.standing import Event
+from restow.execute.run.control import CANCEL, LEAVE, Control, Wishes
+from restow.execute.run.executor import Watcher
+from restow.execute.throttle.pace import ASKED_TO_PAUSE
+from restow.runtime.disk import SystemDisk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.live import Live
+
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.standing import Standing
+
+_QUESTION = "ctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing?"
+_LOG_ROWS = 8
+_QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
+_GRACE_S = 3.0
+"""A run that is told to end has so long until the request that it waits for is given up."""
+_LAST_WORDS_S = 3.0
+"""And then so long to write down how it ended."""
+
+
+class Screen:
+    """Watches one run."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.interactive = can_ask(as_json=as_json)
+        self.cut_short = False
+        """Whether the run had to be cut short because a request hangs."""
+        self._live: Live | None = None
+        self._folder: str | None = None
+        self._keys: Keys | None = None
+        self._has_ended = False
+        self._log: list[str] = []
+        self._last: Standing | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def watcher(self) -> Watcher:
+        return Watcher(event=self._event, standing=self._standing)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """For as long as something is to be seen, with signals answered."""
+        loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, self._interrupted, each)
+        try:
+            if not self.interactive:
+                yield
+                return
+            from rich.live import Live
+
+            with Live(console=console(), auto_refresh=False) as self._live:
+                yield
+        finally:
+            self._live = None
+            self._stop_asking()
+            if self._timer is not None:
+                self._timer.cancel()
+            for each in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(each)
+
+    def _event(self, event: Event) -> None:
+        if event.kind == "run":
+            self._folder = str(event.facts["folder"])
+        self._has_ended = self._has_ended or event.kind == "ended"
+        if not self.interactive:
+            self._line(event)
+        elif event.kind not in _QUIET:
+            facts = ", ".join(f"{key} {value}" for key, value in event.facts.items())
+            self._log = [*self._log[1 - _LOG_ROWS :], f"{event.kind}: {facts}"]
+            self._draw()
+
+    def _standing(self, standing: Standing) -> None:
+        self._last = standing
+        if self.interactive:
+            self._draw()
+            return
+        from restow.runtime.clock import SystemClock
+
+        self._line(Event(at_ms=SystemClock().now_ms(), kind="progress", facts=standing.document()))
+
+    def _line(self, event: Event) -> None:
+        sys.stdout.write(json.dumps(event.document()) + "\n")
+        sys.stdout.flush()
+
+    def _draw(self) -> None:
+        """The question comes first: where the terminal is too low for all of it, the end is cut off."""
+        if self._live is None:
+            return
+        from rich.console import Group
+        from rich.text import Text
+
+        from restow.cli.runs.view import picture
+        from restow.cli.shared.drawing import clean
+
+        asked = [] if self._keys is None else [Text(_QUESTION, style="bold yellow")]
+        seen = [] if self._last is None else [picture(self._last)]
+        log = Text("\n".join(map(clean, self._log)), style="dim")
+        self._live.update(Group(*asked, *seen, log), refresh=True)
+
+    def _interrupted(self, which: signal.Signals) -> None:
+        if self._folder is None:
+            self._cut()
+        elif not self.interactive or self._keys is not None or which is signal.SIGTERM:
+            self._leave()
+        else:
+            self._keys = Keys(self._answered)
+            self._draw()
+
+    def _answered(self, key: str) -> None:
+        """Act on the first key that means something; without a keyboard the run is left."""
+        if key.isspace():
+            return
+        self._stop_asking()
+        if key == "p":
+            paused = self._last is not None and self._last.paused == ASKED_TO_PAUSE
+            self._wish(Wishes(paused=not paused))
+        elif key == "c":
+            self._wish(Wishes(stop=CANCEL))
+        elif key in ("l", ""):
+            self._leave()
+        self._draw()
+
+    def _stop_asking(self) -> None:
+        if self._keys is not None:
+            self._keys.close()
+            self._keys = None
+
+    def _leave(self) -> None:
+        """Let the run end by itself; cut it short if it does not."""
+        self._wish(Wishes(stop=LEAVE))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GRACE_S, self._cut)
+
+    def _wish(self, wishes: Wishes) -> None:
+        if self._folder is not None:
+            Control(SystemDisk(), self._folder).wish(wishes)
+
+    def _cut(self) -> None:
+        """Give up the request that hangs. The journal already has every change that it may have made."""
+        self.cut_short = True
+        if self._task is not None:
+            self._task.cancel()
+        self._timer = asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._give_up)
+
+    def _give_up(self) -> None:
+        """Not even hanging up works. The journal has how the run ended, or all that it had announced."""
+        if self._live is not None:
+            self._live.stop()
+        if self._has_ended:
+            complain("the run has ended, and the cluster does not answer: `restow resume` when it does again")
+        else:
+            complain("the run does not end by itself and was cut off: `restow doctor` says what it left")
+        leave_at_once(FAILED)
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End the process without waiting for threads whose request hangs."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def conclude(outcome: Outcome, *, interactive: bool) -> int:
+    """Say how it came out, where that has not been said as an event; returns the exit code."""
+    if interactive:
+        from restow.cli.runs.summary import draw_outcome
+
+        draw_outcome(console(), outcome)
+    return 0 if outcome.is_good else FAILED

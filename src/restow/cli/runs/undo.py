@@ -1,0 +1,93 @@
+"""`restow undo`: bring back what a run has changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.runs.confirm import can_ask, confirm
+from restow.cli.runs.flags import JournalFolder, RunName, Throttle, Yes, carry_out, throttled, world_of
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.frame import Answer
+from restow.sizes import human_bytes
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.run.executor import Watcher
+    from restow.execute.run.start import World
+    from restow.model import Plan
+
+ABOUT = "Bring back what a run has changed."
+HELP = """Bring back what a run has changed, the newest first: what is under way and what has arrived.
+
+First it checks that the original replicas are alive. Without --yes it says what would be moved; in a
+terminal it asks whether to do it.
+
+\b
+Examples:
+  $ restow undo -b localhost:9092
+  $ restow undo --yes --throttle 50MB/s -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    run: RunName = None,
+    throttle: Throttle = "auto",
+    as_far_as_possible: Annotated[
+        bool, typer.Option("--as-far-as-possible", help="Leave out what cannot be brought back.")
+    ] = False,
+    journal: JournalFolder = None,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> Answer | None:
+    from restow.execute.run.start import undo
+
+    options = throttled(throttle)
+
+    async def work(world: World, watcher: Watcher) -> Outcome:
+        return await undo(world, options, watcher, run, as_far_as_possible=as_far_as_possible)
+
+    if not yes:
+        name, plan = on_cluster(
+            bootstrap, lambda admin: _way_back(admin, journal, run, as_far_as_possible=as_far_as_possible)
+        )
+        sentence = (
+            f"run {clean(name)}: {count(len(plan.moves), 'partition')} would be moved back, with "
+            f"{human_bytes(plan.bytes_to_copy)} to copy"
+        )
+        if not can_ask(as_json=as_json):
+            return Answer(
+                document=lambda: _document(name, plan),
+                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
+                as_json=as_json,
+            )
+        confirm("Bring it back?", lambda console: console.print(sentence))
+    carry_out(bootstrap, journal, work, as_json=as_json)
+    return None
+
+
+def _document(name: str, plan: Plan) -> dict[str, object]:
+    return {
+        "run": name,
+        "moves": [
+            {"partition": str(move.partition), "before": list(move.before), "after": list(move.after)}
+            for move in plan.moves
+        ],
+        "bytes_to_copy": plan.bytes_to_copy,
+    }
+
+
+async def _way_back(
+    admin: KafkaAdmin, journal: str | None, name: str | None, *, as_far_as_possible: bool
+) -> tuple[str, Plan]:
+    from restow.execute.run.start import way_back
+
+    world = world_of(admin, journal)
+    runs = await world.runs()
+    run = runs.get(name) if name else runs.last_to_move()
+    plan, _ = await way_back(world, run, as_far_as_possible=as_far_as_possible)
+    return run.name, plan

@@ -1,0 +1,75 @@
+"""A verdict as a table, as a document, and as an exit code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from restow.cli.shared.frame import FAILED, Answer, show
+from restow.model import Outcome
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.model import Verdict
+
+_PRETTY = {"holds": "✓", "fails": "✗", "unknown": "?"}
+_PLAIN = {"holds": "+", "fails": "x", "unknown": "?"}
+_STYLES = {"holds": "green", "fails": "red", "unknown": "yellow"}
+
+
+def tell(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> None:
+    """Print it; exit code 1 unless all checks hold.
+
+    `holds` overrides that, where a check that could not be made is no reason to say no.
+    """
+    good = verdict.holds if holds is None else holds
+    show(
+        Answer(
+            document=lambda: verdict_document(verdict, holds=good),
+            draw=lambda console: draw_verdict(console, verdict, holds=good),
+            as_json=as_json,
+        )
+    )
+    if not good:
+        raise typer.Exit(FAILED)
+
+
+def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
+    """What `--json` prints."""
+    return {
+        "subject": verdict.subject,
+        "holds": holds,
+        "checks": [
+            {
+                "name": check.name,
+                "outcome": check.outcome.value,
+                "evidence": check.evidence,
+                "advice": check.advice,
+            }
+            for check in verdict.checks
+        ],
+    }
+
+
+def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
+    """One line for each check, with what to do below those that do not hold."""
+    from rich.text import Text
+
+    from restow.cli.shared.drawing import PRETTY, clean, glyphs
+    from restow.cli.shared.tables import LABEL, WORDS, Grid
+
+    is_pretty = glyphs(console) is PRETTY
+    signs, arrow = (_PRETTY, "→") if is_pretty else (_PLAIN, "->")
+    table = Grid(("", LABEL), ("", LABEL), ("", WORDS), header=False)
+    for check in verdict.checks:
+        words = Text(clean(check.evidence))
+        if check.advice and check.outcome is not Outcome.HOLDS:
+            words.append(f"\n{arrow} {clean(check.advice)}", style="dim")
+        outcome = check.outcome.value
+        table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
+    console.print(table)
+    fails = any(check.outcome is Outcome.FAILS for check in verdict.checks)
+    answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("cannot be told", "yellow")
+    console.print(Text(f"{verdict.subject}: {answer}", style=style))

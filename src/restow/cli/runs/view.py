@@ -1,0 +1,198 @@
+"""A run as a picture: how far, how fast, until when, and what stands still."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Group
+from rich.text import Text
+
+from restow.cli.shared.drawing import PRETTY, bar, clean, count
+from restow.cli.shared.tables import BAR, LABEL, NAME, NUMBER, Grid
+from restow.sizes import human_bytes
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta
+    from restow.execute.progress.standing import Standing
+
+_BAR, _SMALL_BAR = 24, 16
+_ROWS = 12
+
+
+def picture(standing: Standing) -> RenderableType:
+    """All of it."""
+    report = standing.report
+    parts: list[RenderableType] = [_head(standing), _bytes(standing)]
+    if report.brokers:
+        parts.append(_brokers(report.brokers))
+    if report.dirs:
+        parts.append(_dirs(report.dirs))
+    if report.copying:
+        parts.append(_replicas(report.copying))
+    parts += [
+        Text(f"! {clean(str(each))}: {clean(each.advice)}", style="red") for each in report.still[:_ROWS]
+    ]
+    parts.append(_foot(standing))
+    if standing.others is not None:
+        parts += [Text(), Text("not of this run:", style="yellow"), picture(standing.others)]
+    return Group(*parts)
+
+
+def _head(standing: Standing) -> Text:
+    total = standing.steps_done + standing.steps_left
+    text = Text(f"run {clean(standing.run)}" if standing.run else "moves under way", style="bold")
+    text.append(
+        f"   {standing.steps_done:,} of {count(total, 'step')} done, {standing.under_way:,} under way", ""
+    )
+    if throttle := _throttle(standing):
+        text.append(f"   {throttle}")
+    if standing.ended:
+        text.append(f"\nended: {clean(standing.ended)}", style="yellow")
+    elif standing.paused:
+        text.append(f"\npaused: {clean(standing.paused)}", style="yellow")
+    elif standing.waits:
+        text.append(f"\nwaits: {clean(standing.waits)}", style="yellow")
+    return text
+
+
+def _throttle(standing: Standing) -> str:
+    """The throttle that holds now: of brokers if some copy from each other, else of directories."""
+    within = bool(standing.report.dirs) and not standing.report.brokers
+    rate = standing.dir_throttle if within else standing.throttle
+    if rate is None:
+        return ""
+    source = " (auto)" if standing.auto else f" (of {clean(standing.by_hour)})" if standing.by_hour else ""
+    return f"throttle {human_bytes(rate)}/s{source}"
+
+
+def _bytes(standing: Standing) -> Text:
+    report = standing.report
+    text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
+    text.append(
+        f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
+        f"{human_bytes(report.rate)}/s in all   {until(report.eta)}",
+        style="default",
+    )
+    return text
+
+
+def _bar(value: int, maximum: int, width: int = _BAR) -> str:
+    return bar(value, maximum, width, PRETTY).ljust(width, "·")
+
+
+def until(eta: Eta | None) -> str:
+    """`3 to 5 min left`."""
+    if eta is None:
+        return "no estimate yet: nothing has been copied so far"
+    low, high = duration(eta.soonest_s), duration(eta.latest_s)
+    return f"{low} left" if low == high else f"{low} to {high} left"
+
+
+def duration(seconds: float) -> str:
+    """As a person would say it."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 1.5 * size:
+            return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
+    """Those that have most left to do first, as they set the time."""
+    table = Grid(
+        ("broker", LABEL),
+        ("", BAR),
+        ("received", NUMBER),
+        ("of", NUMBER),
+        ("sent", NUMBER),
+        ("of", NUMBER),
+        ("moving", NUMBER),
+    )
+    left = sorted(
+        brokers,
+        key=lambda e: (-max(e.to_do_bytes - e.done_bytes, e.to_send_bytes - e.sent_bytes), e.broker),
+    )
+    for each in left[:_ROWS]:
+        done, total = max(
+            (each.done_bytes, each.to_do_bytes),
+            (each.sent_bytes, each.to_send_bytes),
+            key=lambda pair: pair[1] - pair[0],
+        )
+        table.add_row(
+            str(each.broker),
+            _bar(done, total, _SMALL_BAR),
+            *(
+                _size(size)
+                for size in (each.done_bytes, each.to_do_bytes, each.sent_bytes, each.to_send_bytes)
+            ),
+            str(each.replicas),
+        )
+    _tell_of_more(table, len(left))
+    return table
+
+
+def _dirs(dirs: tuple[DirPart, ...]) -> Grid:
+    table = Grid(
+        ("to log dir", NAME),
+        ("broker", LABEL),
+        ("", BAR),
+        ("copied", NUMBER),
+        ("of", NUMBER),
+        ("moving", NUMBER),
+    )
+    for each in sorted(dirs, key=lambda e: e.done_bytes - e.to_do_bytes)[:_ROWS]:
+        table.add_row(
+            clean(each.path),
+            str(each.broker),
+            _bar(each.done_bytes, each.to_do_bytes, _SMALL_BAR),
+            human_bytes(each.done_bytes),
+            human_bytes(each.to_do_bytes),
+            str(each.replicas),
+        )
+    _tell_of_more(table, len(dirs))
+    return table
+
+
+def _replicas(copying: tuple[Copying, ...]) -> Grid:
+    table = Grid(
+        ("replica", NAME),
+        ("from", NUMBER),
+        ("to", NUMBER),
+        ("copied", NUMBER),
+        ("of", NUMBER),
+        ("behind", NUMBER),
+        ("", LABEL),
+    )
+    slowest = sorted(copying, key=lambda each: each.copied_bytes - each.size_bytes)
+    for each in slowest[:_ROWS]:
+        where = clean(str(each.partition)) + (f" into {clean(each.log_dir)}" if each.log_dir else "")
+        table.add_row(
+            where,
+            "-" if each.leader is None else str(each.leader),
+            str(each.broker),
+            human_bytes(each.copied_bytes),
+            human_bytes(each.size_bytes),
+            human_bytes(each.behind_bytes),
+            "in sync" if each.in_sync else "",
+        )
+    _tell_of_more(table, len(copying))
+    return table
+
+
+def _size(size_bytes: int) -> str:
+    return human_bytes(size_bytes) if size_bytes else "-"
+
+
+def _tell_of_more(table: Grid, rows: int) -> None:
+    if rows > _ROWS:
+        table.caption = f"and {rows - _ROWS:,} more"
+
+
+def _foot(standing: Standing) -> Text:
+    ill = standing.under_replicated or standing.offline
+    return Text(
+        f"{standing.under_replicated:,} under-replicated, {standing.offline:,} offline, "
+        f"requests take {standing.latency_s * 1000:.0f} ms",
+        style="red" if ill else "dim",
+    )

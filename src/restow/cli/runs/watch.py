@@ -1,0 +1,76 @@
+"""`restow watch`: look at whatever moves."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.runs.flags import JournalFolder, world_of
+from restow.cli.shared.connection import Bootstrap, on_cluster
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.execute.progress.standing import Standing
+
+ABOUT = "Watch whatever is being moved."
+HELP = """Watch the reassignments that are under way, whoever began them, until there are none, or ctrl-C.
+
+Of a run that is carried out from this machine it shows what the run itself shows, what waits included.
+
+\b
+Examples:
+  $ restow watch -b localhost:9092
+  $ restow watch --keep-on --json -b localhost:9092
+"""
+
+
+def command(
+    bootstrap: Bootstrap,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 2,
+    keep_on: Annotated[bool, typer.Option("--keep-on", help="Also when nothing moves any more.")] = False,
+    journal: JournalFolder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per look.")] = False,
+) -> None:
+    on_cluster(bootstrap, lambda admin: _watch(admin, journal, every, keep_on=keep_on, as_json=as_json))
+
+
+async def _watch(
+    admin: KafkaAdmin, journal: str | None, every_s: float, *, keep_on: bool, as_json: bool
+) -> None:
+    from rich.live import Live
+
+    from restow.cli.runs.screen import leave_at_once
+    from restow.cli.runs.view import picture
+    from restow.cli.shared.frame import console
+    from restow.cli.shared.signals import told_to_stop, unless_told
+    from restow.execute.progress.watch import watch
+
+    lines = as_json or not sys.stdout.isatty()
+    with told_to_stop() as told:
+        async with aclosing(watch(world_of(admin, journal), every_s)) as standings:
+            live = None if lines else Live(console=console(), auto_refresh=False)
+            if live is not None:
+                live.start()
+            try:
+                while (standing := await unless_told(told, anext(standings))) is not None:
+                    if live is None:
+                        sys.stdout.write(json.dumps(standing.document()) + "\n")
+                        sys.stdout.flush()
+                    else:
+                        live.update(picture(standing), refresh=True)
+                    if told.is_set() or not (keep_on or _goes_on(standing)):
+                        return
+            finally:
+                if live is not None:
+                    live.stop()
+            leave_at_once(0)  # told to stop: hanging up might wait for an answer that does not come
+
+
+def _goes_on(standing: Standing) -> bool:
+    """Whether there is more to see: something moves, or a run that has not ended has something left."""
+    waits = standing.steps_left > 0 and standing.ended is None
+    return standing.under_way > 0 or waits or standing.others is not None

@@ -1,0 +1,45 @@
+"""`restow snapshot diff`: what changed between two snapshots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.plan.options import AsJson, read_text
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+ABOUT = "What changed between two snapshots."
+HELP = """Say what changed from one snapshot to another: brokers, configs, replicas, leaders, ISRs,
+directories. Sizes and lag always change, and do not count.
+
+\b
+Examples:
+  $ restow snapshot diff before.json after.json
+"""
+
+
+def command(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="A file of `restow snapshot`.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="Another one.")],
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.snapshot.differences import differences
+    from restow.snapshot.text import loads
+
+    found = differences(loads(read_text(before), before), loads(read_text(after), after))
+    return Answer(
+        document=lambda: {"differences": list(found)},
+        draw=lambda console: _draw(console, found),
+        as_json=as_json,
+    )
+
+
+def _draw(console: Console, found: tuple[str, ...]) -> None:
+    from restow.cli.shared.drawing import clean, put
+
+    for line in found or ("nothing changed",):
+        put(console, clean(line))

@@ -1,0 +1,81 @@
+"""`restow snapshot`: a cluster as it is now, in a file. Under the same noun, `diff` compares two files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.plan.options import AsJson, Bootstrap  # noqa: TC001  (typer reads the annotations)
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from restow.model import Snapshot
+
+HELP = """Write down a cluster as it is now: brokers, racks, directories with sizes and free space,
+partitions, leaders, ISRs, configs, running moves, throttles.
+
+The file has one partition per line and is sorted, so that `diff` can read it, and `restow snapshot diff`.
+
+\b
+Examples:
+  $ restow snapshot -o now.json --bootstrap-server localhost:9092
+  $ restow snapshot -b localhost:9092 --json
+"""
+
+
+def command(
+    ctx: typer.Context,
+    bootstrap: Bootstrap = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write it into a file.")
+    ] = None,
+    as_json: AsJson = False,
+) -> Answer | None:
+    from restow.cli.shared.text_files import write_text
+    from restow.cli.snapshot.files import snapshot_from
+    from restow.snapshot.text import dumps
+
+    if ctx.invoked_subcommand is not None:
+        return None
+    taken = snapshot_from(bootstrap, None)
+    if output is not None:
+        write_text(output, dumps(taken))
+    return Answer(
+        document=lambda: _document(taken),
+        draw=lambda console: _draw(console, taken, output),
+        as_json=as_json,
+    )
+
+
+def _document(taken: Snapshot) -> object:
+    import json
+
+    from restow.snapshot.text import dumps
+
+    return json.loads(dumps(taken))
+
+
+def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
+    from restow.cli.shared.drawing import clean, count, put
+
+    partitions = [partition for _, partition in taken.all_partitions()]
+    controller = "not known" if taken.controller is None else taken.controller
+    put(console, f"cluster {clean(taken.cluster_id)}, controller {controller}", style="bold")
+    put(
+        console,
+        f"{count(len(taken.brokers), 'broker')}, {count(len(taken.topics), 'topic')}, "
+        f"{count(len(partitions), 'partition')}",
+    )
+    behind = sum(len(each.isr) < len(each.replicas) for each in partitions)
+    moving = sum(each.moving for each in partitions)
+    put(console, f"{behind:,} under-replicated, {moving:,} moving")
+    for broker in taken.brokers:
+        for each in broker.log_dirs:
+            if each.cordoned or each.failed:
+                state = "failed" if each.failed else "cordoned"
+                put(console, f"broker {broker.id}, {state} log dir: {clean(each.path)}", style="yellow")
+    if output is not None:
+        put(console, f"The snapshot is in {output}.")

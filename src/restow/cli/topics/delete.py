@@ -1,0 +1,57 @@
+"""`restow topics delete`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
+from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.frame import Answer
+
+if TYPE_CHECKING:
+    from restow.client import KafkaAdmin
+    from restow.model import Topic
+
+ABOUT = "Delete topics and all that is in them."
+HELP = """Delete topics. All that is in them is lost; so it asks first, and wants --yes where it cannot ask.
+
+\b
+Examples:
+  $ restow topics delete orders -b localhost:9092
+  $ restow topics delete orders payments --yes -b localhost:9092
+"""
+
+
+def command(
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC…", help="Their names.")],
+    bootstrap: Bootstrap,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> Answer:
+    from restow.errors import InvalidInput
+
+    if not yes:
+        topics = on_cluster(bootstrap, lambda admin: admin.topics(names))
+        if not sys.stdin.isatty():
+            raise InvalidInput(f"this would delete {_what(topics)}: say --yes if that is meant")
+        typer.confirm(f"Delete {_what(topics)}?", abort=True)
+    on_cluster(bootstrap, lambda admin: _delete(admin, names))
+    return Answer(
+        document=lambda: {"deleted": names},
+        draw=lambda console: console.print(f"deleted: {clean(', '.join(names))}"),
+        as_json=as_json,
+    )
+
+
+def _what(topics: tuple[Topic, ...]) -> str:
+    return ", ".join(f"{clean(topic.name)} ({count(len(topic.partitions), 'partition')})" for topic in topics)
+
+
+async def _delete(admin: KafkaAdmin, names: list[str]) -> None:
+    """What can be deleted is; then the first error is told."""
+    for error in (await admin.delete(names)).values():
+        if error is not None:
+            raise error

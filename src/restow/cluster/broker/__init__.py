@@ -1,0 +1,1 @@
+"""One broker: its parts, and its life from registration to shutdown."""

@@ -1,0 +1,171 @@
+"""One broker: all its parts put together, and its life from registration to farewell.
+
+    start    paths and cluster id ─► configs ─► logs ─► listener ─► registration ─► candidacy for controller
+    stop     leaders moved away by the controller ─► everything ended in reverse ─► logs closed cleanly
+    kill     everything dropped as it stands, as if the process had been killed
+
+When the store's session expires, the broker has not been heard of for too long: others lead what it led. It
+drops everything and begins anew on a new session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.cluster.broker.life import Life
+from restow.cluster.store import StoreError
+from restow.errors import RestowError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from restow.cluster.broker.services import Services
+    from restow.cluster.store import Store
+    from restow.runtime.chance import Chance
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+    from restow.runtime.network import Network
+
+log = logging.getLogger(__name__)
+
+_TRY_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOptions:
+    """What a broker is given at its start and does not change afterwards."""
+
+    broker_id: int
+    log_dirs: tuple[str, ...]
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 for a free one, which it then keeps as long as the object lives."""
+    rack: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Kafka's broker configs by their names, as in a server.properties."""
+    registration_patience_s: float = 30.0
+    """For how long an entry of the broker's former life is waited for to go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a broker needs of the world; the simulator has all of it of its own."""
+
+    clock: Clock
+    chance: Chance
+    network: Network
+    disk: Disk
+    open_session: Callable[[], Awaitable[Store]]
+    """A new session with the store."""
+
+
+class Broker:
+    """A broker that can be started, stopped and started again."""
+
+    def __init__(self, options: BrokerOptions, world: World) -> None:
+        self.options = options
+        self._world = world
+        self._port = options.port
+        self._life: Life | None = None
+        self._reviving: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._failure = ""
+        self._failed = asyncio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        return self._life is not None
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as `host:port`; the same after a restart."""
+        return f"{self.options.host}:{self._port}"
+
+    @property
+    def services(self) -> Services:
+        """The parts of the running broker."""
+        if self._life is None:
+            raise RuntimeError(f"broker {self.options.broker_id} is not running")
+        return self._life.services
+
+    async def start(self) -> None:
+        """Returns when it is registered and knows who is controller."""
+        if self._life is not None:
+            raise RuntimeError(f"broker {self.options.broker_id} is running already")
+        store = await self._world.open_session()
+        life = Life(self.options, self._world, store, self._port, self._ruined)
+        store.on_expired(lambda: self._session_expired(life))
+        try:
+            await life.begin()
+            life.require_session()
+        except BaseException:
+            await life.drop()
+            raise
+        self._life = life
+        self._port = life.port
+        log.info("broker %d listens on %s", self.options.broker_id, self.address)
+
+    async def stop(self, *, hand_over: bool = True) -> None:
+        """In order: leaders move away first, unless there is nobody to lead; logs are closed cleanly."""
+        await self._end_what_is_under_way()
+        life, self._life = self._life, None
+        if life is not None:
+            await life.end(hand_over=hand_over)
+
+    async def kill(self) -> None:
+        """At once: nothing is handed over and nothing written down."""
+        await self._end_what_is_under_way()
+        life, self._life = self._life, None
+        if life is not None:
+            await life.drop()
+
+    async def until_failed(self) -> str:
+        """Returns when the broker has ended for good without having been told to: why."""
+        await self._failed.wait()
+        return self._failure
+
+    def _fail(self, reason: str) -> None:
+        log.critical("broker %d ends: %s", self.options.broker_id, reason)
+        self._failure = reason
+        self._failed.set()
+
+    def _ruined(self) -> None:
+        """No disk is left. As a process would, the broker ends, and others lead what it led."""
+        life, self._life = self._life, None
+        if life is not None:
+            self._ending = asyncio.get_running_loop().create_task(life.drop())
+        self._fail("no log dir is left that can be used")
+
+    def _session_expired(self, life: Life) -> None:
+        life.is_over = True
+        if self._life is life and self._reviving is None:
+            log.error("broker %d has lost its session and begins anew", self.options.broker_id)
+            self._reviving = asyncio.get_running_loop().create_task(self._revive())
+
+    async def _revive(self) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            await life.drop()
+        while True:
+            try:
+                await self.start()
+                break
+            except (StoreError, OSError) as error:
+                log.warning("broker %d cannot begin anew yet: %s", self.options.broker_id, error)
+                await self._world.clock.sleep(_TRY_AGAIN_S)
+            except RestowError as error:
+                self._fail(f"it cannot begin anew: {error}")
+                break
+        self._reviving = None
+
+    async def _end_what_is_under_way(self) -> None:
+        if self._ending is not None:
+            await self._ending
+            self._ending = None
+        if self._reviving is not None:
+            self._reviving.cancel()
+            await asyncio.gather(self._reviving, return_exceptions=True)
+            self._reviving = None

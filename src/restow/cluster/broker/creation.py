@@ -1,0 +1,193 @@
+"""Creating topics: because somebody asks for one, or because somebody uses one that should be there."""
+
+from __future__ import annotations
+
+import logging
+from base64 import urlsafe_b64decode
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from restow.cluster.broker.cordons import without_cordoned
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
+from restow.cluster.broker.topic_rules import FROM_DEFAULT, Refused, check_new_name, new_assignment
+from restow.cluster.controller import ControllerError, TopicExists, create_topic, random_topic_id
+from restow.cluster.store import StoreError
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from restow.cluster.broker.metadata import MetadataCache
+    from restow.cluster.broker.tasks import Tasks
+    from restow.cluster.store import Store
+    from restow.model import Broker
+    from restow.runtime.chance import Chance
+    from restow.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+_AUTO_BURST = 100
+_AUTO_PER_S = 10.0
+_MOST_COMPLAINTS = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationDefaults:
+    """What the broker's config says of topics that do not say it themselves."""
+
+    partitions: int = 1
+    factor: int = 1
+    auto_create: bool = True
+    offsets_partitions: int = 50
+    offsets_factor: int = 3
+    offsets_configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """What is asked for: counts (-1 for the broker's default) or replicas by hand, and configs."""
+
+    name: str
+    partitions: int = FROM_DEFAULT
+    factor: int = FROM_DEFAULT
+    by_hand: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedTopic:
+    """A topic that can be created as it stands here."""
+
+    name: str
+    topic_id: str
+    assignment: Mapping[int, tuple[int, ...]]
+    configs: Mapping[str, str]
+
+    @property
+    def uuid(self) -> UUID:
+        return UUID(bytes=urlsafe_b64decode(f"{self.topic_id}=="))
+
+
+class TopicCreation:
+    """Plans, then writes. The controller, wherever it is, does the rest."""
+
+    def __init__(
+        self,
+        store: Store,
+        metadata: MetadataCache,
+        tasks: Tasks,
+        chance: Chance,
+        defaults: Callable[[], CreationDefaults],
+        check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
+        clock: Clock,
+    ) -> None:
+        """`check_configs` answers what to write down, or raises Refused."""
+        self._store = store
+        self._metadata = metadata
+        self._tasks = tasks
+        self._chance = chance
+        self._defaults = defaults
+        self._check_configs = check_configs
+        self._under_way: set[str] = set()
+        self._complaints: set[tuple[str, str]] = set()
+        self._clock = clock
+        self._allowance = float(_AUTO_BURST)
+        self._allowed_s = clock.monotonic_s()
+
+    async def plan(self, new: NewTopic) -> PlannedTopic:
+        """Decide where it goes: not to cordoned brokers, unless by hand. Refused, if it cannot be."""
+        brokers = self._metadata.placement_brokers()
+        if new.by_hand is None:
+            brokers = await without_cordoned(self._store, brokers)
+        return self._plan(new, brokers)
+
+    def _plan(self, new: NewTopic, brokers: Sequence[Broker]) -> PlannedTopic:
+        check_new_name(new.name, self._metadata.topics)
+        counted = new.partitions != FROM_DEFAULT or new.factor != FROM_DEFAULT
+        if new.by_hand is not None and counted:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                "Replicas were given by hand and counted as well; give either those or the counts.",
+            )
+        defaults = self._defaults()
+        return PlannedTopic(
+            name=new.name,
+            topic_id=random_topic_id(self._chance),
+            assignment=new_assignment(
+                brokers,
+                partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
+                factor=defaults.factor if new.factor == FROM_DEFAULT else new.factor,
+                by_hand=new.by_hand,
+                chance=self._chance,
+            ),
+            configs=self._check_configs(new.configs),
+        )
+
+    async def create(self, planned: PlannedTopic) -> None:
+        """Refused, if somebody else was faster or the store cannot be reached."""
+        try:
+            await create_topic(
+                self._store, planned.name, planned.assignment, planned.configs, planned.topic_id
+            )
+        except ControllerError as error:
+            raise Refused(error.code, f"{error}.") from error
+        except StoreError as error:
+            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+
+    def create_in_passing(self, name: str) -> bool:
+        """Begin to create a topic that somebody uses, if that is wanted; whether it will be there.
+
+        So many at once, and so many a second after that: a client that is told no asks again.
+        """
+        defaults = self._defaults()
+        if name == GROUP_OFFSETS_TOPIC:
+            new = NewTopic(
+                name=name,
+                partitions=defaults.offsets_partitions,
+                factor=defaults.offsets_factor,
+                configs=defaults.offsets_configs,
+            )
+        elif defaults.auto_create:
+            new = NewTopic(name=name)
+        else:
+            return False
+        if name not in self._under_way:
+            if name != GROUP_OFFSETS_TOPIC and not self._is_allowed_one_more():
+                return False
+            try:
+                self._plan(new, self._metadata.placement_brokers())
+            except Refused as refused:
+                self._complain(name, refused)
+                return False
+            self._under_way.add(name)
+            self._tasks.start(self._create_and_forget(new), f"creation of {name}")
+        return True
+
+    def _is_allowed_one_more(self) -> bool:
+        now_s = self._clock.monotonic_s()
+        self._allowance = min(self._allowance + (now_s - self._allowed_s) * _AUTO_PER_S, _AUTO_BURST)
+        self._allowed_s = now_s
+        if self._allowance < 1:
+            return False
+        self._allowance -= 1
+        return True
+
+    async def _create_and_forget(self, new: NewTopic) -> None:
+        try:
+            await self.create(await self.plan(new))
+        except Refused as refused:
+            if not isinstance(refused.__cause__, TopicExists):
+                self._complain(new.name, refused)
+        except StoreError as error:
+            log.warning("topic %s cannot be created: %s", new.name, error)
+        finally:
+            self._under_way.discard(new.name)
+
+    def _complain(self, name: str, refused: Refused) -> None:
+        """Once: clients ask for the topic again and again."""
+        if (name, str(refused)) not in self._complaints:
+            if len(self._complaints) >= _MOST_COMPLAINTS:
+                self._complaints.clear()
+            self._complaints.add((name, str(refused)))
+            log.warning("topic %s cannot be created: %s", name, refused)

@@ -1,0 +1,325 @@
+"""One life of a broker: from its registration in the store until it stops, is killed or loses its session."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
+from restow.cluster.broker.creation import TopicCreation
+from restow.cluster.broker.isr_writes import StoreIsrWriter
+from restow.cluster.broker.log_keeper import keep_logs
+from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
+from restow.cluster.broker.offsets_journal import ReplicatedJournal
+from restow.cluster.broker.orders import Orders
+from restow.cluster.broker.producer_ids import ProducerIds
+from restow.cluster.broker.registration import prepare_store, register
+from restow.cluster.broker.services import Services
+from restow.cluster.broker.settings import controller_config, creation_defaults, group_config, server_limits
+from restow.cluster.broker.strays import remove_strays
+from restow.cluster.broker.tasks import Tasks
+from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.config.changes import check_topic
+from restow.cluster.config.configs import BrokerConfigs
+from restow.cluster.config.store import ConfigStore
+from restow.cluster.config.table import InvalidConfig
+from restow.cluster.controller import Controller, random_topic_id
+from restow.cluster.groups import GroupCoordinator, partition_of_group
+from restow.cluster.log import LogManager, MetaProperties
+from restow.cluster.net.links import WireChannel, WireLeader, locate
+from restow.cluster.net.peers import Peers
+from restow.cluster.net.server import serve
+from restow.cluster.quotas import ReplicationQuotas
+from restow.cluster.replication import ReplicaManager, Throttles
+from restow.cluster.replication.log_dir_moves import LogDirMoves
+from restow.cluster.store import SessionExpired, StoreError
+from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
+from restow.wire.messages import ControlledShutdownRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from restow.cluster.broker.broker import BrokerOptions, World
+    from restow.cluster.store import Store
+    from restow.model import TopicPartition
+    from restow.runtime.network import Listener
+
+log = logging.getLogger(__name__)
+
+_FIRST_METADATA_S = 30.0
+_FAREWELL_TRIES = 3
+_FAREWELL_PAUSE_S = 1.0
+_LISTENER_NAME = "PLAINTEXT"
+
+
+class Life:
+    """All parts of a running broker. `begin` once, then `end` or `drop` once."""
+
+    services: Services
+    _listener: Listener
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        world: World,
+        store: Store,
+        port: int,
+        on_ruined: Callable[[], None],
+    ) -> None:
+        """`on_ruined` hears when the last log dir has failed: then there is nothing left to serve."""
+        self._options = options
+        self._world = world
+        self._store = store
+        self.port = port
+        self.is_over = False
+        """Whether its session with the store was lost."""
+        self._on_ruined = on_ruined
+        self._tasks = Tasks()
+        self._orders = Orders(store)
+        where = partial(locate, store)
+        name = f"broker-{options.broker_id}"
+        self._control = Peers(world.network, world.clock, where, client_id=f"{name}-control")
+        self._fetch = Peers(world.network, world.clock, where, client_id=f"{name}-fetch")
+        self._has_services = False
+        self._listens = False
+        self._registered: BrokerRegistration | None = None
+
+    async def begin(self) -> None:
+        """Returns when the controller has told this broker of the cluster."""
+        cluster_id = await prepare_store(self._store, self._world.chance)
+        self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
+        self._has_services = True
+        check_cordoned(services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
+        await services.config_store.start()
+        services.quotas.refresh()
+        services.logs.start()
+        await remove_strays(self._store, services.logs, services.broker_id)
+        services.replicas.start()
+        services.groups.start()
+        self._tasks.start(keep_logs(services.logs, services.clock), "log keeper")
+        self._tasks.start(services.moves.run(), "moves between log dirs")
+        self._listener = await serve(
+            self._world.network, self._options.host, self.port, services, server_limits(services.configs)
+        )
+        self._listens = True
+        self.port = self._listener.port
+        self._registered = self._registration()
+        self._orders.broker_epoch = await register(
+            self._store,
+            self._options.broker_id,
+            self._registered,
+            services.clock,
+            patience_s=self._options.registration_patience_s,
+        )
+        await services.controller.start()
+        metadata = services.metadata
+        known = await metadata.until(lambda: services.broker_id in metadata.brokers, _FIRST_METADATA_S)
+        if not known:
+            log.warning("broker %d has not heard of a controller yet", services.broker_id)
+
+    def require_session(self) -> None:
+        """Raises SessionExpired if it was lost meanwhile."""
+        if self.is_over:
+            raise SessionExpired("the session with the store was lost as the broker began")
+
+    async def end(self, *, hand_over: bool = True) -> None:
+        """In order; with `hand_over` the controller moves leaders away first."""
+        if hand_over:
+            await self._take_leave()
+        services = self.services
+        await self._listener.close()
+        await services.groups.close()
+        await services.replicas.stop()
+        await services.controller.stop()
+        await self._close_links()
+        services.logs.close()
+        await self._store.close()
+
+    async def drop(self) -> None:
+        """At once. What is in the store goes with the session, what is on disk stays as it is.
+
+        A store that cannot be reached lets go of a session only after a while: nobody waits for it before
+        everything else is dropped.
+        """
+        leaving = asyncio.create_task(self._store.close())
+        if self._listens:
+            await self._listener.close()
+        if self._has_services:
+            services = self.services
+            await services.controller.stop()
+            await services.groups.close()
+            await services.replicas.stop()
+        await self._close_links()
+        if self._has_services:
+            self.services.logs.release()
+        await leaving
+
+    async def _close_links(self) -> None:
+        self._control.close()
+        self._fetch.close()
+        await self._tasks.close()
+
+    # Putting it together
+
+    def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
+        options, clock, store = self._options, self._world.clock, self._store
+        chance = self._world.chance
+        metadata = MetadataCache(cluster_id, clock)
+        logs = LogManager(
+            self._world.disk,
+            options.log_dirs,
+            MetaProperties(cluster_id, options.broker_id),
+            config_of=configs.log_config,
+            now_ms=clock.now_ms,
+            on_directory_failure=self._directory_failed,
+            cleaner_backoff_ms=lambda: configs.integer("log.cleaner.backoff.ms"),
+            cordoned=self._cordoned_dirs,
+        )
+        quotas = ReplicationQuotas(options.broker_id, configs, clock)
+        replicas = ReplicaManager(
+            options.broker_id,
+            logs,
+            clock,
+            StoreIsrWriter(store, clock, self._tasks, lambda: self._orders.controller_epoch),
+            lambda leader: WireLeader(self._fetch, leader),
+            min_insync_replicas=configs.min_insync_replicas,
+            config=configs.replication(),
+            on_leadership=self._leadership_changed,
+            is_known=lambda partition: metadata.partition(partition) is not None,
+            throttles=Throttles(quotas.leader, quotas.follower),
+        )
+        offsets_partitions = configs.integer("offsets.topic.num.partitions")
+        groups = GroupCoordinator(
+            clock=clock,
+            partition_for=lambda group: partition_of_group(
+                group, metadata.partition_count(GROUP_OFFSETS_TOPIC) or offsets_partitions
+            ),
+            journal=ReplicatedJournal(replicas, clock),
+            config=group_config(configs),
+            make_id=lambda: str(chance.uuid()),
+        )
+        return Services(
+            broker_id=options.broker_id,
+            clock=clock,
+            store=store,
+            metadata=metadata,
+            configs=configs,
+            config_store=ConfigStore(options.broker_id, configs, store, self._tasks, self._config_changed),
+            logs=logs,
+            replicas=replicas,
+            quotas=quotas,
+            moves=LogDirMoves(replicas, clock, quotas.log_dirs),
+            groups=groups,
+            controller=Controller(
+                options.broker_id,
+                store,
+                clock,
+                WireChannel(self._control),
+                controller_config(configs),
+                new_topic_id=partial(random_topic_id, chance),
+            ),
+            creation=TopicCreation(
+                store, metadata, self._tasks, chance, lambda: creation_defaults(configs), _checked, clock
+            ),
+            orders=self._orders,
+            producer_ids=ProducerIds(options.broker_id, store),
+            tasks=self._tasks,
+        )
+
+    def _registration(self) -> BrokerRegistration:
+        return BrokerRegistration(
+            endpoints=(Endpoint(_LISTENER_NAME, self._options.host, self.port),),
+            timestamp_ms=self._world.clock.now_ms(),
+            rack=self._options.rack,
+            cordoned=self._cordoned_dirs() >= set(self._options.log_dirs),
+        )
+
+    def _cordoned_dirs(self) -> frozenset[str]:
+        """The log dirs that get no new replicas."""
+        return cordoned_dirs(self.services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
+
+    async def _register_anew(self) -> None:
+        """Tell whoever places replicas whether this broker takes any."""
+        registered = self._registered
+        if registered is not None and (now := self._registration()).cordoned != registered.cordoned:
+            self._registered = now = replace(registered, cordoned=now.cordoned)
+            await self._store.set(BrokerRegistration.path(self._options.broker_id), now.encode())
+
+    # What its parts tell it
+
+    def _leadership_changed(
+        self, led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]
+    ) -> None:
+        """Groups follow the leaders of their partitions."""
+        groups = self.services.groups
+        for partition in resigned:
+            if partition.topic == GROUP_OFFSETS_TOPIC:
+                groups.unload(partition.partition)
+        for partition in led:
+            if partition.topic == GROUP_OFFSETS_TOPIC:
+                self._tasks.start(groups.load(partition.partition), f"groups of {partition}")
+
+    def _config_changed(self, topic: str | None) -> None:
+        """Logs take their new settings; a topic may allow a leader now that it did not before."""
+        services = self.services
+        services.quotas.refresh()
+        if topic is None:
+            self._tasks.start(self._register_anew(), "registration")
+        topics = {each.topic for each in services.logs.partitions} if topic is None else {topic}
+        for each in topics:
+            services.logs.reconfigure(each)
+        may_be_unclean = topic is None or services.configs.settings(topic).unclean_leader_election
+        if may_be_unclean and services.controller.is_active:
+            self._tasks.start(services.controller.elect_missing_leaders(), "leaders that may be now")
+
+    def _directory_failed(self, path: str, lost: tuple[TopicPartition, ...]) -> None:
+        if self._has_services:
+            self.services.replicas.directory_failed(path, lost)
+            if len(self.services.logs.offline) == len(self._options.log_dirs):
+                self._on_ruined()
+                return
+        self._tasks.start(self._tell_of_failure(), f"note of the failure of {path}")
+
+    async def _tell_of_failure(self) -> None:
+        note = LogDirEvent(self._options.broker_id)
+        await self._store.create(LogDirEvent.PREFIX, note.encode(), sequential=True)
+
+    # Farewell
+
+    async def _take_leave(self) -> None:
+        """Ask the controller to let others lead. After some tries the broker stops all the same."""
+        self.services.replicas.leaving = True
+        clock = self._world.clock
+        for attempt in range(_FAREWELL_TRIES):
+            if attempt:
+                await clock.sleep(_FAREWELL_PAUSE_S)
+            try:
+                remaining = await self._ask_to_leave()
+            except (OSError, StoreError) as error:
+                log.info("broker %d cannot take its leave: %s", self._options.broker_id, error)
+                continue
+            if not remaining:
+                return
+            log.info("broker %d still leads %d partitions", self._options.broker_id, remaining)
+
+    async def _ask_to_leave(self) -> int:
+        """How many partitions it still leads, or OSError."""
+        request = ControlledShutdownRequest(
+            broker_id=self._options.broker_id, broker_epoch=self._orders.broker_epoch
+        )
+        controller_id = self.services.metadata.controller_id
+        answer = await WireChannel(self._control).call(controller_id, request)
+        if answer.error_code:
+            raise ConnectionError(f"the controller refused with error {answer.error_code}")
+        return len(answer.remaining_partitions)
+
+
+def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
+    """A new topic's configs, in the terms of those who create it."""
+    try:
+        return check_topic(configs)
+    except InvalidConfig as error:
+        raise Refused(error.code, f"{error}.") from error

@@ -1,0 +1,62 @@
+"""What handlers work with: the parts of the broker they run on, and whose request it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.cluster.net.backlog import Backlog
+
+if TYPE_CHECKING:
+    from restow.cluster.broker.creation import TopicCreation
+    from restow.cluster.broker.metadata import MetadataCache
+    from restow.cluster.broker.orders import Orders
+    from restow.cluster.broker.producer_ids import ProducerIds
+    from restow.cluster.broker.tasks import Tasks
+    from restow.cluster.config.configs import BrokerConfigs
+    from restow.cluster.config.store import ConfigStore
+    from restow.cluster.controller import Controller
+    from restow.cluster.groups import GroupCoordinator
+    from restow.cluster.log import LogManager
+    from restow.cluster.quotas import ReplicationQuotas
+    from restow.cluster.replication import ReplicaManager
+    from restow.cluster.replication.log_dir_moves import LogDirMoves
+    from restow.cluster.store import Store
+    from restow.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of one broker."""
+
+    broker_id: int
+    clock: Clock
+    store: Store
+    metadata: MetadataCache
+    configs: BrokerConfigs
+    config_store: ConfigStore
+    logs: LogManager
+    replicas: ReplicaManager
+    quotas: ReplicationQuotas
+    moves: LogDirMoves
+    groups: GroupCoordinator
+    controller: Controller
+    creation: TopicCreation
+    orders: Orders
+    producer_ids: ProducerIds
+    tasks: Tasks
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One connection's view: the broker, and who is at the other end as `host:port`."""
+
+    broker: Services
+    peer: str
+    backlog: Backlog = field(default_factory=Backlog)
+    """The broker's, for answers that may be large."""
+
+    @property
+    def client_host(self) -> str:
+        """As groups show it: Kafka writes a slash where Java would have the host's name before it."""
+        return f"/{self.peer.rpartition(':')[0]}"

@@ -1,0 +1,63 @@
+"""What a broker's parts are set to, read off its configs under Kafka's names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.broker.creation import CreationDefaults
+from restow.cluster.controller import ControllerConfig
+from restow.cluster.groups import GroupConfig
+from restow.cluster.net.server import ServerLimits
+
+if TYPE_CHECKING:
+    from restow.cluster.config.configs import BrokerConfigs
+
+_MINUTE_MS = 60_000
+
+
+def group_config(configs: BrokerConfigs) -> GroupConfig:
+    """For the group coordinator."""
+    return GroupConfig(
+        min_session_timeout_ms=configs.integer("group.min.session.timeout.ms"),
+        max_session_timeout_ms=configs.integer("group.max.session.timeout.ms"),
+        initial_rebalance_delay_ms=configs.integer("group.initial.rebalance.delay.ms"),
+        max_size=configs.integer("group.max.size"),
+        offset_metadata_max_bytes=configs.integer("offset.metadata.max.bytes"),
+        offsets_retention_ms=configs.integer("offsets.retention.minutes") * _MINUTE_MS,
+        offsets_retention_check_interval_ms=configs.integer("offsets.retention.check.interval.ms"),
+    )
+
+
+def controller_config(configs: BrokerConfigs) -> ControllerConfig:
+    """For the controller, should this broker be it."""
+    return ControllerConfig(
+        unclean_leader_election=bool(configs.value("unclean.leader.election.enable")),
+        delete_topic=configs.delete_topic_enable,
+        auto_leader_rebalance=bool(configs.value("auto.leader.rebalance.enable")),
+        rebalance_interval_s=configs.integer("leader.imbalance.check.interval.seconds"),
+        rebalance_percentage=configs.integer("leader.imbalance.per.broker.percentage"),
+    )
+
+
+def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
+    """For topics that do not say it themselves, and for the one that groups are kept in."""
+    return CreationDefaults(
+        partitions=configs.integer("num.partitions"),
+        factor=configs.integer("default.replication.factor"),
+        auto_create=bool(configs.value("auto.create.topics.enable")),
+        offsets_partitions=configs.integer("offsets.topic.num.partitions"),
+        offsets_factor=configs.integer("offsets.topic.replication.factor"),
+        offsets_configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(configs.integer("offsets.topic.segment.bytes")),
+        },
+    )
+
+
+def server_limits(configs: BrokerConfigs) -> ServerLimits:
+    """For connections of clients."""
+    return ServerLimits(
+        max_frame_bytes=configs.integer("socket.request.max.bytes"),
+        max_idle_ms=configs.integer("connections.max.idle.ms"),
+    )

@@ -1,0 +1,108 @@
+"""Logs that nobody waits for any more: partitions that were moved away or deleted while this broker was down.
+
+The controller tells a broker to delete its replica, but not one that is away, and when it is back the move is
+long over. So before a broker registers, and anybody can give it orders, it compares its logs with what topics
+say in the store. A log goes if its topic is gone, was made anew under another id, or names other brokers.
+
+A move may end just then, when the broker has compared and is not registered yet; and a controller, too, may
+be gone before everybody has heard what it decided. So a broker that hears of a controller for the first time,
+its first or a new one, compares again.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.log.errors import LogError
+from restow.cluster.store import StoreError, UnreadableNode
+from restow.cluster.store.znodes import Topic
+from restow.wire.between_brokers import StopReplicaRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from restow.cluster.broker.services import Services
+    from restow.cluster.log import LogManager
+    from restow.cluster.store import Node, Store
+    from restow.model import TopicPartition
+    from restow.wire.messages import Message
+
+log = logging.getLogger(__name__)
+
+
+async def remove_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[TopicPartition, ...]:
+    """Those that were found. Their directories get a name that says so, and go when there is time."""
+    strays = await _find_strays(store, logs, broker_id)
+    for partition in strays:
+        log.warning("%s is not on broker %d any more: its log is removed", partition, broker_id)
+        try:
+            logs.delete_stray(partition)
+        except LogError as error:
+            log.warning("the log of %s cannot be removed: %s", partition, error)
+    return strays
+
+
+async def stop_strays(broker: Services) -> None:
+    """Stop and delete what was taken away from this broker without its being told.
+
+    Orders wait meanwhile. A replica that is to come here is in the topic's node before anybody is told.
+    """
+    async with broker.orders.turn:
+        try:
+            strays = await _find_strays(broker.store, broker.logs, broker.broker_id)
+        except StoreError as error:
+            log.warning("which logs belong here cannot be told: %s", error)
+            return
+        if strays:
+            log.warning("not on broker %d any more, and removed: %s", broker.broker_id, strays)
+            broker.replicas.stop_replicas(_order_to_delete(strays, broker.orders.controller_epoch))
+
+
+def _order_to_delete(partitions: Iterable[TopicPartition], controller_epoch: int) -> Message:
+    make = StopReplicaRequest.StopReplicaTopicState
+    return StopReplicaRequest(
+        controller_epoch=controller_epoch,
+        topic_states=[
+            make(
+                topic_name=partition.topic,
+                partition_states=[
+                    make.StopReplicaPartitionState(
+                        partition_index=partition.partition, leader_epoch=-1, delete_partition=True
+                    )
+                ],
+            )
+            for partition in partitions
+        ],
+    )
+
+
+async def _find_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[TopicPartition, ...]:
+    held = dict.fromkeys((*logs.partitions, *logs.futures.partitions))
+    names = sorted({partition.topic for partition in held})
+    nodes = await store.get_each([Topic.path(name) for name in names])
+    gone = {name for name, node in zip(names, nodes, strict=True) if node is None}
+    topics = {name: topic for name, node in zip(names, nodes, strict=True) if (topic := _read(name, node))}
+    return tuple(
+        partition
+        for partition in held
+        if partition.topic in gone
+        or (partition.topic in topics and _is_stray(partition, topics[partition.topic], logs, broker_id))
+    )
+
+
+def _read(name: str, node: Node | None) -> Topic | None:
+    """The topic, once for all of its partitions. What cannot be read is no proof."""
+    try:
+        return None if node is None else Topic.decode(node.data, Topic.path(name))
+    except UnreadableNode as error:
+        log.warning("which logs of %s belong here cannot be told: %s", name, error)
+        return None
+
+
+def _is_stray(partition: TopicPartition, topic: Topic, logs: LogManager, broker_id: int) -> bool:
+    known_id = logs.topic_id_of(partition)
+    if None not in (known_id, topic.topic_id) and known_id != topic.topic_id:
+        return True
+    assigned = topic.partitions.get(partition.partition)
+    return assigned is None or broker_id not in assigned.replicas

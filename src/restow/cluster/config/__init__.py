@@ -1,0 +1,1 @@
+"""Configs of topics and brokers: their tables, values and changes."""

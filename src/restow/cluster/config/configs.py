@@ -1,0 +1,340 @@
+"""Where a config's value comes from, and how it is shown. What may be written is in `changes.py`.
+
+    a topic's own ► this broker's, dynamic ► all brokers', dynamic ► the broker's file ► the default
+
+`BrokerConfigs` holds all of these for one broker. Whoever watches the store tells it what is written there.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import dropwhile
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.config.table import (
+    BROKER_CONFIGS,
+    TOPIC_CONFIGS,
+    ConfigType,
+    Definition,
+    Dynamic,
+    InvalidConfig,
+    Synonym,
+    Value,
+)
+from restow.cluster.log import LogConfig
+from restow.cluster.replication.values import ReplicationConfig
+from restow.wire.batches import CREATE_TIME, LOG_APPEND_TIME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+log = logging.getLogger(__name__)
+
+_STAND_TOGETHER = {
+    each.name: tuple(it.name for it in definition.synonyms)
+    for definition in TOPIC_CONFIGS.values()
+    for each in definition.synonyms
+}
+"""Broker configs that state the same in other units, by each of their names."""
+
+
+class Source(IntEnum):
+    """Where a value comes from, as DescribeConfigs numbers it."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    FILE = 4
+    DEFAULT = 5
+
+
+class Stated(NamedTuple):
+    """A value and who says so; under another name if it is the broker's."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class ConfigEntry(NamedTuple):
+    """A config as DescribeConfigs shows it."""
+
+    name: str
+    value: str | None
+    source: Source
+    type: ConfigType
+    read_only: bool
+    synonyms: tuple[Stated, ...]
+    """Who states a value, in whatever unit, as Kafka shows it: nobody before the nearest name is shown."""
+    sensitive: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        return self.source is Source.DEFAULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicSettings:
+    """A topic's configs as the broker uses them."""
+
+    log: LogConfig
+    min_insync_replicas: int
+    unclean_leader_election: bool
+    throttled_leaders: tuple[str, ...]
+    """`partition:broker`, or `*` for all."""
+    throttled_followers: tuple[str, ...]
+
+
+class BrokerConfigs:
+    """All configs that count on one broker."""
+
+    def __init__(self, file: Mapping[str, str] | None = None) -> None:
+        """`file` is what the broker was started with. Names that are not in the table are kept, unread."""
+        self._file = dict(file or {})
+        for name, text in self._file.items():
+            if name in BROKER_CONFIGS:
+                BROKER_CONFIGS[name].parse(text)
+        self._all_brokers: dict[str, str] = {}
+        self._broker: dict[str, str] = {}
+        self._topics: dict[str, dict[str, str]] = {}
+        self._settings: dict[str, TopicSettings] = {}
+
+    # What the store says. Values that cannot be are reported and passed over, as they may be anybody's.
+
+    def set_broker(self, values: Mapping[str, str]) -> None:
+        """This broker's dynamic configs are these."""
+        self._broker = _readable(BROKER_CONFIGS, values)
+        self._settings.clear()
+
+    def set_all_brokers(self, values: Mapping[str, str]) -> None:
+        """The dynamic configs of all brokers are these."""
+        self._all_brokers = _readable(BROKER_CONFIGS, values)
+        self._settings.clear()
+
+    def set_topic(self, topic: str, values: Mapping[str, str]) -> None:
+        """The topic's configs are these."""
+        self._topics[topic] = _readable(TOPIC_CONFIGS, values)
+        self._settings.pop(topic, None)
+
+    def drop_topic(self, topic: str) -> None:
+        """The topic is gone."""
+        self._topics.pop(topic, None)
+        self._settings.pop(topic, None)
+
+    # What counts
+
+    def value(self, name: str) -> Value | None:
+        """The broker's value of a config; None if it has none."""
+        definition = BROKER_CONFIGS[name]
+        text = next(self._stated_by_broker(definition)).value
+        return None if text is None else definition.parse(text)
+
+    def integer(self, name: str) -> int:
+        """The same of a config that is a number."""
+        value = self.value(name)
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, not a whole number")
+        return value
+
+    @property
+    def delete_topic_enable(self) -> bool:
+        return bool(self.value("delete.topic.enable"))
+
+    def settings(self, topic: str) -> TopicSettings:
+        """The topic's, put together once and remembered until something changes."""
+        known = self._settings.get(topic)
+        if known is None:
+            known = self._settings[topic] = self._put_together(self._topics.get(topic, {}))
+        return known
+
+    def log_config(self, topic: str) -> LogConfig:
+        """The topic's, for its logs."""
+        return self.settings(topic).log
+
+    def min_insync_replicas(self, topic: str) -> int:
+        return self.settings(topic).min_insync_replicas
+
+    def replication(self) -> ReplicationConfig:
+        """The broker's, for its replicas."""
+        return ReplicationConfig(
+            lag_time_max_ms=self.integer("replica.lag.time.max.ms"),
+            fetch_wait_max_ms=self.integer("replica.fetch.wait.max.ms"),
+            fetch_min_bytes=self.integer("replica.fetch.min.bytes"),
+            fetch_max_bytes=self.integer("replica.fetch.max.bytes"),
+            fetch_response_max_bytes=self.integer("replica.fetch.response.max.bytes"),
+            fetch_backoff_ms=self.integer("replica.fetch.backoff.ms"),
+            checkpoint_interval_ms=self.integer("replica.high.watermark.checkpoint.interval.ms"),
+            session_slots=self.integer("max.incremental.fetch.session.cache.slots"),
+        )
+
+    def _put_together(self, own: Mapping[str, str]) -> TopicSettings:
+        found: dict[str, Value] = {}
+        for definition in TOPIC_CONFIGS.values():
+            text = next(self._stated_for_topic(definition, own)).value
+            found[definition.name] = definition.parse(text or "")
+        return _settings_of(found)
+
+    # What is shown
+
+    def describe_topic(self, topic: str, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
+        """All of a topic's configs, or those named that exist."""
+        return self._describe_topic(self._topics.get(topic, {}), names)
+
+    def describe_new_topic(self, own: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
+        """As a topic that says this would be described."""
+        return self._describe_topic(own, None)
+
+    def _describe_topic(self, own: Mapping[str, str], names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
+        return tuple(
+            _entry(
+                each,
+                next(self._stated_for_topic(each, own)).value,
+                (
+                    *((Stated(each.name, own[each.name], Source.TOPIC),) if each.name in own else ()),
+                    *self._shown(tuple(it.name for it in each.synonyms)),
+                ),
+                read_only=False,
+            )
+            for each in _chosen(TOPIC_CONFIGS, names)
+        )
+
+    def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
+        """All of this broker's configs, or those named that exist."""
+        return tuple(
+            _entry(
+                each,
+                next(self._stated_by_broker(each)).value,
+                self._shown(_STAND_TOGETHER.get(each.name, (each.name,)), each.name),
+                read_only=each.dynamic is Dynamic.NEVER,
+            )
+            for each in _chosen(BROKER_CONFIGS, names)
+        )
+
+    def describe_all_brokers(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
+        """What is set for all brokers; there is nothing else to tell of all of them."""
+        return tuple(
+            _entry(
+                each,
+                self._all_brokers[each.name],
+                (Stated(each.name, self._all_brokers[each.name], Source.ALL_BROKERS),),
+                read_only=False,
+            )
+            for each in _chosen(BROKER_CONFIGS, names)
+            if each.name in self._all_brokers
+        )
+
+    def _shown(self, names: tuple[str, ...], nearest: str | None = None) -> tuple[Stated, ...]:
+        """Who of these states a value, from the one on that is `nearest`, by default the first."""
+        stated = [
+            Stated(name, layer[name], source)
+            for source, layer in self._layers()
+            for name in names
+            if name in layer
+        ]
+        defaults = [(name, BROKER_CONFIGS[name].default) for name in names]
+        stated += [Stated(name, text, Source.DEFAULT) for name, text in defaults if text is not None]
+        first = nearest or next(iter(names), None)
+        return tuple(dropwhile(lambda it: it.name != first, stated))
+
+    def _layers(self) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+        return (
+            (Source.BROKER, self._broker),
+            (Source.ALL_BROKERS, self._all_brokers),
+            (Source.FILE, self._file),
+        )
+
+    def _stated_by_broker(self, definition: Definition) -> Iterator[Stated]:
+        name = definition.name
+        for source, layer in self._layers():
+            if name in layer:
+                yield Stated(name, layer[name], source)
+        yield Stated(name, definition.default, Source.DEFAULT)
+
+    def _stated_for_topic(self, definition: Definition, own: Mapping[str, str]) -> Iterator[Stated]:
+        if definition.name in own:
+            yield Stated(definition.name, own[definition.name], Source.TOPIC)
+        for source, layer in self._layers():
+            for synonym in definition.synonyms:
+                if synonym.name in layer:
+                    yield Stated(synonym.name, _in_units(synonym, layer[synonym.name]), source)
+        named = definition.synonyms[-1].name if definition.synonyms else definition.name
+        yield Stated(named, definition.default, Source.DEFAULT)
+
+
+def _readable(definitions: Mapping[str, Definition], values: Mapping[str, str]) -> dict[str, str]:
+    kept = {}
+    for name, text in values.items():
+        definition = definitions.get(name)
+        if definition is None:
+            continue
+        try:
+            definition.parse(text)
+        except InvalidConfig as error:
+            log.warning("a config in the store is passed over: %s", error)
+        else:
+            kept[name] = text
+    return kept
+
+
+def _chosen(definitions: Mapping[str, Definition], names: Iterable[str] | None) -> Iterator[Definition]:
+    for name in definitions if names is None else dict.fromkeys(names):
+        if name in definitions:
+            yield definitions[name]
+
+
+def _entry(
+    definition: Definition, value: str | None, shown: tuple[Stated, ...], *, read_only: bool
+) -> ConfigEntry:
+    source = shown[0].source if shown else Source.DEFAULT
+    return ConfigEntry(definition.name, value, source, definition.type, read_only, shown)
+
+
+def _in_units(synonym: Synonym, text: str) -> str:
+    """A week of hours is 604,800,000 ms; -1 is no limit in any unit."""
+    if synonym.factor == 1:
+        return text
+    number = int(text)
+    return str(number * synonym.factor if number >= 0 else number)
+
+
+def _settings_of(found: Mapping[str, Value]) -> TopicSettings:
+    def whole(name: str) -> int:
+        value = found[name]
+        if not isinstance(value, int):
+            raise TypeError(f"{name} is {value!r}, not a whole number")
+        return value
+
+    def parts(name: str) -> tuple[str, ...]:
+        value = found[name]
+        return value if isinstance(value, tuple) else ()
+
+    policy = parts("cleanup.policy")
+    ratio = found["min.cleanable.dirty.ratio"]
+    by_append = found["message.timestamp.type"] == "LogAppendTime"
+    return TopicSettings(
+        log=LogConfig(
+            segment_bytes=whole("segment.bytes"),
+            segment_ms=whole("segment.ms"),
+            retention_ms=whole("retention.ms"),
+            retention_bytes=whole("retention.bytes"),
+            cleanup_delete="delete" in policy,
+            cleanup_compact="compact" in policy,
+            flush_messages=whole("flush.messages"),
+            flush_ms=whole("flush.ms"),
+            index_interval_bytes=whole("index.interval.bytes"),
+            timestamp_type=LOG_APPEND_TIME if by_append else CREATE_TIME,
+            timestamp_before_max_ms=whole("message.timestamp.before.max.ms"),
+            timestamp_after_max_ms=whole("message.timestamp.after.max.ms"),
+            max_message_bytes=whole("max.message.bytes"),
+            min_cleanable_dirty_ratio=float(ratio) if isinstance(ratio, (int, float)) else 0.5,
+            min_compaction_lag_ms=whole("min.compaction.lag.ms"),
+            max_compaction_lag_ms=whole("max.compaction.lag.ms"),
+            delete_retention_ms=whole("delete.retention.ms"),
+        ),
+        min_insync_replicas=whole("min.insync.replicas"),
+        unclean_leader_election=bool(found["unclean.leader.election.enable"]),
+        throttled_leaders=parts("leader.replication.throttled.replicas"),
+        throttled_followers=parts("follower.replication.throttled.replicas"),
+    )

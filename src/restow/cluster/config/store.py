@@ -1,0 +1,184 @@
+"""Dynamic configs in the store: read at the start, followed by the notes of changes, written on request.
+
+Whoever changes a config writes the entity's node, then leaves a note under `/config/changes` by which all
+brokers learn which one to read again. Notes are numbered; who has missed some reads everything.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.store import BadVersion, Create, Delete, NodeExists, NoNode, Set, UnreadableNode
+from restow.cluster.store.znodes import ConfigChange, EntityConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from restow.cluster.broker.tasks import Tasks
+    from restow.cluster.config.configs import BrokerConfigs
+    from restow.cluster.store import Node, Operation, Store, WatchEvent
+
+log = logging.getLogger(__name__)
+
+_NOTES_KEPT = 100
+_TOPICS = "topics"
+_BROKERS = "brokers"
+
+
+class ConfigStore:
+    """Keeps one broker's `BrokerConfigs` as the store has them, and writes to it."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        configs: BrokerConfigs,
+        store: Store,
+        tasks: Tasks,
+        on_change: Callable[[str | None], None],
+    ) -> None:
+        """`on_change` hears which topic's configs are others now; None if the broker's own are."""
+        self._broker_id = broker_id
+        self._configs = configs
+        self._store = store
+        self._tasks = tasks
+        self._on_change = on_change
+        self._known: set[str] = set()
+        self._last_note = -1
+
+    # Reading
+
+    async def start(self) -> None:
+        """Read everything, and follow from then on. A note that comes meanwhile is read twice, not missed."""
+        await self._store.watch_children(ConfigChange.PARENT, self._noted)
+        self._last_note = max(map(_number, await self._store.children(ConfigChange.PARENT)), default=-1)
+        await self._read_all()
+
+    async def learn(self, topics: Iterable[str]) -> None:
+        """Read the configs of topics that are new here: their creation leaves no note."""
+        new = [topic for topic in topics if topic not in self._known]
+        for topic, node in zip(
+            new, await self._store.get_each([EntityConfig.topic_path(topic) for topic in new]), strict=True
+        ):
+            self._configs.set_topic(topic, _values(EntityConfig.topic_path(topic), node))
+            self._known.add(topic)
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone; another one may get its name."""
+        self._known.discard(topic)
+        self._configs.drop_topic(topic)
+
+    def _noted(self, _: WatchEvent) -> None:
+        self._tasks.start(self._follow(), "config changes")
+
+    async def _follow(self) -> None:
+        await self._store.watch_children(ConfigChange.PARENT, self._noted)
+        notes = {_number(name): name for name in await self._store.children(ConfigChange.PARENT)}
+        new = sorted(number for number in notes if number > self._last_note)
+        if not new:
+            return
+        missed = new[0] > self._last_note + 1 and min(notes) == new[0]
+        self._last_note = new[-1]
+        if missed:
+            await self._read_all()
+            return
+        paths = [f"{ConfigChange.PARENT}/{notes[number]}" for number in new]
+        for path, node in zip(paths, await self._store.get_each(paths), strict=True):
+            if node is not None:
+                await self._read_noted(path, node)
+
+    async def _read_noted(self, path: str, node: Node) -> None:
+        try:
+            kind, _, name = ConfigChange.decode(node.data, path).entity_path.partition("/")
+        except UnreadableNode as error:
+            log.warning("skipped: %s", error)
+            return
+        if kind == _TOPICS:
+            await self._read_topics([name])
+        elif kind == _BROKERS:
+            await self._read_brokers()
+
+    async def _read_all(self) -> None:
+        await self._read_brokers()
+        await self._read_topics(await self._store.children(EntityConfig.TOPICS))
+
+    async def _read_topics(self, topics: Iterable[str]) -> None:
+        names = tuple(topics)
+        paths = [EntityConfig.topic_path(name) for name in names]
+        for name, path, node in zip(names, paths, await self._store.get_each(paths), strict=True):
+            self._configs.set_topic(name, _values(path, node))
+            self._known.add(name)
+            self._on_change(name)
+
+    async def _read_brokers(self) -> None:
+        own, of_all = EntityConfig.broker_path(self._broker_id), EntityConfig.broker_path(None)
+        found = await self._store.get_each([own, of_all])
+        self._configs.set_broker(_values(own, found[0]))
+        self._configs.set_all_brokers(_values(of_all, found[1]))
+        self._on_change(None)
+
+    # Writing
+
+    async def alter_topic(
+        self, topic: str, change: Callable[[Mapping[str, str]], Mapping[str, str]], *, only_check: bool
+    ) -> None:
+        """Replace a topic's configs by what `change` makes of them. It may raise InvalidConfig."""
+        await self._alter(EntityConfig.topic_path(topic), f"{_TOPICS}/{topic}", change, only_check=only_check)
+
+    async def alter_broker(
+        self,
+        broker_id: int | None,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        only_check: bool,
+    ) -> None:
+        """The same of one broker, or of all of them for None."""
+        entity = f"{_BROKERS}/{EntityConfig.ALL_BROKERS if broker_id is None else broker_id}"
+        await self._alter(EntityConfig.broker_path(broker_id), entity, change, only_check=only_check)
+
+    async def _alter(
+        self,
+        path: str,
+        entity: str,
+        change: Callable[[Mapping[str, str]], Mapping[str, str]],
+        *,
+        only_check: bool,
+    ) -> None:
+        """Written together with its note. Who was overtaken decides anew on what is there now."""
+        while True:
+            (node,) = await self._store.get_each([path])
+            after = EntityConfig(change(_values(path, node))).encode()
+            if only_check:
+                return
+            write: Operation = Create(path, after) if node is None else Set(path, after, node.stat.version)
+            note = Create(ConfigChange.PREFIX, ConfigChange(entity).encode(), sequential=True)
+            try:
+                await self._store.multi([write, note])
+            except (BadVersion, NodeExists, NoNode):
+                continue
+            await self._tidy_up()
+            return
+
+    async def _tidy_up(self) -> None:
+        """Notes that every broker has read long since need not stay."""
+        names = sorted(await self._store.children(ConfigChange.PARENT), key=_number)
+        old = names[:-_NOTES_KEPT]
+        if old:
+            await self._store.multi_each([(Delete(f"{ConfigChange.PARENT}/{name}"),) for name in old])
+
+
+def _values(path: str, node: Node | None) -> Mapping[str, str]:
+    """What a node says; nothing, if it is not there or cannot be understood."""
+    if node is None:
+        return {}
+    try:
+        return EntityConfig.decode(node.data, path).values
+    except UnreadableNode as error:
+        log.warning("skipped: %s", error)
+        return {}
+
+
+def _number(name: str) -> int:
+    """A note's, from its name; -1 for a node that somebody else put there."""
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isascii() and digits.isdigit() else -1

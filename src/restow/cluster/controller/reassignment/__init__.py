@@ -1,0 +1,1 @@
+"""Reassignments: which may begin, their steps, and what is written on the way."""

@@ -1,0 +1,204 @@
+"""Moving partitions: what makes a move begin, go on or end.
+
+    a request through the API        alter()
+    the request's node               requested()
+    an ISR changed                   isr_changed()
+    a broker came up                 resume_for()
+    a controller was elected         start()
+
+What then happens is in `steps.py`, step by step; which moves may begin in
+`rules.py`. Whichever way it comes, the latest target replaces the one before.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.errors import ControllerError
+from restow.cluster.controller.reassignment.nodes import read_request, take_out
+from restow.cluster.controller.reassignment.rules import FAILED, Refusal, Wish, decide, is_complete
+from restow.cluster.controller.reassignment.steps import Steps
+from restow.cluster.controller.reassignment.watch import IsrWatch
+from restow.cluster.store import StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from restow.cluster.controller.deletion import Deletion
+    from restow.cluster.controller.events import Work
+    from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.reassignment.nodes import Assignments
+    from restow.cluster.controller.replica_states import ReplicaStates
+    from restow.cluster.controller.tools import Tools
+    from restow.model import ReplicaAssignment, TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class Reassignment:
+    """Every move there is, whoever asked for it."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        partitions: PartitionStates,
+        replicas: ReplicaStates,
+        deletion: Deletion,
+        enqueue: Callable[[str, Work], object],
+    ) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._watch = IsrWatch(
+            tools.store.read, lambda: enqueue("ISRs of moving partitions", self.isr_changed)
+        )
+        self._steps = Steps(tools, partitions, replicas, deletion, self._watch)
+        self._request_born = -1
+
+    # What makes a move begin or go on
+
+    async def start(self) -> None:
+        """A new controller: what the node asks for, then everything else that is under way."""
+        await self._disown_leftovers()
+        self._watch.remember(each for each, found in self._context.assignments.items() if found.is_moving)
+        begun = await self._take_request()
+        await self._resume(each for each in self._watch.moving if each not in begun)
+
+    async def requested(self) -> None:
+        """The request's node changed. What is done to one that was read already, ourselves do mostly."""
+        await self._take_request()
+
+    async def alter(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Refusal | None]:
+        """Begin, replace or cancel moves. What came of each: None if it is under way, or done."""
+        accepted, results = await self._decide(wishes)
+        if accepted:
+            await take_out(self._tools.store, lambda each, _: each in accepted)
+        return {**dict.fromkeys(wishes), **results, **await self._move(accepted)}
+
+    async def resume_for(self, brokers: Iterable[int]) -> None:
+        """Brokers came up: they may not know of moves to them."""
+        came = frozenset(brokers)
+        assignments = self._context.assignments
+        await self._resume(
+            each for each in self._watch.moving if not came.isdisjoint(assignments[each].target)
+        )
+
+    async def isr_changed(self) -> None:
+        """See which moves are complete by now. The others only wait on."""
+        context = self._context
+        changed = [each for each in await self._watch.take() if each in context.assignments]
+        found = await self._tools.nodes.read(changed)
+        context.leaderships.update(found)
+        complete = []
+        for partition in found:
+            if is_complete(context, partition):
+                complete.append(partition)
+            else:
+                self._tell_progress(partition)
+        if complete:
+            await self._isolated(self._finish, {each: context.assignments[each] for each in complete})
+
+    async def forget_gone(self) -> None:
+        """Topics were removed by hand: nothing of them is moved any more."""
+        gone = {each for each in self._watch.moving if each not in self._context.assignments}
+        if gone:
+            self._watch.drop(gone)
+            await take_out(self._tools.store, lambda each, _: each in gone)
+
+    def running(self, partitions: Iterable[TopicPartition] | None) -> Assignments:
+        """The moves under way, of these partitions or of all."""
+        wanted = self._watch.moving if partitions is None else dict.fromkeys(partitions)
+        assignments = self._context.assignments
+        return {
+            each: assignments[each] for each in wanted if each in assignments and assignments[each].is_moving
+        }
+
+    # How
+
+    async def _disown_leftovers(self) -> None:
+        """ISRs that still have a replica which the controller before took away, when it came no further."""
+        assignments = self._context.assignments
+        leftovers = {
+            partition: gone
+            for partition, leadership in self._context.leaderships.items()
+            if (gone := set(leadership.isr).difference(assignments[partition].replicas))
+        }
+        if leftovers:
+            _log.warning("%d ISRs have replicas that are not assigned", len(leftovers))
+            await self._steps.disown(leftovers)
+
+    async def _take_request(self) -> set[TopicPartition]:
+        """The partitions that the node asked for and that are moved. The others are taken out of it."""
+        request = await read_request(self._tools.store)
+        if request is None or request.born == self._request_born:
+            return set()
+        self._request_born = request.born
+        wishes = {each: Wish(target, by_node=True) for each, target in request.targets.items()}
+        accepted, refused = await self._decide(wishes)
+        refused |= await self._move(accepted)
+        for partition, refusal in refused.items():
+            _log.warning("%s is not moved: %s", partition, refusal.message)
+        if refused or not wishes:
+            await take_out(self._tools.store, lambda each, _: each in refused)
+        return accepted.keys() - refused.keys()
+
+    async def _decide(
+        self, wishes: Mapping[TopicPartition, Wish]
+    ) -> tuple[dict[TopicPartition, ReplicaAssignment], dict[TopicPartition, Refusal]]:
+        """What may go on as what, and what may not. Where a move is replaced, its ISR counts."""
+        context = self._context
+        replaced = self.running(wishes)
+        context.leaderships.update(await self._tools.nodes.read(replaced))
+        accepted: dict[TopicPartition, ReplicaAssignment] = {}
+        refused: dict[TopicPartition, Refusal] = {}
+        for partition, wish in wishes.items():
+            decision = decide(context, partition, wish)
+            if isinstance(decision, Refusal):
+                refused[partition] = decision
+            else:
+                accepted[partition] = decision
+        return accepted, refused
+
+    async def _resume(self, partitions: Iterable[TopicPartition]) -> None:
+        assignments = self._context.assignments
+        await self._move({each: assignments[each] for each in partitions})
+
+    async def _move(self, moves: Assignments) -> dict[TopicPartition, Refusal]:
+        """Those that failed."""
+        return dict.fromkeys(await self._isolated(self._steps.move, moves), FAILED) if moves else {}
+
+    async def _finish(self, moves: Assignments) -> set[TopicPartition]:
+        await self._steps.finish(moves)
+        return set()
+
+    async def _isolated(
+        self, work: Callable[[Assignments], Awaitable[set[TopicPartition]]], moves: Assignments
+    ) -> set[TopicPartition]:
+        """All together; and if that fails, one by one, so that only those fail which cannot but.
+
+        Every step may be done again. What ends a term, ends it.
+        """
+        try:
+            return await work(moves)
+        except (ControllerError, StoreError):
+            raise
+        except Exception:  # noqa: BLE001  logged, and told to whoever asked
+            _log.exception("moving %d partitions failed, the first is %s", len(moves), next(iter(moves)))
+        if len(moves) == 1:
+            return set(moves)
+        failed: set[TopicPartition] = set()
+        for partition, assignment in moves.items():
+            failed |= await self._isolated(work, {partition: assignment})
+        return failed
+
+    def _tell_progress(self, partition: TopicPartition) -> None:
+        target = self._context.assignments[partition].target
+        leadership = self._context.leaderships.get(partition)
+        missing = [each for each in target if leadership is None or each not in leadership.isr]
+        _log.info(
+            "%s: %d of %d replicas have caught up, missing are %s",
+            partition,
+            len(target) - len(missing),
+            len(target),
+            missing,
+        )

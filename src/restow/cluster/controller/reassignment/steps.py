@@ -1,0 +1,258 @@
+"""The steps of a move, for many partitions at a time.
+
+    U1  the new assignment into the topics' nodes                    from here on it survives the controller
+    U2  the same in memory; replicas that an earlier move was adding and this one does not need are deleted
+
+    A   while some replica that is to stay is not in the ISR
+    A1    the leader epoch raised; old and new replicas hear of the leader and of each other
+    A2    added replicas New: they are made, and begin to fetch
+
+    B   when all that are to stay are in the ISR
+    B1    added replicas Online
+    B2    only the target in memory, so that no leader takes removed replicas into the ISR again
+    B3    a leader of the target: elected if it has to be, else only a new epoch
+    B4    removed replicas Offline: out of the ISR, stopped
+    B5    removed replicas deleted
+    B6    only the target in the topics' nodes
+    B7    out of the request's node
+    B8    every broker hears of it; deletions that waited go on
+
+Each may be done again from the start by whoever is controller next: the topic's node says what is under way
+until B6, and the partition's state says how far it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.context import Replica
+from restow.cluster.controller.elections import Election
+from restow.cluster.controller.reassignment.nodes import take_out, write_assignments
+from restow.cluster.controller.reassignment.rules import is_complete
+from restow.cluster.controller.states import PartitionState, ReplicaState
+from restow.cluster.controller.steps import Step
+from restow.model import ReplicaAssignment
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from restow.cluster.controller.context import Leadership
+    from restow.cluster.controller.deletion import Deletion
+    from restow.cluster.controller.partition_states import PartitionStates
+    from restow.cluster.controller.reassignment.nodes import Assignments
+    from restow.cluster.controller.reassignment.watch import IsrWatch
+    from restow.cluster.controller.replica_states import ReplicaStates
+    from restow.cluster.controller.tools import Tools
+    from restow.model import TopicPartition
+
+_R = ReplicaState
+_log = logging.getLogger(__name__)
+
+
+class Steps:
+    """Carries moves from step to step."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        partitions: PartitionStates,
+        replicas: ReplicaStates,
+        deletion: Deletion,
+        watch: IsrWatch,
+    ) -> None:
+        self._tools = tools
+        self._context = tools.context
+        self._partitions = partitions
+        self._replicas = replicas
+        self._deletion = deletion
+        self._watch = watch
+
+    async def move(self, moves: Assignments) -> set[TopicPartition]:
+        """U, then A or B for each. Those that could not be written, which stay as they were."""
+        self._context.blocked |= self._context.deleting & {each.topic for each in moves}
+        failed = await self._update(moves)
+        going = [each for each in moves if each not in failed]
+        await self._watch.add(going)
+        await self._read(going)
+        await self._lead_first_time(going)
+        complete = [each for each in going if is_complete(self._context, each)]
+        await self._begin([each for each in going if not is_complete(self._context, each)])
+        await self.finish(complete)
+        return failed
+
+    async def _read(self, partitions: Iterable[TopicPartition]) -> None:
+        self._context.leaderships.update(await self._tools.nodes.read(partitions))
+
+    async def _lead_first_time(self, partitions: Iterable[TopicPartition]) -> None:
+        """One that never had a leader, because no replica was alive, may have one now."""
+        context = self._context
+        new = [each for each in partitions if context.partition_states[each] is PartitionState.NEW]
+        unknown = [each for each in context.replicas(new) if context.replica_states[each] is _R.NON_EXISTENT]
+        await self._replicas.move(unknown, _R.NEW)
+        await self._partitions.move(new, PartitionState.ONLINE)
+
+    # U
+
+    async def _update(self, moves: Assignments) -> set[TopicPartition]:
+        """U1 and U2, for those that are not as they should be already."""
+        context = self._context
+        changed = {each: wanted for each, wanted in moves.items() if context.assignments[each] != wanted}
+        if not changed:
+            return set()
+        await self._tools.at(Step.U0)
+        _say("U1", changed)
+        failed = await write_assignments(self._tools, changed)
+        await self._tools.at(Step.U1)
+        dropped: dict[TopicPartition, list[int]] = {}
+        for partition, wanted in changed.items():
+            if partition in failed:
+                continue
+            before = context.assignments[partition].replicas
+            context.assign(partition, wanted)
+            if gone := [each for each in before if each not in wanted.replicas]:
+                dropped[partition] = gone
+        await self.disown(dropped)
+        await self._remove([Replica(each, broker_id) for each in dropped for broker_id in dropped[each]])
+        await self._tools.at(Step.U2)
+        return failed
+
+    async def disown(self, dropped: Mapping[TopicPartition, Collection[int]]) -> None:
+        """Take replicas that are not assigned any more out of ISRs, and let others lead.
+
+        The leader hears of it in a new epoch: an ISR that it is about to write at this moment counts no more.
+        """
+        context = self._context
+        headless = {
+            each: None
+            for each, gone in dropped.items()
+            if each in context.leaderships and context.leaderships[each].leader in gone
+        }
+        led = [each for each in dropped if each not in headless]
+        await self._partitions.move(headless, PartitionState.ONLINE)
+        batch = Batch(context, self._tools.outbox)
+        for partition, leadership in (await self._raise_epochs(led, dropped)).items():
+            batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
+        batch.send()
+
+    async def _remove(self, replicas: Collection[Replica]) -> None:
+        """Stopped and deleted. Nobody waits for the brokers: one that is dead finds out when it is back."""
+        await self._replicas.move(replicas, _R.OFFLINE)
+        await self._delete(replicas)
+
+    async def _delete(self, replicas: Collection[Replica]) -> None:
+        for state in (_R.DELETION_STARTED, _R.DELETION_SUCCESSFUL, _R.NON_EXISTENT):
+            await self._replicas.move(replicas, state)
+
+    # A
+
+    async def _begin(self, partitions: Collection[TopicPartition]) -> None:
+        """A1 and A2."""
+        if not partitions:
+            return
+        context = self._context
+        _say("A1", partitions)
+        assignments = {each: context.assignments[each] for each in partitions}
+        batch = Batch(context, self._tools.outbox)
+        for partition, leadership in (await self._raise_epochs(partitions)).items():
+            assignment = assignments[partition]
+            batch.leader_and_isr(assignment.origin, partition, leadership)
+            batch.leader_and_isr(assignment.adding, partition, leadership, is_new=True)
+        await self._tools.at(Step.W1)
+        batch.send()
+        await self._tools.at(Step.A1)
+        added = [Replica(each, broker_id) for each in partitions for broker_id in assignments[each].adding]
+        await self._replicas.move(added, _R.NEW)
+        await self._tools.at(Step.A2)
+
+    async def _raise_epochs(
+        self,
+        partitions: Iterable[TopicPartition],
+        without: Mapping[TopicPartition, Collection[int]] | None = None,
+    ) -> Mapping[TopicPartition, Leadership]:
+        known = self._context.leaderships
+        led = {each: known[each] for each in partitions if each in known}
+        raised = await self._tools.nodes.raise_epochs(led, without)
+        known.update(raised)
+        return raised
+
+    # B
+
+    async def finish(self, partitions: Collection[TopicPartition]) -> None:
+        """B1 to B8."""
+        if not partitions:
+            return
+        context = self._context
+        _say("B1", partitions)
+        before = {each: context.assignments[each] for each in partitions}
+        added = [Replica(each, broker_id) for each in before for broker_id in before[each].adding]
+        await self._replicas.move(added, _R.ONLINE)
+        await self._tools.at(Step.B1)
+        for partition, assignment in before.items():
+            context.assign(partition, ReplicaAssignment(assignment.target))
+        await self._tools.at(Step.B2)
+        await self._lead_from_target(before)
+        await self._tools.at(Step.B3)
+        await self._fall_back([each for each in before if not self._is_safe(each, before[each])], before)
+        if not before:
+            return
+        removed = [Replica(each, broker_id) for each in before for broker_id in before[each].removing]
+        await self._replicas.move(removed, _R.OFFLINE)
+        await self._tools.at(Step.B4)
+        await self._delete(removed)
+        await self._tools.at(Step.B5)
+        await self._settle({each: context.assignments[each] for each in before})
+
+    async def _lead_from_target(self, partitions: Iterable[TopicPartition]) -> None:
+        """B3."""
+        context = self._context
+        elect: list[TopicPartition] = []
+        keep: list[TopicPartition] = []
+        for partition in partitions:
+            leadership = context.leaderships.get(partition)
+            if leadership is not None:
+                stays = leadership.leader in context.online(partition)
+                (keep if stays else elect).append(partition)
+        await self._partitions.move(elect, PartitionState.ONLINE, Election.REASSIGNMENT)
+        batch = Batch(context, self._tools.outbox)
+        for partition, leadership in (await self._raise_epochs(keep)).items():
+            batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
+        await self._tools.at(Step.W1)
+        batch.send()
+
+    def _is_safe(self, partition: TopicPartition, before: ReplicaAssignment) -> bool:
+        """Whether nothing but the target is needed, as the state that B3 wrote says."""
+        leadership = self._context.leaderships.get(partition)
+        if not before.is_moving or leadership is None:
+            return True
+        return set(before.target) <= set(leadership.isr) and leadership.leader in before.target
+
+    async def _fall_back(
+        self, partitions: Collection[TopicPartition], before: dict[TopicPartition, ReplicaAssignment]
+    ) -> None:
+        """The ISR shrank while B was under way: nothing is removed, and the move waits for it again."""
+        for partition in partitions:
+            _log.warning("B3 %s: not all of %s are in sync any more", partition, before[partition].target)
+            self._context.assign(partition, before.pop(partition))
+        await self._begin(partitions)
+
+    async def _settle(self, done: Assignments) -> None:
+        """B6 to B8."""
+        await write_assignments(self._tools, done)
+        await self._tools.at(Step.B6)
+        self._watch.drop(done)
+        await take_out(self._tools.store, lambda each, target: each in done and done[each].replicas == target)
+        await self._tools.at(Step.B7)
+        batch = Batch(self._context, self._tools.outbox)
+        batch.update_metadata(done)
+        batch.send()
+        _say("B8", done)
+        await self._tools.at(Step.B8)
+        await self._deletion.resume_for({each.topic for each in done})
+
+
+def _say(label: str, partitions: Collection[TopicPartition]) -> None:
+    _log.info("%s of %d partitions, the first is %s", label, len(partitions), next(iter(partitions), None))
+    for partition in partitions if _log.isEnabledFor(logging.DEBUG) else ():
+        _log.debug("%s %s", label, partition)

@@ -1,0 +1,1 @@
+"""Connections: of clients to this broker, and of this broker to others."""

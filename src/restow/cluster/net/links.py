@@ -1,0 +1,133 @@
+"""A broker's ways to others, over the wire: as controller to all brokers, as follower to its leaders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.cluster.handlers import HANDLERS
+from restow.cluster.net.peers import Address
+from restow.cluster.replication import FetchAnswer
+from restow.cluster.store import NoNode, StoreError
+from restow.cluster.store.znodes import BrokerRegistration
+from restow.model import TopicPartition
+from restow.wire.fetch import EpochEnd, Fetched
+from restow.wire.messages import FetchRequest, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from restow.cluster.net.peers import Peers
+    from restow.cluster.replication import FetchSpec
+    from restow.cluster.store import Store
+
+_FETCH = 1
+_FETCH_VERSION = 12
+"""The last in which topics go by name, and the first that tells where logs diverge."""
+_ANSWER_S = 30.0
+
+
+async def locate(store: Store, broker_id: int) -> Address:
+    """Where a broker says it listens. Raises ConnectionError if it is not registered."""
+    path = BrokerRegistration.path(broker_id)
+    try:
+        endpoints = BrokerRegistration.decode((await store.get(path)).data, path).endpoints
+    except NoNode:
+        raise ConnectionError(f"broker {broker_id} is not registered") from None
+    except StoreError as error:
+        raise ConnectionError(f"where broker {broker_id} is cannot be told: {error}") from error
+    if not endpoints:
+        raise ConnectionError(f"broker {broker_id} listens nowhere")
+    return Address(endpoints[0].host, endpoints[0].port)
+
+
+class WireChannel:
+    """The controller's orders, each in the latest version that brokers take."""
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    async def call(self, broker_id: int, request: Message) -> Message:
+        """The broker's answer. Raises ConnectionError or TimeoutError if there is none."""
+        api_key = request.API_KEY
+        version = HANDLERS[api_key].versions[-1]
+        return await self._peers.call(broker_id, api_key, version, request, timeout_s=_ANSWER_S)
+
+
+class WireLeader:
+    """A follower's fetches from one leader broker."""
+
+    def __init__(self, peers: Peers, leader_id: int) -> None:
+        self._peers = peers
+        self._leader_id = leader_id
+
+    async def fetch(self, spec: FetchSpec) -> FetchAnswer:
+        """Raises ConnectionError or TimeoutError if there is no answer to be had."""
+        answer = await self._peers.call(
+            self._leader_id,
+            _FETCH,
+            _FETCH_VERSION,
+            _request(spec),
+            timeout_s=spec.max_wait_ms / 1000 + _ANSWER_S,
+        )
+        return FetchAnswer(
+            error_code=answer.error_code,
+            session_id=answer.session_id,
+            partitions={
+                TopicPartition(topic.topic, each.partition_index): _fetched(each)
+                for topic in answer.responses
+                for each in topic.partitions
+            },
+        )
+
+    def close(self) -> None:
+        """No more calls; those under way end with ConnectionError."""
+        self._peers.hang_up(self._leader_id)
+
+
+def _request(spec: FetchSpec) -> Message:
+    topic_class = FetchRequest.FetchTopic
+    topics: dict[str, list[Message]] = {}
+    for (topic, number), wish in spec.partitions.items():
+        topics.setdefault(topic, []).append(
+            topic_class.FetchPartition(
+                partition=number,
+                current_leader_epoch=wish.leader_epoch,
+                fetch_offset=wish.offset,
+                last_fetched_epoch=wish.last_fetched_epoch,
+                log_start_offset=wish.log_start_offset,
+                partition_max_bytes=wish.max_bytes,
+            )
+        )
+    return FetchRequest(
+        replica_id=spec.replica_id,
+        max_wait_ms=spec.max_wait_ms,
+        min_bytes=spec.min_bytes,
+        max_bytes=spec.max_bytes,
+        isolation_level=0,
+        session_id=spec.session_id,
+        session_epoch=spec.session_epoch,
+        topics=[topic_class(topic=name, partitions=partitions) for name, partitions in topics.items()],
+        forgotten_topics_data=_forgotten(spec.forgotten),
+        rack_id="",
+    )
+
+
+def _forgotten(partitions: Iterable[TopicPartition]) -> list[Message]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        topics.setdefault(topic, []).append(number)
+    return [FetchRequest.ForgottenTopic(topic=name, partitions=numbers) for name, numbers in topics.items()]
+
+
+def _fetched(it: Message) -> Fetched:
+    diverging = it.diverging_epoch
+    has_diverged = diverging is not None and diverging.epoch >= 0
+    return Fetched(
+        it.partition_index,
+        it.error_code,
+        it.high_watermark,
+        it.last_stable_offset,
+        it.log_start_offset,
+        it.records or b"",
+        diverging_epoch=EpochEnd(diverging.epoch, diverging.end_offset) if has_diverged else None,
+    )

@@ -1,0 +1,146 @@
+"""Where journals are kept: one folder per cluster, and in it one per run.
+
+$XDG_STATE_HOME/restow/runs/<cluster id>/
+  lock  holder.json
+  20261115-082137/
+    journal.jsonl  control.json
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journal
+from restow.execute.journal.ledger import Ledger, NotARun, ledger_of
+from restow.execute.journal.records import LAST_TURN
+from restow.execute.run.lock import BadStateFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that has a journal."""
+
+    name: str
+    folder: str
+    ledger: Ledger
+
+    @property
+    def age(self) -> tuple[int, str]:
+        """The larger, the newer. Runs of earlier versions have no turn, and come first, by their names."""
+        return self.ledger.turn, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of one cluster."""
+
+    disk: Disk
+    folder: str
+
+    def new(self, clock: Clock) -> str:
+        """A name that no run has yet, by the time."""
+        stem = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).strftime("%Y%m%d-%H%M%S")
+        name, number = stem, 1
+        while self.disk.exists(self.path(name)):
+            number += 1
+            name = f"{stem}-{number}"
+        return name
+
+    def path(self, name: str) -> str:
+        return f"{self.folder}/{name}"
+
+    def names(self) -> tuple[str, ...]:
+        """In the order of the clock that they were named by."""
+        if not self.disk.exists(self.folder):
+            return ()
+        try:
+            found = self.disk.list(self.folder)
+        except OSError as error:
+            raise BadStateFolder(f"{self.folder} cannot be read: {error.strerror or error}") from error
+        return tuple(name for name in found if self.disk.exists(f"{self.path(name)}/{FILE_NAME}"))
+
+    def all(self) -> tuple[Run, ...]:
+        """Oldest first; those that died before they had begun are left out."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(self.get(name))
+            except NotARun:
+                continue
+        return tuple(sorted(found, key=lambda run: run.age))
+
+    def sound(self, cluster_id: str) -> tuple[tuple[Run, ...], dict[str, str]]:
+        """The runs that can be relied on, oldest first; and of each other journal here what is wrong with it.
+
+        Nothing is known of a run whose journal is damaged, and nothing of this cluster by another's.
+        """
+        found: list[Run] = []
+        wrong: dict[str, str] = {}
+        for name in self.names():
+            try:
+                run = self.get(name)
+            except NotARun:
+                continue
+            except DamagedJournal as error:
+                wrong[name] = str(error)
+                continue
+            if run.ledger.plan.cluster_id == cluster_id:
+                found.append(run)
+            else:
+                wrong[name] = f"it is of the cluster {run.ledger.plan.cluster_id!r}, not of this one"
+        return tuple(sorted(found, key=lambda run: run.age)), wrong
+
+    def get(self, name: str) -> Run:
+        folder = self.path(name)
+        if name in ("", ".", "..") or "/" in name or not self.disk.exists(f"{folder}/{FILE_NAME}"):
+            there = ", ".join(self.names()[-5:]) or "none"
+            raise InvalidInput(f"there is no run {name!r} on this cluster; the latest are: {there}")
+        entries = tuple(read_journal(self.disk, folder))
+        return Run(name, folder, ledger_of(entries, folder))
+
+    def last_to_move(self) -> Run:
+        """Of those that are there to move something, the one that was at work last."""
+        movers = [run for run in self.all() if run.ledger.plan.moves]
+        return movers[-1] if movers else self.latest()
+
+    def next_turn(self) -> int:
+        """A turn after that of every run here that can be read."""
+        turns = [0]
+        for name in self.names():
+            with suppress(NotARun, DamagedJournal):
+                turns.append(self.get(name).ledger.turn)
+        return min(max(turns) + 1, LAST_TURN)
+
+    def latest(self, *, unsettled: bool = False) -> Run:
+        """The newest one, or the newest that still needs care."""
+        for run in reversed(self.all()):
+            if not (unsettled and run.ledger.is_settled):
+                return run
+        raise InvalidInput(
+            "no run on this cluster needs care" if unsettled else f"there is no run in {self.folder}"
+        )
+
+
+def runs_of(disk: Disk, root: str, cluster_id: str) -> Runs:
+    """The runs of that cluster under a state folder."""
+    return Runs(disk, f"{root}/runs/{_UNSAFE.sub('_', cluster_id) or '_'}")
+
+
+def state_folder(environ: Mapping[str, str]) -> str:
+    """Where state is kept, as the desktop's rules have it."""
+    base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
+    return f"{base}/restow"

@@ -1,0 +1,348 @@
+"""How far a run has got, how fast it goes, when it will be done, and why something stands still.
+
+Pure: told what is to be copied and what was seen, one sight after the other, it says what a person would want
+to know of it. Sizes are those of the last sight: a replica has to copy what its leader has by now, and one
+that changes its directory what lies on its own broker. What has arrived counts with what lies there then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.execute.progress.estimate import Eta, Speeds, estimate
+from restow.execute.progress.stillness import History, Still, why_still
+from restow.execute.throttle.throttles import Wanted
+from restow.model import ANY_DIR
+from restow.plan.schedule.traffic import Channel, Traffic, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from restow.execute.progress.sight import Sight
+    from restow.model import BrokerId, Snapshot, Step, TopicPartition
+
+__all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "Progress", "Report", "places"]
+
+
+class Job(NamedTuple):
+    """One replica to be copied: to a broker, or within one to another directory."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    log_dir: str | None = None
+    """The directory it goes to, if it stays on its broker."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copying:
+    """One replica on its way, to a broker or within one."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    leader: BrokerId | None
+    """Who sends it; within a broker that is the broker itself."""
+    size_bytes: int
+    copied_bytes: int
+    in_sync: bool
+    log_dir: str | None = None
+    """The directory it goes to, if it stays on its broker."""
+
+    @property
+    def behind_bytes(self) -> int:
+        """What it lacks of its leader's. Brokers tell of no lag in messages but that of a future replica."""
+        return max(0, self.size_bytes - self.copied_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPart:
+    """What one broker has received and sent, of what it is to receive and to send."""
+
+    broker: BrokerId
+    done_bytes: int
+    to_do_bytes: int
+    replicas: int
+    """On their way to it now."""
+    sent_bytes: int = 0
+    to_send_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirPart:
+    """What one directory has taken over from others of its broker, of what it is to take over."""
+
+    broker: BrokerId
+    path: str
+    done_bytes: int
+    to_do_bytes: int
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Where things stand."""
+
+    done_bytes: int
+    to_do_bytes: int
+    rate: float
+    """Bytes per second of all replicas together, lately."""
+    eta: Eta | None
+    brokers: tuple[BrokerPart, ...]
+    copying: tuple[Copying, ...]
+    still: tuple[Still, ...]
+    dirs: tuple[DirPart, ...] = ()
+
+
+class _Arrived(NamedTuple):
+    """A replica that is there. What it was counted with is set right at the first sight after its arrival."""
+
+    job: Job
+    sender: BrokerId | None
+    size_bytes: int
+    at_s: float
+
+
+class Progress:
+    """Told of everything that is to be copied, and then of every sight."""
+
+    def __init__(self, stall_s: float) -> None:
+        self._stall_s = stall_s
+        self._jobs: dict[Step, tuple[Job, ...]] = {}
+        self._last: dict[Job, Copying] = {}
+        self._sight: Sight | None = None
+        self._done = Traffic()
+        self._dirs_done: Counter[tuple[BrokerId, str]] = Counter()
+        self._fresh: list[_Arrived] = []
+        self._history: dict[Job, History] = {}
+        self._speeds = Speeds()
+        self.predicted_s: float | None = None
+        """How long all of it takes at the throttle that held at the first report; None without one."""
+        self._reported = False
+
+    def expect(self, chain: Sequence[Step], lies: Mapping[BrokerId, str]) -> None:
+        """These steps of one partition are to be done. `lies` says in which directory each replica is."""
+        there = dict(lies)
+        for step in chain:
+            wishes = dict(zip(step.after, step.log_dirs, strict=False))
+            within = [
+                Job(step.partition, broker, path)
+                for broker, path in wishes.items()
+                if path != ANY_DIR and broker in step.before and there.get(broker) != path
+            ]
+            there.update({broker: path for broker, path in wishes.items() if path != ANY_DIR})
+            self._jobs[step] = (*(Job(step.partition, broker) for broker in step.adding), *within)
+
+    def forget(self, steps: Iterable[Step]) -> None:
+        """These will not be done after all."""
+        for step in steps:
+            for job in self._jobs.pop(step, ()):
+                self._let_go(job)
+
+    def finish(self, step: Step, at_s: float) -> None:
+        """This one has ended well."""
+        for job in self._jobs.pop(step, ()):
+            last = self._last.get(job)
+            if last is None and self._sight is not None:
+                last = _copying(job, step, self._sight)
+            size, sender = (step.size_bytes, None) if last is None else (last.size_bytes, last.leader)
+            arrived = _Arrived(job, sender, size, at_s)
+            self._count(arrived, size)
+            self._fresh.append(arrived)
+            self._let_go(job)
+
+    @property
+    def done(self) -> Traffic:
+        """What has arrived."""
+        return self._done
+
+    def report(
+        self,
+        sight: Sight,
+        under_way: Iterable[Step],
+        *,
+        throttle: Wanted | None = None,
+        foreign_rates: Mapping[BrokerId, int] | None = None,
+        stretch: Callable[[float], float] = lambda seconds: seconds,
+    ) -> Report:
+        """Say where things stand. `stretch` turns seconds at the present throttle into real ones."""
+        throttle = throttle or Wanted()
+        self._sight = sight
+        self._settle(sight)
+        copying, waiting = self._look(sight, under_way)
+        now, left = Traffic(), Traffic()
+        for each in copying:
+            copied = min(each.copied_bytes, each.size_bytes)
+            _add(now, each, copied)
+            _add(left, each, each.size_bytes - copied)
+        for each in waiting:
+            _add(left, each, each.size_bytes)
+        done = Traffic(self._done.by_channel + now.by_channel)
+        self._speeds.see(sight.at_s, done, {channel for each in copying for channel in _channels(each)})
+        eta = estimate(left, self._speeds, throttle)
+        if not self._reported:
+            self._reported = True
+            predicted = left.seconds_at(throttle.by_way())
+            self.predicted_s = predicted if predicted is None else stretch(predicted)
+        if eta is not None:
+            eta = Eta(soonest_s=stretch(eta.soonest_s), latest_s=stretch(eta.latest_s))
+        return Report(
+            done_bytes=done.copied_bytes,
+            to_do_bytes=done.copied_bytes + left.copied_bytes,
+            rate=self._speeds.of_all(),
+            eta=eta,
+            brokers=_broker_parts(done, left, copying),
+            copying=copying,
+            still=tuple(self._still(copying, sight, throttle, foreign_rates or {})),
+            dirs=self._dir_parts(copying, waiting),
+        )
+
+    def _look(
+        self, sight: Sight, under_way: Iterable[Step]
+    ) -> tuple[tuple[Copying, ...], tuple[Copying, ...]]:
+        """What is being copied as it is now, and what waits for that."""
+        steps = dict.fromkeys(under_way)
+        copying = [_copying(job, step, sight) for step in steps for job in self._jobs.get(step, ())]
+        waiting = [
+            _copying(job, step, sight, waits=True)
+            for step, jobs in self._jobs.items()
+            if step not in steps
+            for job in jobs
+        ]
+        self._last.update({Job(each.partition, each.broker, each.log_dir): each for each in copying})
+        return tuple(copying), tuple(waiting)
+
+    def _settle(self, sight: Sight) -> None:
+        """Count what has arrived with what lies there, as soon as somebody has looked after its arrival."""
+        later = []
+        for each in self._fresh:
+            if each.at_s >= sight.at_s:
+                later.append(each)
+                continue
+            copy = sight.copies.get(each.job.partition, {}).get(each.job.broker)
+            if copy is not None:
+                self._count(each, copy.size_bytes - each.size_bytes)
+        self._fresh = later
+
+    def _count(self, arrived: _Arrived, size_bytes: int) -> None:
+        job = arrived.job
+        if job.log_dir is None:
+            self._done.copy(size_bytes, to=job.broker, sender=arrived.sender)
+        else:
+            self._done.copy_within(size_bytes, job.broker)
+            self._dirs_done[job.broker, job.log_dir] += size_bytes
+
+    def _still(
+        self,
+        copying: Iterable[Copying],
+        sight: Sight,
+        throttle: Wanted,
+        foreign: Mapping[BrokerId, int],
+    ) -> Iterator[Still]:
+        for each in copying:
+            history = self._history.setdefault(Job(each.partition, each.broker, each.log_dir), History())
+            history.add(sight.at_s, each.copied_bytes, each.size_bytes)
+            within = each.log_dir is not None
+            found = why_still(
+                each,
+                history,
+                sight,
+                stall_s=self._stall_s,
+                throttle=throttle.dir_rate if within else throttle.rate,
+                foreign={} if within else foreign,
+            )
+            if found is not None:
+                yield found
+
+    def _dir_parts(self, copying: Iterable[Copying], waiting: Iterable[Copying]) -> tuple[DirPart, ...]:
+        done = Counter(self._dirs_done)
+        to_do = Counter(self._dirs_done)
+        replicas: Counter[tuple[BrokerId, str]] = Counter()
+        for part, is_now in ((copying, True), (waiting, False)):
+            for each in part:
+                if each.log_dir is not None:
+                    place = each.broker, each.log_dir
+                    to_do[place] += each.size_bytes
+                    if is_now:
+                        done[place] += min(each.copied_bytes, each.size_bytes)
+                        replicas[place] += 1
+        return tuple(
+            DirPart(
+                broker=place[0],
+                path=place[1],
+                done_bytes=done[place],
+                to_do_bytes=to_do[place],
+                replicas=replicas[place],
+            )
+            for place in sorted(to_do)
+        )
+
+    def _let_go(self, job: Job) -> None:
+        self._history.pop(job, None)
+        self._last.pop(job, None)
+
+
+def places(snapshot: Snapshot, partition: TopicPartition) -> dict[BrokerId, str]:
+    """Return the directory in which each replica of a partition lies, as far as brokers tell."""
+    found = snapshot.partition(partition)
+    copies = () if found is None else found.copies
+    return {copy.broker: copy.log_dir for copy in copies if not copy.future}
+
+
+def _copying(job: Job, step: Step, sight: Sight, *, waits: bool = False) -> Copying:
+    """A replica as it is now. One that waits has copied nothing yet, whatever may lie there."""
+    known = sight.partitions.get(job.partition)
+    here = sight.copies.get(job.partition, {}).get(job.broker)
+    in_sync = known is not None and job.broker in known.isr
+    if job.log_dir is None:
+        leader = step.before[0] if known is None else known.leader
+        size = sight.size_of(job.partition) or step.size_bytes
+        copied = 0 if here is None else here.size_bytes
+    else:
+        leader, size = job.broker, step.size_bytes if here is None else here.size_bytes
+        in_sync = here is not None and here.log_dir == job.log_dir
+        future = sight.futures.get(job.partition, {}).get(job.broker)
+        copied = size if in_sync else 0 if future is None else future.size_bytes
+    return Copying(
+        partition=job.partition,
+        broker=job.broker,
+        leader=leader,
+        size_bytes=size,
+        copied_bytes=0 if waits else copied,
+        in_sync=in_sync and not waits,
+        log_dir=job.log_dir,
+    )
+
+
+def _add(traffic: Traffic, each: Copying, size_bytes: int) -> None:
+    if each.log_dir is None:
+        traffic.copy(size_bytes, to=each.broker, sender=each.leader)
+    else:
+        traffic.copy_within(size_bytes, each.broker)
+
+
+def _channels(each: Copying) -> Iterator[Channel]:
+    if each.log_dir is not None:
+        yield Channel(Way.WITHIN, each.broker)
+        return
+    yield Channel(Way.RECEIVED, each.broker)
+    if each.leader is not None:
+        yield Channel(Way.SENT, each.leader)
+
+
+def _broker_parts(done: Traffic, left: Traffic, copying: Iterable[Copying]) -> tuple[BrokerPart, ...]:
+    replicas = Counter(each.broker for each in copying if each.log_dir is None)
+    received, sent = done.of(Way.RECEIVED), done.of(Way.SENT)
+    to_receive, to_send = left.of(Way.RECEIVED), left.of(Way.SENT)
+    brokers = sorted({*received, *sent, *to_receive, *to_send})
+    return tuple(
+        BrokerPart(
+            broker=broker,
+            done_bytes=received.get(broker, 0),
+            to_do_bytes=received.get(broker, 0) + to_receive.get(broker, 0),
+            replicas=replicas[broker],
+            sent_bytes=sent.get(broker, 0),
+            to_send_bytes=sent.get(broker, 0) + to_send.get(broker, 0),
+        )
+        for broker in brokers
+    )

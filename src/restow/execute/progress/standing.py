@@ -1,0 +1,205 @@
+"""Where a run stands, for whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, Report
+from restow.execute.progress.stillness import Cause, Still
+from restow.model import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class Tell(Protocol):
+    """Say that something happened."""
+
+    def __call__(self, kind: str, **facts: object) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that happened during a run, for a log."""
+
+    at_ms: int
+    kind: str
+    facts: Mapping[str, object]
+
+    def document(self) -> dict[str, object]:
+        return {"at_ms": self.at_ms, "event": self.kind, **self.facts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Everything a live view shows."""
+
+    run: str
+    report: Report
+    steps_done: int
+    steps_left: int
+    under_way: int
+    throttle: int | None
+    auto: bool
+    paused: str | None
+    """Why nothing new begins."""
+    waits: str | None
+    """What hinders the first that waits, if nothing is under way."""
+    under_replicated: int
+    offline: int
+    latency_s: float
+    dir_throttle: int | None = None
+    by_hour: str | None = None
+    """The throttle as it was asked for, if it changes by the hour."""
+    ended: str | None = None
+    """How the run has ended, if it has."""
+    others: Standing | None = None
+    """Moves that are under way and not in the plan of the run."""
+
+    def document(self) -> dict[str, object]:
+        """What a line of JSON says of it; `standing_of` reads it back."""
+        report = self.report
+        return {
+            "run": self.run,
+            "done_bytes": report.done_bytes,
+            "to_do_bytes": report.to_do_bytes,
+            "rate": round(report.rate),
+            "eta_s": None
+            if report.eta is None
+            else [round(report.eta.soonest_s, 1), round(report.eta.latest_s, 1)],
+            "steps_done": self.steps_done,
+            "steps_left": self.steps_left,
+            "under_way": self.under_way,
+            "throttle": self.throttle,
+            "dir_throttle": self.dir_throttle,
+            "auto": self.auto,
+            "by_hour": self.by_hour,
+            "paused": self.paused,
+            "waits": self.waits,
+            "ended": self.ended,
+            "others": None if self.others is None else self.others.document(),
+            "under_replicated": self.under_replicated,
+            "offline": self.offline,
+            "latency_ms": round(self.latency_s * 1000, 1),
+            "brokers": {
+                str(each.broker): {
+                    "done_bytes": each.done_bytes,
+                    "to_do_bytes": each.to_do_bytes,
+                    "replicas": each.replicas,
+                    "sent_bytes": each.sent_bytes,
+                    "to_send_bytes": each.to_send_bytes,
+                }
+                for each in report.brokers
+            },
+            "dirs": [asdict(each) for each in report.dirs],
+            "replicas": [
+                {
+                    "partition": str(each.partition),
+                    "broker": each.broker,
+                    "leader": each.leader,
+                    "log_dir": each.log_dir,
+                    "copied_bytes": each.copied_bytes,
+                    "size_bytes": each.size_bytes,
+                    "behind_bytes": each.behind_bytes,
+                    "in_sync": each.in_sync,
+                }
+                for each in report.copying
+            ],
+            "still": [
+                {
+                    "partition": str(each.partition),
+                    "broker": each.broker,
+                    "cause": each.cause.value,
+                    "evidence": each.evidence,
+                    "advice": each.advice,
+                }
+                for each in report.still
+            ],
+        }
+
+
+def standing_of(document: Mapping[str, Any]) -> Standing:
+    """Read back what `Standing.document` wrote. Whatever is wrong with it raises KeyError, TypeError or
+    ValueError."""
+    eta = document["eta_s"]
+    report = Report(
+        done_bytes=int(document["done_bytes"]),
+        to_do_bytes=int(document["to_do_bytes"]),
+        rate=float(document["rate"]),
+        eta=None if eta is None else Eta(soonest_s=float(eta[0]), latest_s=float(eta[1])),
+        brokers=tuple(
+            BrokerPart(broker=int(broker), **{name: int(value) for name, value in part.items()})
+            for broker, part in dict(document["brokers"]).items()
+        ),
+        copying=tuple(
+            Copying(
+                partition=_partition(each["partition"]),
+                broker=int(each["broker"]),
+                leader=each["leader"],
+                size_bytes=int(each["size_bytes"]),
+                copied_bytes=int(each["copied_bytes"]),
+                in_sync=bool(each["in_sync"]),
+                log_dir=each["log_dir"],
+            )
+            for each in document["replicas"]
+        ),
+        still=tuple(
+            Still(
+                partition=_partition(each["partition"]),
+                broker=int(each["broker"]),
+                cause=Cause(each["cause"]),
+                evidence=str(each["evidence"]),
+                advice=str(each["advice"]),
+            )
+            for each in document["still"]
+        ),
+        dirs=tuple(
+            DirPart(
+                broker=int(each["broker"]),
+                path=str(each["path"]),
+                done_bytes=int(each["done_bytes"]),
+                to_do_bytes=int(each["to_do_bytes"]),
+                replicas=int(each["replicas"]),
+            )
+            for each in document["dirs"]
+        ),
+    )
+    return Standing(
+        run=str(document["run"]),
+        report=report,
+        steps_done=int(document["steps_done"]),
+        steps_left=int(document["steps_left"]),
+        under_way=int(document["under_way"]),
+        throttle=_number(document["throttle"]),
+        dir_throttle=_number(document["dir_throttle"]),
+        auto=bool(document["auto"]),
+        by_hour=_text(document["by_hour"]),
+        paused=_text(document["paused"]),
+        waits=_text(document["waits"]),
+        ended=_text(document["ended"]),
+        under_replicated=int(document["under_replicated"]),
+        offline=int(document["offline"]),
+        latency_s=float(document["latency_ms"]) / 1000,
+    )
+
+
+def _partition(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _number(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """Whoever wants to know: of single events, and every now and then of where things stand."""
+
+    event: Callable[[Event], None]
+    standing: Callable[[Standing], None]

@@ -1,0 +1,154 @@
+"""Why a replica does not get there, by name."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from restow.execute.progress.progress import Copying
+    from restow.execute.progress.sight import Sight
+    from restow.model import BrokerId, TopicPartition
+
+_NEARLY_FULL = 0.995
+
+
+class Cause(Enum):
+    """What holds a replica up."""
+
+    DEAD_TARGET = "dead target"
+    LEADER_GONE = "leader gone"
+    FULL_DIR = "full dir"
+    THROTTLE = "throttle below the incoming rate"
+    QUOTA = "quota"
+    NO_PROGRESS = "no progress"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Still:
+    """A replica that stands still, or runs without ever arriving."""
+
+    partition: TopicPartition
+    broker: BrokerId
+    cause: Cause
+    evidence: str
+    advice: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} to {self.broker}: {self.cause.value}: {self.evidence}"
+
+
+@dataclass(slots=True)
+class History:
+    """How large one replica and its original were, at the last sights."""
+
+    seen: deque[tuple[float, int, int]] = field(default_factory=deque)
+    grew_s: float | None = None
+    """When it was last seen to have grown."""
+    most: int = 0
+    """The largest it was ever seen."""
+
+    def add(self, at_s: float, copied: int, size: int) -> None:
+        if self.grew_s is None or (self.seen and copied > self.seen[-1][1]):
+            self.grew_s = at_s
+        self.seen.append((at_s, copied, size))
+        self.most = max(self.most, copied)
+
+    def still_s(self) -> float:
+        return 0.0 if self.grew_s is None else self.seen[-1][0] - self.grew_s
+
+    def rates(self, span_s: float) -> tuple[float, float] | None:
+        """How fast copy and original grew; None while there is less than that span to look at."""
+        last_s, copied, size = self.seen[-1]
+        while len(self.seen) > 2 and last_s - self.seen[1][0] >= span_s:
+            self.seen.popleft()
+        first_s, copied_first, size_first = self.seen[0]
+        took = last_s - first_s
+        if took < span_s:
+            return None
+        return (copied - copied_first) / took, (size - size_first) / took
+
+
+def why_still(
+    replica: Copying,
+    history: History,
+    sight: Sight,
+    *,
+    stall_s: float,
+    throttle: int | None,
+    foreign: Mapping[BrokerId, int],
+) -> Still | None:
+    """The first cause that explains it; None if it gets on. `foreign` are rates that are not ours."""
+
+    def still(cause: Cause, evidence: str, advice: str) -> Still:
+        return Still(
+            partition=replica.partition, broker=replica.broker, cause=cause, evidence=evidence, advice=advice
+        )
+
+    if replica.in_sync:
+        return None
+    if replica.broker not in sight.alive:
+        return still(
+            Cause.DEAD_TARGET,
+            f"broker {replica.broker} is not there",
+            f"bring broker {replica.broker} back, or cancel and plan without it",
+        )
+    if replica.leader is None or replica.leader not in sight.alive:
+        return still(
+            Cause.LEADER_GONE,
+            "the partition has no leader to copy from",
+            "bring one of its in-sync replicas back",
+        )
+    if full := _full_dir(replica, sight, vanished=history.most > 0 or history.still_s() >= stall_s):
+        return still(Cause.FULL_DIR, full, "make room there, or cancel and choose another directory")
+    rates = history.rates(stall_s)
+    limit = min((foreign[b] for b in (replica.broker, replica.leader) if b in foreign), default=None)
+    slow = history.still_s() >= stall_s or (rates is not None and 0 < rates[0] <= rates[1])
+    if slow and limit is not None:
+        return still(
+            Cause.QUOTA,
+            f"somebody else limits replication to {limit:,} B/s there",
+            "ask whose throttle that is; `restow doctor` shows it",
+        )
+    if rates is not None and throttle is not None and rates[1] > 0 and rates[0] <= rates[1]:
+        return still(
+            Cause.THROTTLE,
+            f"{rates[1]:,.0f} B/s are written to it and {rates[0]:,.0f} B/s are copied, "
+            f"with a throttle of {throttle:,} B/s",
+            "raise the throttle: `restow control --throttle …`, or auto",
+        )
+    if history.still_s() >= stall_s:
+        return still(
+            Cause.NO_PROGRESS,
+            f"no byte in {history.still_s():.0f} s, {replica.behind_bytes:,} bytes behind",
+            f"look at the log of broker {replica.broker}, and of its leader {replica.leader}",
+        )
+    return None
+
+
+def _full_dir(replica: Copying, sight: Sight, *, vanished: bool) -> str | None:
+    """The directory it lies in, or if it lies in none yet, all there are.
+
+    A broker tells nothing of what lies in a directory that has failed: a replica that has vanished, or never
+    came, is in there.
+    """
+    known = sight.copies if replica.log_dir is None else sight.futures
+    copy = known.get(replica.partition, {}).get(replica.broker)
+    dirs = sight.dirs.get(replica.broker, ())
+    if copy is None and vanished and (failed := [each.path for each in dirs if each.failed]):
+        return f"broker {replica.broker}: {failed[0]} has failed"
+    wanted = replica.log_dir if copy is None else copy.log_dir
+    here = [each for each in dirs if wanted is None or each.path == wanted]
+    bad = []
+    for each in here:
+        if each.failed:
+            bad.append(f"{each.path} has failed")
+        elif each.usable_bytes is not None and each.total_bytes:
+            used = 1 - each.usable_bytes / each.total_bytes
+            if used >= _NEARLY_FULL:
+                bad.append(f"{each.path} is {used:.1%} full")
+    return f"broker {replica.broker}: {'; '.join(bad)}" if bad and len(bad) == len(here) else None

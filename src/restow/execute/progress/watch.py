@@ -1,0 +1,118 @@
+"""Watch whatever moves on a cluster, whoever began it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+from restow.execute.progress.posting import posted
+from restow.execute.progress.progress import Progress
+from restow.execute.progress.sight import look
+from restow.execute.progress.standing import Standing
+from restow.execute.run.lock import holder_of
+from restow.model import ANY_DIR, ReplicaAssignment, Step
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Collection
+
+    from restow.execute.journal.runs import Runs
+    from restow.execute.progress.sight import Sight
+    from restow.execute.run.start import World
+    from restow.model import TopicPartition
+
+_STALL_S = 30.0
+
+
+async def watch(world: World, every_s: float) -> AsyncGenerator[Standing, None]:
+    """Tell where things stand, again and again, for as long as the caller wants to know.
+
+    Where a run is being carried out from here, its own words are told: it alone knows what waits and what is
+    done. Else, and of moves that are not in its plan, what was there at the first look and what has begun
+    since is what is to be done.
+    """
+    runs = await world.runs()
+    followed: str | None = None
+    strangers = Strangers()
+    while True:
+        sight = await look(world.admin, world.clock)
+        holder = holder_of(world.disk, runs.folder)
+        if holder is not None:
+            followed = holder.run
+        told = None if followed is None else posted(world.disk, runs.path(followed))
+        if told is None:
+            yield strangers.see(sight)
+        else:
+            others = strangers.see(sight, _planned(runs, followed or ""))
+            yield replace(told, others=others if others.under_way else None)
+        if holder is None:
+            followed = None
+        await world.clock.sleep(every_s)
+
+
+class Strangers:
+    """Moves that no run from here has begun."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(_STALL_S)
+        self._known: dict[TopicPartition, Step] = {}
+        self._done = 0
+
+    def see(self, sight: Sight, ours: Collection[TopicPartition] = ()) -> Standing:
+        """Say how far they have got."""
+        now = {name: step for name, step in steps_under_way(sight).items() if name not in ours}
+        for name, step in tuple(self._known.items()):
+            if name in ours or (name in now and now[name].after != step.after):
+                self._progress.forget([self._known.pop(name)])
+            elif name not in now:
+                self._done += 1
+                self._progress.finish(self._known.pop(name), sight.at_s)
+        for name, step in now.items():
+            if name not in self._known:
+                lies = {broker: copy.log_dir for broker, copy in sight.copies.get(name, {}).items()}
+                self._progress.expect([step], lies)
+                self._known[name] = step
+        return Standing(
+            run="",
+            report=self._progress.report(sight, self._known.values()),
+            steps_done=self._done,
+            steps_left=len(self._known),
+            under_way=len(self._known),
+            throttle=None,
+            auto=False,
+            paused=None,
+            waits=None,
+            under_replicated=len(sight.under_replicated),
+            offline=len(sight.offline),
+            latency_s=sight.latency_s,
+        )
+
+
+def _planned(runs: Runs, name: str) -> frozenset[TopicPartition]:
+    """The partitions of a run's plan."""
+    try:
+        return frozenset(move.partition for move in runs.get(name).ledger.plan.moves)
+    except RestowError:
+        return frozenset()
+
+
+def steps_under_way(sight: Sight) -> dict[TopicPartition, Step]:
+    """Return the reassignments that the controller carries out, and replicas that change their directory."""
+    found = {}
+    for name, move in sight.moves.items():
+        moving = ReplicaAssignment(move.replicas, move.adding, move.removing)
+        found[name] = Step(
+            partition=name, before=moving.origin, after=moving.target, size_bytes=sight.size_of(name)
+        )
+    for name, futures in sight.futures.items():
+        known = sight.partitions.get(name)
+        if known is not None and name not in found:
+            dirs = tuple(futures[b].log_dir if b in futures else ANY_DIR for b in known.replicas)
+            found[name] = Step(
+                partition=name,
+                before=known.replicas,
+                after=known.replicas,
+                size_bytes=sight.size_of(name),
+                log_dirs=dirs,
+            )
+    return found

@@ -1,0 +1,1 @@
+"""Undo a run, cancel its moves, find and mend what is out of order."""

@@ -1,0 +1,241 @@
+"""What is not in order on a cluster, and what of it is ours to set right.
+
+Pure, on values. What a journal of ours has left behind can be fixed, because the journal says what was there
+before. What somebody else has set or begun is told, with what they could do, and never touched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.execute.run.elections import may_be_elected
+from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from restow.execute.journal.runs import Run, Runs
+    from restow.model import Snapshot, TopicPartition
+
+
+class Ill(Enum):
+    """What can be out of order."""
+
+    JOURNAL = "journal that cannot be relied on"
+    OPEN_RUN = "run without an end"
+    THROTTLE = "throttle nobody needs"
+    MOVE = "move without an owner"
+    LEFTOVER = "move that does not end"
+    STRAY = "replica nobody knows"
+    FUTURE = "replica on its way to another directory"
+    UNDER_REPLICATED = "under-replicated"
+    OFFLINE = "offline"
+    LEADER = "preferred leader not in place"
+    RACKS = "replicas share a rack"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing out of order. `remedy` says what would be done, or by whom it could be."""
+
+    ill: Ill
+    what: str
+    evidence: str
+    remedy: str
+    run: str | None = None
+    """The run of ours that has to be taken back for it."""
+    partition: TopicPartition | None = None
+
+    @property
+    def can_be_fixed(self) -> bool:
+        return self.run is not None or self.ill is Ill.LEADER
+
+    def document(self) -> dict[str, object]:
+        return {
+            "ill": self.ill.value,
+            "what": self.what,
+            "evidence": self.evidence,
+            "remedy": self.remedy,
+            "fixable": self.can_be_fixed,
+        }
+
+
+def examine(snapshot: Snapshot, runs: Iterable[Run], active: str | None = None) -> tuple[Finding, ...]:
+    """Everything out of order. `active` is the run that is being carried out now: it is left alone."""
+    all_runs = tuple(runs)
+    open_runs = [run for run in all_runs if not run.ledger.is_settled and run.name != active]
+    current = [run for run in all_runs if run.name == active]
+    return (
+        *_open_runs(snapshot, open_runs),
+        *_throttles(snapshot, (*open_runs, *current)),
+        *_moves(snapshot, (*open_runs, *current)),
+        *_replicas(snapshot),
+        *_states(snapshot),
+        *_racks(snapshot),
+    )
+
+
+def journals(wrong: Mapping[str, str], runs: Runs) -> Iterator[Finding]:
+    """Journals that are damaged or another cluster's, by the name of their run."""
+    for name, why in wrong.items():
+        yield Finding(
+            ill=Ill.JOURNAL,
+            what=runs.path(name),
+            evidence=why,
+            remedy="no run begins while it is there. What it may have left is shown as somebody else's; when "
+            "that is in order, move the folder away",
+        )
+
+
+def settings_of(snapshot: Snapshot) -> dict[Setting, str]:
+    """Every throttle that is set for a broker or a topic."""
+    found = {
+        Setting("broker", str(broker.id), key): broker.configs[key]
+        for broker in snapshot.brokers
+        for key in RATES
+        if key in broker.configs
+    }
+    found.update(
+        {
+            Setting("topic", topic.name, key): topic.configs[key]
+            for topic in snapshot.topics
+            for key in REPLICAS
+            if topic.configs.get(key)
+        }
+    )
+    return found
+
+
+def _open_runs(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
+    for run in runs:
+        ledger = run.ledger
+        moving = [n for n in ledger.under_way if (p := snapshot.partition(n)) is not None and p.moving]
+        said = "was killed" if ledger.outcome is None else f"ended: {ledger.outcome}"
+        yield Finding(
+            ill=Ill.OPEN_RUN,
+            what=f"run {run.name}",
+            evidence=f"it {said}; {len(moving)} moves under way, {len(ledger.ours)} throttle settings on",
+            remedy="take back what is under way and bring the settings back; or `restow resume` to go on",
+            run=run.name,
+        )
+
+
+def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
+    """Those of runs that are to be taken back go with them; here are the others'."""
+    ours = {setting for run in runs for setting in run.ledger.ours}
+    busy_topics, busy_brokers = _busy(snapshot)
+    for setting, value in sorted(settings_of(snapshot).items()):
+        needed = setting.name in (busy_topics if setting.of == "topic" else busy_brokers)
+        if setting in ours or needed:
+            continue
+        yield Finding(
+            ill=Ill.THROTTLE,
+            what=f"{setting.key} of {setting.of} {setting.name}",
+            evidence=f"it is {value!r}, nothing moves there, and no journal of ours knows it",
+            remedy="somebody else set it, so it stays. To remove it: kafka-configs --alter "
+            f"--entity-type {setting.of}s --entity-name {setting.name} --delete-config {setting.key}",
+        )
+
+
+def _busy(snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """The topics and the brokers that something moves on."""
+    topics: set[str] = set()
+    brokers: set[str] = set()
+    for name, partition in snapshot.all_partitions():
+        futures = {copy.broker for copy in partition.copies if copy.future}
+        if partition.moving or futures:
+            topics.add(name.topic)
+            brokers.update(str(broker) for broker in (*partition.replicas, *futures))
+    return topics, brokers
+
+
+def _moves(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
+    ours = {name for run in runs for name in run.ledger.under_way}
+    for name, partition in snapshot.all_partitions():
+        if not partition.moving or name in ours:
+            continue
+        arrived = set(partition.adding) <= set(partition.isr)
+        yield Finding(
+            ill=Ill.LEFTOVER if arrived else Ill.MOVE,
+            what=str(name),
+            evidence=f"replicas {list(partition.replicas)}, adding {list(partition.adding)}, removing "
+            f"{list(partition.removing)}" + (", and all that are added are in sync" if arrived else ""),
+            remedy="no journal of ours knows it. `restow watch` shows how far it is; whoever began it can "
+            "cancel it, or `restow reassign --cancel`",
+            partition=name,
+        )
+
+
+def _replicas(snapshot: Snapshot) -> Iterator[Finding]:
+    for name, partition in snapshot.all_partitions():
+        for copy in partition.copies:
+            if copy.future:
+                yield Finding(
+                    ill=Ill.FUTURE,
+                    what=f"{name} on broker {copy.broker}",
+                    evidence=f"{copy.size_bytes:,} bytes in {copy.log_dir}, {copy.lag_messages:,} behind",
+                    remedy="if nobody is moving it: ask for the directory it lies in, which ends it",
+                    partition=name,
+                )
+            elif copy.broker not in partition.replicas:
+                yield Finding(
+                    ill=Ill.STRAY,
+                    what=f"{name} on broker {copy.broker}",
+                    evidence=f"{copy.size_bytes:,} bytes in {copy.log_dir}, but its replicas are "
+                    f"{list(partition.replicas)}",
+                    remedy="brokers remove such replicas by themselves; if it stays, restart that broker",
+                    partition=name,
+                )
+
+
+def _states(snapshot: Snapshot) -> Iterator[Finding]:
+    for name, partition in snapshot.all_partitions():
+        missing = [broker for broker in partition.replicas if broker not in partition.isr]
+        dead = [broker for broker in missing if broker not in snapshot.broker]
+        if partition.leader is None:
+            yield Finding(
+                ill=Ill.OFFLINE,
+                what=str(name),
+                evidence=f"no leader; replicas {list(partition.replicas)}, of which {dead} are not there",
+                remedy="bring one of its in-sync replicas back",
+                partition=name,
+            )
+        elif missing and not partition.moving:
+            yield Finding(
+                ill=Ill.UNDER_REPLICATED,
+                what=str(name),
+                evidence=f"{missing} of {list(partition.replicas)} are not in sync"
+                + (f"; {dead} are not there" if dead else ""),
+                remedy="bring the broker back; if it is gone for good, `restow plan replace "
+                f"{dead[0]}:NEW` or `restow plan drain {dead[0]}`"
+                if dead
+                else "wait, or look at the log of that broker",
+                partition=name,
+            )
+        elif may_be_elected(partition):
+            yield Finding(
+                ill=Ill.LEADER,
+                what=str(name),
+                evidence=f"broker {partition.leader} leads it, and not {partition.replicas[0]}",
+                remedy=f"elect broker {partition.replicas[0]}",
+                partition=name,
+            )
+
+
+def _racks(snapshot: Snapshot) -> Iterator[Finding]:
+    racks = {broker.id: broker.rack for broker in snapshot.brokers if broker.rack is not None}
+    there = len(set(racks.values()))
+    for name, partition in snapshot.all_partitions():
+        known: list[str] = [racks[broker] for broker in partition.replicas if broker in racks]
+        if partition.moving or len(known) < len(partition.replicas):
+            continue
+        if len(set(known)) < min(len(known), there):
+            yield Finding(
+                ill=Ill.RACKS,
+                what=str(name),
+                evidence=f"{len(known)} replicas, {there} racks, and all in {', '.join(sorted(set(known)))}",
+                remedy="spread it over the racks: restow plan fix-racks",
+                partition=name,
+            )

@@ -1,0 +1,1 @@
+"""One run of a plan, from its first check to its end."""

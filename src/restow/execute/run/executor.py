@@ -1,0 +1,397 @@
+"""Carry a plan out: admit, throttle, submit, see what has arrived, and again.
+
+Nothing is sent that is not in the journal first. Whatever a turn finds out of order (a broker gone, a topic
+deleted, another tool at work) concerns the partitions it concerns; the others go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, ClientError, Unreachable
+from restow.execute.journal.records import step_document
+from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, Outcome
+from restow.execute.progress.progress import Progress, places
+from restow.execute.progress.sight import look
+from restow.execute.progress.standing import Event, Watcher
+from restow.execute.progress.telling import Telling
+from restow.execute.repair.taking_back import take_back
+from restow.execute.run.chains import chains_of
+from restow.execute.run.elections import Elections
+from restow.execute.run.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
+from restow.execute.run.holding import Holding
+from restow.execute.run.patience import Patience
+from restow.execute.run.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
+from restow.execute.throttle.pace import Pace
+from restow.execute.throttle.throttling import Throttling
+from restow.plan.drift import REMADE, remade
+from restow.plan.schedule.admission import Admission
+from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
+from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+    from restow.client import Admin, ReplicaOf
+    from restow.execute.journal.book import Book
+    from restow.execute.journal.ledger import Ledger
+    from restow.execute.progress.sight import Sight
+    from restow.execute.run.control import Control
+    from restow.execute.run.mark import Mark
+    from restow.execute.run.options import Options
+    from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
+    from restow.runtime.clock import Clock
+
+
+__all__ = ["Executor", "Watcher"]
+
+
+class Executor:
+    """One run, from where its journal left off to its end."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        clock: Clock,
+        book: Book,
+        snapshot: Snapshot,
+        options: Options,
+        control: Control,
+        watcher: Watcher,
+        mark: Mark,
+        why_no_undo: Callable[[Ledger], Awaitable[str | None]] | None = None,
+    ) -> None:
+        self._admin, self._clock, self._book = admin, clock, book
+        self._options, self._watcher, self._mark = options, watcher, mark
+        self._why_no_undo = why_no_undo
+        plan = book.ledger.plan
+        chains = chains_of(plan, snapshot, book.ledger.topic_ids, book.ledger.submitted)
+        self._aims = {move.partition: move.after for move in plan.moves}
+        self._dirs_before = {move.partition: move.dirs_before for move in plan.moves if move.log_dirs}
+        self._admission = Admission(snapshot, plan.limits, self._held)
+        self._schedule = Schedule(chains.steps, self._admission)
+        self._foreign, self._submitter = Foreign(book.ledger.topic_ids), Submitter(admin)
+        self._holding = Holding(clock, self._foreign, special_last=options.special_last)
+        first = (steps[0].partition for steps in chains.steps)
+        self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
+        self._running: dict[TopicPartition, Running] = {}
+        self._progress = Progress(options.stall_s)
+        for steps in chains.steps:
+            self._progress.expect(steps, places(snapshot, steps[0].partition))
+        self._throttling = Throttling(admin, clock, book, options.throttle)
+        self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
+        self._sight: Sight | None = None
+        self._surveyed_s = self._survey_took_s = 0.0
+        self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
+        self._telling = Telling(
+            book.folder.rpartition("/")[2],
+            clock,
+            self._progress,
+            self._schedule,
+            self._throttling,
+            self.pace,
+            watcher.standing,
+        )
+        self._strange, self._adopted = chains.strange, chains.under_way
+        self._snapshot = snapshot
+        self._patience = Patience(clock, options, self.tell)
+
+    def tell(self, kind: str, **facts: object) -> None:
+        """Something happened."""
+        self._watcher.event(Event(at_ms=self._clock.now_ms(), kind=kind, facts=facts))
+
+    async def run(self) -> Outcome:
+        """Until all is done, or somebody says stop, or it cannot go on."""
+        for partition, reason in self._strange.items():
+            self._note_dropped(partition, reason)
+        for step in self._adopted:
+            self._adopt(step, begun=False)
+        self._book.settle(self._running.keys(), self._snapshot)
+        if self._options.elect:
+            over = (name for name in self._aims if name not in self._strange)
+            self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
+        try:
+            outcome = await self._until_over()
+        except BrokerError as error:
+            outcome = Outcome(ending=Ending.FAILED, reason=str(error))
+        except CalledToEnd:
+            hear_the_call_to_end()
+            outcome = Outcome(ending=Ending.LEFT, reason=NO_ANSWER_IN_TIME)
+        return await self._end(outcome)
+
+    async def _until_over(self) -> Outcome:
+        while True:
+            began_s = self._clock.monotonic_s()
+            try:
+                outcome = await self._turn()
+                self._patience.answered()
+            except (Unreachable, BrokerError) as error:
+                if isinstance(error, BrokerError) and not error.code.retriable:
+                    raise
+                outcome = self._patience.out_of_reach(error, self.pace.stop)
+            if outcome is not None:
+                return outcome
+            took_s = self._clock.monotonic_s() - began_s
+            all_ended = all(each.odd_since_s is not None for each in self._running.values())
+            some_wait = all_ended or self._schedule.left > len(self._running)
+            await self._clock.sleep(self.pace.until_next_look_s(took_s, some_wait=some_wait))
+
+    async def _turn(self) -> Outcome | None:
+        self.pace.obey()
+        surveyed = await self._survey()
+        seen = await self._see_what_arrived()
+        if self.pace.stop == "leave":
+            return Outcome(ending=Ending.LEFT, reason="told to let it go on by itself")
+        if self.pace.stop == "cancel":
+            return await self._cancel()
+        if (other := self._mark.lost_to) is not None and not self._running:
+            why = f"somebody else carries out a run on this cluster now: {other}"
+            return Outcome(ending=Ending.FAILED, reason=why)
+        begun = [] if self._paused else self._schedule.admit()
+        try:
+            begun = await self._throttle(begun, look=surveyed)
+            seen_last = await look_at(self._admin, begun, self._dir_movers(begun)) if begun else None
+        except ClientError:
+            for step in begun:
+                self._schedule.put_back(step)
+            raise
+        if seen_last is not None:
+            begun = self._respect_others(begun, seen_last)
+        await self._submit(begun)
+        await self._elections.hold(seen)
+        if surveyed or begun:
+            self._report()
+        if not self._running and not self._schedule.left and self._elections.over:
+            ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
+            return Outcome(ending=ending)
+        idle = not self._running and not self._paused and self._schedule.left > 0
+        return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
+
+    async def _survey(self) -> bool:
+        """Look at the whole cluster, the more seldom the longer that takes."""
+        began_s = self._clock.monotonic_s()
+        pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
+        if self._sight is not None and began_s - self._surveyed_s < pause_s:
+            return False
+        if self._sight is None and self.pace.auto:
+            self.pace.start(await look(self._admin, self._clock))
+            await self._clock.sleep(self._options.survey_every_s)
+        self._sight = await look(self._admin, self._clock)
+        self._surveyed_s = self._clock.monotonic_s()
+        self._survey_took_s = self._surveyed_s - began_s
+        self.pace.see(self._sight, self._steps())
+        self._drop_remade(remade(self._book.ledger.topic_ids, self._sight.topic_ids))
+        sight = self._sight
+        seen = Seen(partitions=sight.partitions, moves=sight.moves, topic_ids=sight.topic_ids)
+        self._respect_others(self._schedule.waiting, seen)
+        return True
+
+    def _respect_others(self, steps: Iterable[Step], seen: Seen) -> list[Step]:
+        """Return the steps that may begin, and see to those whose partition somebody else has changed."""
+        ready, at_s = [], self._clock.monotonic_s()
+        for step in steps:
+            name, begun = step.partition, step in self._admission.under_way
+            rest = self._schedule.rest_of(name)
+            submitted = name in self._book.ledger.submitted
+            claim, why = self._foreign.judge(rest, seen, at_s, submitted=submitted)
+            if claim is Claim.READY and seen.disks:
+                taken = dir_taken(self._wishes(step), self._dirs_before.get(name, {}), seen.disks)
+                claim, why = (claim, why) if taken is None else (Claim.TAKEN, taken)
+            if claim is Claim.READY:
+                ready.append(step)
+            elif claim is Claim.TAKEN:
+                self._drop(step, why)
+            elif claim is Claim.DOUBTFUL and begun:
+                self._schedule.put_back(step)
+            elif claim is Claim.OURS:
+                self._adopt(step, begun=begun)
+            elif claim is Claim.THERE:
+                self._count_as_done(rest, begun=begun)
+        return ready
+
+    def _adopt(self, step: Step, *, begun: bool) -> None:
+        if not begun:
+            self._schedule.adopt(step)
+        known = self._sight is not None
+        self._running[step.partition] = Running(step=step, dirs=self._wishes(step) if known else {})
+        if step.partition not in self._book.ledger.under_way:
+            self._book.write("submit", steps=[step_document(step)])
+        self.tell("found under way", partition=str(step.partition), to=list(step.after))
+
+    def _count_as_done(self, rest: Sequence[Step], *, begun: bool) -> None:
+        """Somebody else has moved a partition to where the plan wants it."""
+        name, last = rest[-1].partition, rest[-1].after
+        self._book.write("found", partitions=[list(name)])
+        self._progress.forget(rest)
+        for at, step in enumerate(rest):
+            if at or not begun:
+                self._schedule.adopt(step)
+            self._schedule.finish(step)
+        self._telling.steps_done += len(rest)
+        self._holding.ordinary.discard(name)
+        self.tell("found done", partition=str(name), replicas=list(last))
+
+    def _steps(self) -> list[Step]:
+        return [each.step for each in self._running.values()]
+
+    async def _see_what_arrived(self) -> dict[TopicPartition, Partition]:
+        """Returns what was asked for about partitions that are not being moved any more."""
+        if not self._running:
+            return {}
+        for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
+            where = {"partition": str(which.partition), "broker": which.broker}
+            self.tell("directory refused", **where, why=str(error))
+        moves = await self._admin.moves()
+        quiet = {name.topic for name in self._running if name not in moves}
+        now = await partitions_now(self._admin, quiet)
+        at_s = self._clock.monotonic_s()
+        arrived = []
+        for name, running in tuple(self._running.items()):
+            state, why = running.judge(moves.get(name), now.get(name), at_s)
+            if running.seen and name not in moves and not running.dirs:
+                self._admission.let_go(running.step)
+            if state is State.ARRIVED:
+                arrived.append(running.step)
+            elif state is State.REFUSED:
+                self._try_again(running.step, why)
+            elif state is State.TAKEN:
+                self._drop(running.step, why)
+        if arrived:
+            self._book.write("finished", steps=[step_document(step) for step in arrived])
+        for step in arrived:
+            self._finish(step)
+        return now
+
+    def _finish(self, step: Step) -> None:
+        name = step.partition
+        del self._running[name]
+        self._schedule.finish(step)
+        self._progress.finish(step, self._clock.monotonic_s())
+        self._telling.steps_done += 1
+        self.pace.something_changed()
+        self.tell("arrived", partition=str(name), replicas=list(step.after))
+        if not self._schedule.rest_of(name):
+            self._holding.ordinary.discard(name)
+            if self._options.elect:
+                self._elections.line_up([name])
+
+    async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
+        """Settings for all that is under way from now on. What cannot be throttled is not begun."""
+        steps = [*self._steps(), *begun]
+        applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
+        applied.told(self.tell)
+        kept = []
+        for step in begun:
+            error = applied.refusal(step)
+            if error is None:
+                kept.append(step)
+            else:
+                self._drop(step, f"its throttle cannot be set: {error}")
+        return kept
+
+    def _dir_movers(self, steps: Iterable[Step]) -> set[BrokerId]:
+        return {which.broker for step in steps for which in self._wishes(step) if which.broker in step.before}
+
+    def _wishes(self, step: Step) -> dict[ReplicaOf, str]:
+        return wishes_of(step, {} if self._sight is None else self._sight.copies.get(step.partition, {}))
+
+    async def _submit(self, begun: Sequence[Step]) -> None:
+        if not begun:
+            return
+        self._book.write("submit", steps=[step_document(step) for step in begun])
+        self.pace.something_changed()
+        for step in begun:
+            self._running[step.partition] = Running(step=step, dirs=self._wishes(step))
+            self.tell(
+                "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
+            )
+        await fulfil_dirs(self._admin, [self._running[step.partition] for step in begun])
+        answers = await self._submitter.submit(begun, self._alive)
+        for step in begun:
+            error = answers.get(step.partition)
+            if error is None:
+                continue
+            if error.code in REFUSED_FOR_GOOD:
+                self._drop(step, str(error))
+            else:
+                self._try_again(step, str(error))
+
+    def _try_again(self, step: Step, why: str) -> None:
+        """Try a few times, a little later; then leave it out."""
+        if not self._holding.refuse(step, why):
+            self._drop(step, why)
+            return
+        self._running.pop(step.partition, None)
+        self._book.write("cancelled", partitions=[list(step.partition)])
+        self._schedule.put_back(step)
+        self.tell("refused", partition=str(step.partition), why=why)
+
+    def _drop_remade(self, topics: frozenset[str]) -> None:
+        names = [move.partition for move in self._book.ledger.plan.moves if move.partition.topic in topics]
+        for steps in filter(None, map(self._schedule.rest_of, names)):
+            self._drop(steps[0], REMADE)
+
+    def _drop(self, step: Step, why: str) -> None:
+        self._running.pop(step.partition, None)
+        rest = self._schedule.rest_of(step.partition)
+        self._progress.forget(rest)
+        self._schedule.drop(step)
+        self._note_dropped(step.partition, why)
+
+    def _note_dropped(self, partition: TopicPartition, why: str) -> None:
+        self._holding.ordinary.discard(partition)
+        self._book.write("dropped", partition=list(partition), reason=why)
+        self.tell("dropped", partition=str(partition), why=why)
+
+    async def _cancel(self) -> Outcome:
+        self._sight = await look(self._admin, self._clock)
+        taken = await take_back(self._admin, self._clock, self._book, self._steps(), self._alive)
+        for name in (*taken.back, *taken.arrived):
+            self._running.pop(name, None)
+        for step in [each for each in self._steps() if each.partition in taken.others]:
+            self._drop(step, taken.others[step.partition])
+        return taken.concluded(self.tell)
+
+    async def _end(self, outcome: Outcome) -> Outcome:
+        """Throttles off, but for what still moves: it would take all there is."""
+        if outcome.ending not in (Ending.LEFT, Ending.LOST):
+            try:
+                await self._throttle([], look=True)
+                self._sight = await look(self._admin, self._clock)
+                if self._why_no_undo is not None and outcome.ending in OFFERS_UNDO:
+                    outcome = replace(outcome, no_undo=await self._why_no_undo(self._book.ledger))
+            except (BrokerError, Unreachable) as error:
+                self.tell("throttles not brought back", why=str(error))
+            except CalledToEnd:
+                hear_the_call_to_end()
+                self.tell("throttles not brought back", why=NO_ANSWER_IN_TIME)
+        self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
+        self._report(outcome.ending.value)
+        ledger = self._book.ledger
+        outcome = replace(
+            outcome,
+            dropped=ledger.dropped,
+            throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
+            summary=self._telling.summary(ledger),
+        )
+        self.tell("ended", **outcome.document())
+        return outcome
+
+    @property
+    def _paused(self) -> str | None:
+        """Say why nothing new begins. What is under way is brought to its end before a lost run ends."""
+        other = self._mark.lost_to
+        return self.pace.paused if other is None else f"the cluster was lost to {other}"
+
+    @property
+    def _alive(self) -> frozenset[BrokerId]:
+        return frozenset() if self._sight is None else self._sight.alive
+
+    def _held(self, step: Step) -> str | None:
+        """Say why a step has to wait at the moment."""
+        return self._holding.reason(step, self._sight, busy=bool(self._running))
+
+    def _report(self, ended: str | None = None) -> None:
+        if self._sight is not None:
+            self._telling.report(self._sight, self._steps(), self._paused, ended)

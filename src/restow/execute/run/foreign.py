@@ -1,0 +1,183 @@
+"""Notice what others have done to a partition that waits, so that a run never overrides them.
+
+Kafka replaces a reassignment that is under way without a question, and moves a partition from wherever it is.
+So a run looks at each partition right before it submits a step for it, and at all that wait whenever it looks
+at the whole cluster. The controller's list of moves is taken at its word. A broker's metadata may be older
+than that, and is believed only once it has said the same for a while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, versions_of
+from restow.execute.run.under_way import topics_now
+from restow.model import ReplicaAssignment, TopicPartition
+from restow.plan.drift import REMADE
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from restow.client import Admin, Disks, MoveUnderWay, ReplicaOf
+    from restow.model import BrokerId, Partition, Step
+
+_GRACE_S = 10.0
+"""How long a broker may know less than the controller."""
+_ASK_AGAIN_S = 0.5
+_REASSIGN, _CHECKS_FACTOR = 45, 1
+"""From this version of the request on, the controller can be told that the factor must stay."""
+
+REFUSED_FOR_GOOD = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    ErrorCode.INVALID_REPLICATION_FACTOR,
+)
+"""Answers that no further try changes: the topic is gone, or somebody has changed the replication factor."""
+
+
+class Claim(Enum):
+    """Whether a step may begin."""
+
+    READY = "ready"
+    DOUBTFUL = "doubtful"
+    """It looks changed; a broker may only not have heard yet that it is not."""
+    OURS = "under way already"
+    """Our own request of some time ago got through after all."""
+    THERE = "there already"
+    TAKEN = "taken"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a look shows of partitions that are about to be moved."""
+
+    partitions: Mapping[TopicPartition, Partition]
+    moves: Mapping[TopicPartition, MoveUnderWay]
+    topic_ids: Mapping[str, str]
+    disks: Mapping[BrokerId, Disks | BrokerError] = field(default_factory=dict)
+
+
+async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[BrokerId] = ()) -> Seen:
+    """Ask the controller for moves, a broker for replicas, and these brokers for their directories.
+
+    In this order: what begins after the first question shows in the answer to the second.
+    """
+    moves = await admin.moves([step.partition for step in steps])
+    topics = await topics_now(admin, {step.partition.topic for step in steps})
+    return Seen(
+        partitions={
+            TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions
+        },
+        moves=moves,
+        topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
+        disks=await admin.disks(sorted(brokers)) if brokers else {},
+    )
+
+
+class Foreign:
+    """Judges whether the partitions of one run are still where its steps begin."""
+
+    def __init__(self, topic_ids: Mapping[str, str]) -> None:
+        self._topic_ids = topic_ids
+        self._since_s: dict[TopicPartition, float] = {}
+        self._not_before_s: dict[TopicPartition, float] = {}
+
+    def doubt(self, name: TopicPartition, at_s: float) -> str | None:
+        """Say why a partition is to be looked at again later; None if it may be tried now."""
+        if at_s < self._not_before_s.get(name, 0.0):
+            return "its replicas have changed; whether they stay so is looked at again"
+        return None
+
+    def judge(self, rest: Sequence[Step], seen: Seen, at_s: float, *, submitted: bool) -> tuple[Claim, str]:
+        """Judge the first of a partition's remaining steps; `submitted` if we have asked for it before."""
+        step, name = rest[0], rest[0].partition
+        known = self._topic_ids.get(name.topic)
+        if known is not None and seen.topic_ids.get(name.topic, known) != known:
+            return Claim.TAKEN, REMADE
+        if (move := seen.moves.get(name)) is not None:
+            target = ReplicaAssignment(move.replicas, move.adding, move.removing).target
+            if submitted and target == step.after:
+                return Claim.OURS, ""
+            return Claim.TAKEN, f"somebody else is moving it to {list(target)}"
+        now = seen.partitions.get(name)
+        if now is not None and now.replicas == step.before:
+            self._since_s.pop(name, None)
+            return Claim.READY, ""
+        if at_s - self._since_s.setdefault(name, at_s) < _GRACE_S:
+            self._not_before_s[name] = at_s + _ASK_AGAIN_S
+            return Claim.DOUBTFUL, ""
+        if now is None:
+            return Claim.TAKEN, "it does not exist any more"
+        last = rest[-1]
+        if now.replicas == last.after and not last.log_dirs:
+            return Claim.THERE, ""
+        return Claim.TAKEN, (
+            f"somebody else has changed it: it has the replicas {list(now.replicas)}, and not "
+            f"{list(step.before)}"
+        )
+
+
+def dir_taken(
+    wishes: Mapping[ReplicaOf, str],
+    before: Mapping[BrokerId, str],
+    disks: Mapping[BrokerId, Disks | BrokerError],
+) -> str | None:
+    """Say who else moves, or has moved, a replica between directories; None if nobody does.
+
+    `before` says where the replicas were when the plan was made. A broker speaks for its own directories, so
+    there is nothing to wait for.
+    """
+    for which, path in wishes.items():
+        told = disks.get(which.broker)
+        if told is None or isinstance(told, BrokerError) or which.broker not in before:
+            continue
+        for replica in told.replicas:
+            if replica.partition != which.partition or replica.log_dir == path:
+                continue
+            if replica.future:
+                return f"somebody else is moving its replica on broker {which.broker} to {replica.log_dir}"
+            if replica.log_dir != before[which.broker]:
+                return (
+                    f"somebody else has moved its replica on broker {which.broker} to {replica.log_dir}; it "
+                    f"was in {before[which.broker]}"
+                )
+    return None
+
+
+class Submitter:
+    """Sends reassignments, and has the controller refuse those whose replication factor has changed."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._can_check: dict[frozenset[BrokerId], bool] = {}
+
+    async def submit(
+        self, steps: Iterable[Step], alive: frozenset[BrokerId]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Ask for these steps. Where the factor stays, a controller that can check that is told to."""
+        keeping: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        changing: dict[TopicPartition, tuple[BrokerId, ...]] = {}
+        for step in steps:
+            if step.before != step.after:
+                group = keeping if len(step.before) == len(step.after) else changing
+                group[step.partition] = step.after
+        answers: dict[TopicPartition, BrokerError | None] = {}
+        if keeping:
+            checked = await self._checked(alive)
+            answers.update(await self._admin.reassign(keeping, may_change_factor=not checked))
+        if changing:
+            answers.update(await self._admin.reassign(changing))
+        return answers
+
+    async def _checked(self, alive: frozenset[BrokerId]) -> bool:
+        """Whether every broker that may get the request knows the version that has the check."""
+        if alive not in self._can_check:
+            versions = await versions_of(self._admin, alive)
+            self._can_check = {
+                alive: bool(versions)
+                and all(told.get(_REASSIGN, (0, 0))[1] >= _CHECKS_FACTOR for told in versions.values())
+            }
+        return self._can_check[alive]

@@ -1,0 +1,275 @@
+"""Begin a run, go on with one, take one back: each under the cluster's lock, each with its journal."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING
+
+from restow.client import ClientError
+from restow.errors import RestowError
+from restow.execute.journal.book import Book
+from restow.execute.journal.journal import Journal
+from restow.execute.journal.ledger import has_heard_of
+from restow.execute.journal.records import plan_document
+from restow.execute.journal.runs import Run, Runs, runs_of
+from restow.execute.progress.posting import posting
+from restow.execute.progress.standing import Event
+from restow.execute.repair.undo import CannotUndo, inverse
+from restow.execute.run.control import CANCEL, Control, Wishes
+from restow.execute.run.executor import Executor, Watcher
+from restow.execute.run.lock import Holder, holder_of
+from restow.execute.run.mark import Mark, claimed
+from restow.execute.run.options import Options
+from restow.execute.run.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
+from restow.plan.drift import REBASE, differences
+from restow.plan.files.approval import check_digest
+from restow.plan.pin import topic_ids
+from restow.runtime.chance import SystemChance
+from restow.snapshot import capture
+from restow.verify.evidence import some
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.client import Admin
+    from restow.execute.journal.ledger import Ledger
+    from restow.execute.progress.outcome import Outcome
+    from restow.execute.run.mark import Seats
+    from restow.model import Plan, Snapshot
+    from restow.runtime.chance import Chance
+    from restow.runtime.clock import Clock
+    from restow.runtime.disk import Disk
+
+
+_GRACE_S, _ASK_AGAIN_S = 5.0, 0.2
+
+
+class NotNow(RestowError):
+    """The cluster is not in a state in which this may begin. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """What a run works with. `root` is the folder under which the journals are."""
+
+    admin: Admin
+    clock: Clock
+    disk: Disk
+    root: str
+    seats: Seats | None = None
+    """How a run is marked on the cluster; None to rely on the lock of this machine."""
+    chance: Chance = field(default_factory=SystemChance)
+
+    async def runs(self) -> Runs:
+        """Of the cluster that the admin talks to."""
+        return runs_of(self.disk, self.root, (await self.admin.cluster()).cluster_id)
+
+
+async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) -> Outcome:
+    """Carry out a plan, if the cluster is what the plan was made for."""
+    runs = await world.runs()
+    name = runs.new(world.clock)
+    async with claimed(world, runs, name) as mark:
+        snapshot = await capture(world.admin, world.clock)
+        check_begin(plan, snapshot, runs)
+        await _check_ready(world, plan, snapshot)
+        await mark.confirm(world, watcher)
+        with begun(world, runs, name, plan, snapshot=snapshot) as book:
+            return await _run(world, book, snapshot, options, watcher, mark)
+
+
+async def resume(
+    world: World, options: Options, watcher: Watcher, name: str | None = None, digest: str | None = None
+) -> Outcome:
+    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named.
+
+    With a digest, refuse a run of any other plan.
+    """
+    runs = await world.runs()
+    run = runs.get(name) if name else run_to_resume(runs)
+    if digest is not None:
+        check_digest(run.ledger.plan, digest, f"the plan of run {run.name}")
+    async with claimed(world, runs, run.name) as mark:
+        snapshot = await _after(world, run)
+        with _opened(world, run.folder) as book:
+            _check_cluster(book.ledger.plan, snapshot, run.folder)
+            await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
+            await mark.confirm(world, watcher)
+            book.write("resumed", who=asdict(Holder.this_process(run.name)), turn=runs.next_turn())
+            return await _run(world, book, snapshot, options, watcher, mark)
+
+
+async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Outcome | None:
+    """Take back what a run has under way. One that is being carried out is told to, and None returned."""
+    runs = await world.runs()
+    run = runs.get(name) if name else runs.latest(unsettled=True)
+    holder = holder_of(world.disk, runs.folder)
+    if holder is not None and holder.run == run.name:
+        Control(world.disk, run.folder).wish(Wishes(stop=CANCEL))
+        return None
+    async with claimed(world, runs, run.name) as mark:
+        await mark.confirm(world, watcher)
+        return await take_back_run(world, run, watcher)
+
+
+async def undo(
+    world: World,
+    options: Options,
+    watcher: Watcher,
+    name: str | None = None,
+    *,
+    as_far_as_possible: bool = False,
+) -> Outcome:
+    """Bring back what a run has changed, the newest first: what is under way, then what has arrived."""
+    runs = await world.runs()
+    run = runs.get(name) if name else runs.last_to_move()
+    own = runs.new(world.clock)
+    async with claimed(world, runs, own) as mark:
+        if not run.ledger.is_settled:
+            await mark.confirm(world, watcher)
+            taken = await take_back_run(world, run, watcher)
+            if taken.throttles_left or runs.get(run.name).ledger.under_way:
+                raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
+        run = runs.get(run.name)
+        plan, snapshot = await way_back(world, run, as_far_as_possible=as_far_as_possible)
+        await mark.confirm(world, watcher)
+        with begun(world, runs, own, plan, snapshot=snapshot, undo_of=run.name) as book:
+            return await _run(world, book, snapshot, options, watcher, mark)
+
+
+async def way_back(world: World, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
+    """Return the plan that undoes a run, and what it was made from; refuse as `undo` does."""
+    snapshot = await _after(world, run)
+    plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
+    if plan.moves:
+        await _check_ready(world, plan, snapshot)
+    return plan, snapshot
+
+
+def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
+    """Refuse what must not begin: another cluster, a cluster that has drifted, an earlier run in disorder."""
+    _check_cluster(plan, snapshot, "the plan")
+    check_earlier_runs(runs, snapshot.cluster_id)
+    if drifted := differences(plan, snapshot):
+        raise NotNow(f"the cluster is not what the plan was made for: {some(drifted)}. To go on, {REBASE}")
+
+
+def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
+    """Refuse to begin while the journal of an earlier run is damaged or tells of something left behind."""
+    sound, wrong = runs.sound(cluster_id)
+    for name, why in wrong.items():
+        raise NotNow(f"the journal {runs.path(name)} is in the way: {why}. See `restow doctor`")
+    open_runs = [run.name for run in sound if not run.ledger.is_settled]
+    if open_runs:
+        raise NotNow(
+            f"run {open_runs[-1]} has not been brought to its end: `restow resume`, `restow undo`, or "
+            "`restow doctor --fix` first"
+        )
+
+
+async def _check_ready(world: World, plan: Plan, snapshot: Snapshot) -> None:
+    """Refuse what would get stuck: a permission is missing, a broker is down or too old, there is no room."""
+    if problems := why_not(await readiness(world.admin, plan, snapshot)):
+        raise NotNow(f"this cannot go well, so nothing was begun: {problems}")
+
+
+async def _check_rest(world: World, rest: Plan, snapshot: Snapshot, watcher: Watcher) -> None:
+    """Before going on: refuse what would keep all of it from going on, tell of what concerns single moves."""
+    if not rest.moves:
+        return
+    verdict = await readiness(world.admin, rest, snapshot)
+    if problems := why_not(verdict, FOR_ALL):
+        raise NotNow(f"this cannot go on, and nothing was changed: {problems}")
+    if problems := why_not(verdict, FOR_SOME):
+        watcher.event(Event(at_ms=world.clock.now_ms(), kind="warned", facts={"why": problems}))
+
+
+def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
+    if plan.cluster_id != snapshot.cluster_id:
+        raise NotNow(
+            f"{what} is for the cluster {plan.cluster_id!r}, and this one is {snapshot.cluster_id!r}: check "
+            "the bootstrap servers"
+        )
+
+
+async def _after(world: World, run: Run) -> Snapshot:
+    """What is there after a run. A broker that has not heard of its end would make it look undone already."""
+    until_s = world.clock.monotonic_s() + _GRACE_S
+    while True:
+        snapshot = await capture(world.admin, world.clock)
+        if has_heard_of(run.ledger, snapshot) or world.clock.monotonic_s() >= until_s:
+            return snapshot
+        await world.clock.sleep(_ASK_AGAIN_S)
+
+
+def run_to_resume(runs: Runs) -> Run:
+    """The latest that is not done."""
+    for run in reversed(runs.all()):
+        if not run.ledger.is_settled or run.ledger.outcome != "done":
+            return run
+    return runs.latest(unsettled=True)
+
+
+async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
+    """A run that begins with the wish to be cancelled."""
+    snapshot = await _after(world, run)
+    with _opened(world, run.folder) as book:
+        _check_cluster(book.ledger.plan, snapshot, run.folder)
+        control = Control(world.disk, run.folder)
+        control.clear()
+        executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher, Mark(None))
+        executor.pace.ask(Wishes(stop=CANCEL))
+        return await executor.run()
+
+
+async def _run(
+    world: World, book: Book, snapshot: Snapshot, options: Options, watcher: Watcher, mark: Mark
+) -> Outcome:
+    control = Control(world.disk, book.folder)
+    control.clear()
+    watcher = posting(world.disk, book.folder, watcher)
+    name = book.folder.rpartition("/")[2]
+
+    async def why_no_undo(ledger: Ledger) -> str | None:
+        try:
+            plan, _ = await way_back(world, Run(name, book.folder, ledger))
+        except (CannotUndo, NotNow) as error:
+            return str(error)
+        except ClientError:
+            return None
+        return None if plan.moves else "this run has changed nothing"
+
+    executor = Executor(
+        world.admin, world.clock, book, snapshot, options, control, watcher, mark, why_no_undo
+    )
+    executor.tell("run", folder=book.folder, moves=len(book.ledger.plan.moves))
+    return await executor.run()
+
+
+@contextmanager
+def begun(
+    world: World, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
+) -> Iterator[Book]:
+    """A journal whose first entry is on the disk: the plan, who begins it, and which topics it is for."""
+    folder = runs.path(name)
+    world.disk.make_directory(folder)
+    journal = Journal(world.disk, world.clock, folder)
+    who = asdict(Holder.this_process(name))
+    ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
+    turn = runs.next_turn()
+    journal.write("began", plan=plan_document(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
+    book = Book(journal)
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+@contextmanager
+def _opened(world: World, folder: str) -> Iterator[Book]:
+    book = Book(Journal(world.disk, world.clock, folder))
+    try:
+        yield book
+    finally:
+        book.close()

@@ -1,0 +1,241 @@
+"""How fast a run may go at the moment, and whether at all: wishes, hours, guards, an automatic throttle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.execute.progress.stillness import Cause
+from restow.execute.run.control import BadControl
+from restow.execute.throttle.auto import Signs, decide, first
+from restow.execute.throttle.hours import HourlyThrottle, Rate
+from restow.execute.throttle.keeping_up import KeepingUp
+from restow.execute.throttle.throttles import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.execute.progress.progress import Report
+    from restow.execute.progress.sight import Sight
+    from restow.execute.progress.standing import Tell
+    from restow.execute.run.control import Control, Wishes
+    from restow.execute.run.options import Options
+    from restow.execute.throttle.throttling import Throttling
+    from restow.model import BrokerId, Step, TopicPartition
+    from restow.plan.schedule.admission import Admission
+    from restow.runtime.clock import Clock
+
+ASKED_TO_PAUSE = "asked to pause"
+
+# A step's end is seen late by at most this share of what it took, and asked for no more often than that.
+_LATE = 0.05
+# While some wait for others to end that is soon; else nobody waits for the news but whoever watches.
+_SOONEST_S, _SOON_S = 0.01, 0.05
+
+
+class Pace:
+    """`paused` says why nothing may begin, None if it may; `stop` how to end, if somebody wants that."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        control: Control,
+        options: Options,
+        throttling: Throttling,
+        admission: Admission,
+        tell: Tell,
+    ) -> None:
+        self._clock, self._control, self._options = clock, control, options
+        self._throttling, self._admission, self._tell = throttling, admission, tell
+        self.auto = options.auto
+        self.stop: str | None = None
+        self._asked_to_pause = False
+        self._alarm: str | None = None
+        self._told: str | None = None
+        self._baseline: Sight | None = None
+        self._last: Sight | None = None
+        self._lag_grows = False
+        self._keeping_up = KeepingUp()
+        self.hourly: HourlyThrottle | None = options.hourly
+        self._of_this_hour: Rate | None = None
+        self._changed_s = clock.monotonic_s()
+
+    def something_changed(self) -> None:
+        """A step has begun or ended."""
+        self._changed_s = self._clock.monotonic_s()
+
+    def until_next_look_s(self, took_s: float, *, some_wait: bool) -> float:
+        """Soon after a change, as what ends quickly should be seen quickly; later when nothing happens.
+
+        Brokers that are slow to answer have enough to do: no more than half of the time is spent asking them.
+        """
+        quiet_s = self._clock.monotonic_s() - self._changed_s
+        soonest_s = max(_SOONEST_S if some_wait else _SOON_S, took_s)
+        return min(max(quiet_s * _LATE, soonest_s), self._options.look_every_s)
+
+    @property
+    def paused(self) -> str | None:
+        if self._asked_to_pause:
+            return ASKED_TO_PAUSE
+        hours = self._options.hours
+        if hours is not None:
+            minute = int(self._minute())
+            if not hours.contain(minute):
+                now = f"{minute // 60:02}:{minute % 60:02}"
+                return f"it is {now}, and it may begin things only within {hours}"
+        return self._alarm
+
+    def obey(self) -> None:
+        """Read the control file, if it has changed."""
+        try:
+            wishes = self._control.news()
+            if wishes is not None:
+                self.ask(wishes)
+        except (BadControl, InvalidInput) as error:
+            self._tell("control not understood", why=str(error))
+        self._follow_the_hour()
+        if self.paused != self._told:
+            self._told = self.paused
+            self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
+
+    def ask(self, wishes: Wishes) -> None:
+        """Wishes of whoever controls the run."""
+        if wishes.paused is not None:
+            self._asked_to_pause = wishes.paused
+        if wishes.stop is not None:
+            self.stop = wishes.stop
+        limits = self._admission.limits
+        wanted = replace(
+            limits,
+            moves_in=wishes.moves_in or limits.moves_in,
+            moves_out=wishes.moves_out or limits.moves_out,
+        )
+        if wanted != limits:
+            self._admission.limits = wanted
+            self._tell("concurrency", moves_in=wanted.moves_in, moves_out=wanted.moves_out)
+        if wishes.throttle is not None:
+            self._wish_throttle(HourlyThrottle.parse(wishes.throttle))
+
+    def _wish_throttle(self, wished: HourlyThrottle) -> None:
+        """Obey, and say so if that changes anything. Wishes of before come again with every new one."""
+        if wished.by_hour:
+            changed, self.hourly = wished != self.hourly, wished
+        else:
+            rate = wished.usual
+            same = (
+                rate.auto if self.auto else not rate.auto and rate.bytes_per_s == self._throttling.wanted.rate
+            )
+            changed, self.hourly = self.hourly is not None or not same, None
+            self._set(rate)
+        if changed:
+            self._of_this_hour = None
+            self._tell("throttle wished", throttle=str(wished))
+
+    def _follow_the_hour(self) -> None:
+        """Set what holds in this part of the day, when another one has begun."""
+        if self.hourly is None:
+            return
+        minute = int(self._minute())
+        rate = self.hourly.at(minute)
+        if rate != self._of_this_hour:
+            self._of_this_hour = rate
+            self._set(rate)
+            self._tell("throttle by hour", throttle=rate.text, why=self.hourly.why(minute))
+
+    def _set(self, rate: Rate) -> None:
+        self.auto = rate.auto
+        if not rate.auto:
+            self._want(rate.bytes_per_s)
+
+    def _want(self, rate: int | None) -> None:
+        """Copies between directories follow, unless they have a rate of their own."""
+        dir_rate = self._throttling.wanted.dir_rate if self._options.own_dir_rate else rate
+        self._throttling.wanted = Wanted(rate=rate, dir_rate=dir_rate)
+
+    def _minute(self) -> float:
+        """Minutes since midnight, by the clock on the wall."""
+        now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
+        return now.hour * 60 + now.minute + now.second / 60
+
+    def stretch(self, seconds: float) -> float:
+        """Turn seconds at the present throttle into seconds at those that will hold."""
+        return seconds if self.hourly is None else self.hourly.stretch(seconds, self._minute())
+
+    def start(self, sight: Sight) -> None:
+        """The first of two looks that an automatic throttle starts from."""
+        self._last = sight
+
+    def see(self, sight: Sight, steps: Sequence[Step]) -> None:
+        """Judge what was seen: is all well, and is the throttle where it should be?"""
+        if self._baseline is None:
+            self._baseline = sight
+        if self.auto and self._last is not None:
+            self._choose_rate(self._last, sight, steps)
+        self._alarm = self._judge(self._baseline, sight)
+        self._last = sight
+
+    def learn(self, report: Report) -> None:
+        """Whether the throttle holds some replica back for good, and whether as much arrives as it allows."""
+        self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
+        rate = None if self.auto else self._throttling.wanted.rate
+        if self._last is None or not self._keeping_up.see(self._last.at_s, rate, report.copying):
+            return
+        self._throttling.factor = self._keeping_up.factor
+        if rate is not None:
+            behind_s = self._keeping_up.behind_s
+            off = f"{behind_s:.1f} s behind" if behind_s >= 0 else f"{-behind_s:.1f} s ahead of"
+            why = f"{off} what {rate:,} B/s would have copied"
+            self._tell("throttle corrected", rate=round(rate * self._keeping_up.factor), why=why)
+
+    def _choose_rate(self, before: Sight, now: Sight, steps: Sequence[Step]) -> None:
+        signs = signs_of(before, now, steps, lag_grows=self._lag_grows)
+        rate = self._throttling.wanted.rate
+        usual = before.latency_s if self._baseline is None else self._baseline.latency_s
+        decision = first(signs) if rate is None else decide(rate, signs, usual)
+        if decision.rate != rate:
+            self._want(decision.rate)
+            self._tell("throttle decided", rate=decision.rate, why=decision.reason)
+
+    def _judge(self, baseline: Sight, now: Sight) -> str | None:
+        guards = self._options.guards
+        if guards.offline is not None:
+            offline = now.offline - baseline.offline
+            if len(offline) > guards.offline:
+                return f"{len(offline)} partitions have gone offline, such as {min(offline)}"
+        if guards.under_replicated is not None:
+            lacking = now.under_replicated - baseline.under_replicated - self._just_moved(now)
+            if len(lacking) > guards.under_replicated:
+                return f"{len(lacking)} partitions have become under-replicated, such as {min(lacking)}"
+        if guards.latency_s is not None and now.latency_s > guards.latency_s:
+            return f"a broker took {now.latency_s * 1000:.0f} ms to answer"
+        return None
+
+    def _just_moved(self, now: Sight) -> frozenset[TopicPartition]:
+        """Metadata and moves are not asked at the same instant: what is ours and under way is no alarm."""
+        return frozenset(step.partition for step in self._admission.under_way) & now.partitions.keys()
+
+
+def signs_of(before: Sight, now: Sight, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
+    """What two sights, one after the other, say about load and about who suffers."""
+    took_s = max(now.at_s - before.at_s, 1e-6)
+    written: Counter[BrokerId] = Counter()
+    for name, partition in now.partitions.items():
+        if partition.leader is not None:
+            written[partition.leader] += max(0, now.size_of(name) - before.size_of(name))
+    copied: Counter[BrokerId] = Counter()
+    for step in steps:
+        for broker in step.adding:
+            new = now.copies.get(step.partition, {}).get(broker)
+            old = before.copies.get(step.partition, {}).get(broker)
+            if new is not None:
+                copied[broker] += max(0, new.size_bytes - (0 if old is None else old.size_bytes))
+    return Signs(
+        incoming=max(written.values(), default=0) / took_s,
+        copied=max(copied.values(), default=0) / took_s,
+        latency_s=now.latency_s,
+        shrunk=len(now.under_replicated - before.under_replicated - {step.partition for step in steps}),
+        lag_grows=lag_grows,
+    )

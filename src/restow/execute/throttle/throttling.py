@@ -1,0 +1,247 @@
+"""Throttles on the cluster: set for what is under way, brought back for what is not, journaled before either.
+
+What the settings would be without us is found anew before every change, so that entries which others add to a
+list meanwhile stay, and a rate that somebody else has set is left to them. Brokers may know of a change later
+than whoever made it: what they tell right after one of ours is believed only when it shows that one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from restow.client import BrokerError, ConfigOf
+from restow.execute.throttle.borrowed import used_by_others
+from restow.execute.throttle.throttles import (
+    DIR_RATE,
+    RATES,
+    REPLICATION_RATES,
+    Setting,
+    Wanted,
+    merged,
+    needed,
+    restoration,
+)
+from restow.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from restow.client import Admin
+    from restow.execute.journal.book import Book
+    from restow.execute.progress.standing import Tell
+    from restow.model import BrokerId, Step, TopicPartition
+    from restow.runtime.clock import Clock
+
+_UNKNOWN = object()
+_OURS = {"broker": "broker", "topic": "topic"}
+_GRACE_S = 5.0
+"""For so long a broker may tell what was set before."""
+_ASK_AGAIN_S = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What came of bringing the settings to where they should be."""
+
+    changed: Mapping[Setting, str | None] = field(default_factory=dict)
+    failed: Mapping[Setting, BrokerError] = field(default_factory=dict)
+    left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
+    """Rates that somebody else has set since, with what they set."""
+
+    def told(self, tell: Tell) -> None:
+        """Tell of every setting."""
+        for kind, settings in (("throttle", self.changed), ("left alone", self.left_alone)):
+            for setting, value in settings.items():
+                tell(kind, of=f"{setting.of} {setting.name}", key=setting.key, value=value)
+
+    def refusal(self, step: Step) -> BrokerError | None:
+        """Why this step cannot be throttled. A broker that is down gets its settings later."""
+        owners = {("topic", step.partition.topic), *(("broker", str(b)) for b in (*step.before, *step.after))}
+        for setting, error in self.failed.items():
+            if (setting.of, setting.name) in owners and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
+                return error
+        return None
+
+
+class Throttling:
+    """The throttles of one run."""
+
+    def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: Wanted) -> None:
+        self._admin, self._clock, self._book = admin, clock, book
+        self.wanted = wanted
+        self.factor = 1.0
+        """What rates are set to, over what is wanted: brokers may let through less than they are told."""
+        self.foreign: dict[Setting, str | None] = {}
+        """Rates that others have set during the run: not ours to change any more."""
+        self._others: dict[Setting, str | None] = {}
+        """What others have set instead of us, as it was last told."""
+        self._stands: dict[Setting, str] | None = None
+        self._sent: dict[Setting, tuple[str | None, float]] = {}
+        """What we have set last, and when."""
+
+    async def apply(
+        self,
+        steps: Collection[Step],
+        dir_moves: Iterable[BrokerId],
+        alive: frozenset[BrokerId],
+        *,
+        look: bool,
+    ) -> Applied:
+        """Set what these steps need and bring back the rest. Brokers that are down get theirs later.
+
+        Asks nothing if nothing has changed since the last time, unless it is to `look` all the same.
+        """
+        wants = {
+            setting: value
+            for setting, value in needed(steps, dir_moves, self._set_to).items()
+            if setting.of != "broker" or int(setting.name) in alive
+        }
+        if wants == self._stands and not look:
+            return Applied()
+        own = {step.partition for step in steps}
+        ours = {s: v for s, v in self._book.ledger.ours.items() if s.of != "broker" or int(s.name) in alive}
+        if not wants and not ours:
+            self._stands = wants
+            return Applied()
+        current, gone = await self._read({*wants, *ours})
+        borrowed, ended = await self._borrowed(current, ours, own)
+        back = restoration({**self._book.ledger.prior, **dict.fromkeys(ended)}, ours, current)
+        fresh = self._respect(back.left_alone)
+        without_us = {s: back.changes.get(s, current[s]) for s in current}
+        mine = {s: v for s, v in wants.items() if s in current and s not in self.foreign}
+        # A rate that others have changed may be given back to us, so it stays ours until nothing moves.
+        kept = back.left_alone.keys() if wants else set()
+        aims: dict[Setting, str | None] = {s: without_us[s] for s in ours if s in current and s not in kept}
+        aims.update(merged(mine, without_us))
+        changes = {s: v for s, v in aims.items() if v != current[s] or (s in ours and v == without_us[s])}
+        changes.update({s: None for s in gone if s in ours})
+        brought_back = ours.keys() - mine.keys() - back.left_alone.keys()
+        failed = await self._set(changes, without_us, current, brought_back, borrowed)
+        given_back = {s for s in borrowed & brought_back - failed.keys() if changes.get(s) is not None}
+        failed.update(await self._take_off(given_back, own))
+        self._stands = None if failed else wants
+        if not wants:
+            await self._read(set(self._sent))  # whoever comes after us has to find it so
+        told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
+        return Applied(changed=told, failed=failed, left_alone=fresh)
+
+    async def _borrowed(
+        self,
+        current: Mapping[Setting, str | None],
+        ours: Mapping[Setting, tuple[str, ...]],
+        own: Collection[TopicPartition],
+    ) -> tuple[set[Setting], set[Setting]]:
+        """Return the rates that were another run's before they were ours; and those whose run has ended.
+
+        Another run takes its rate off when it ends, but cannot while ours is there. Then nobody would own
+        the rate that we bring back.
+        """
+        prior, known = self._book.ledger.prior, self._book.ledger.borrowed
+        there = {s: prior.get(s) if s in ours else value for s, value in current.items()}
+        rates = {s for s, value in there.items() if s.key in REPLICATION_RATES and value is not None}
+        if not rates:
+            return set(), set()
+        used = await used_by_others(self._admin, own)
+        borrowed = {s for s in rates if s in known or int(s.name) in used}
+        return borrowed, {s for s in borrowed if s in ours and int(s.name) not in used}
+
+    async def _take_off(
+        self, given_back: set[Setting], own: Collection[TopicPartition]
+    ) -> dict[Setting, BrokerError]:
+        """Take off rates that were brought back to a run which has ended in the same moment."""
+        used = await used_by_others(self._admin, own) if given_back else frozenset()
+        stale: dict[Setting, str | None] = {s: None for s in given_back if int(s.name) not in used}
+        there = {s: self._sent[s][0] for s in stale}
+        return await self._set(stale, {}, there, stale.keys(), set())
+
+    @property
+    def foreign_rates(self) -> dict[BrokerId, int]:
+        """The rates that others have set for replication, by broker."""
+        return {int(s.name): int(v) for s, v in self.foreign.items() if v and s.key != DIR_RATE}
+
+    @property
+    def _set_to(self) -> Wanted:
+        rate = self.wanted.rate
+        return self.wanted if rate is None else replace(self.wanted, rate=round(rate * self.factor))
+
+    def _respect(self, left_alone: Mapping[Setting, str | None]) -> dict[Setting, str | None]:
+        """Take note of what others have set, and return what was not known of it."""
+        fresh = {s: v for s, v in left_alone.items() if self._others.get(s, _UNKNOWN) != v}
+        self._others = dict(left_alone)
+        for setting in self._book.ledger.ours.keys() - left_alone.keys():
+            self.foreign.pop(setting, None)
+        self.foreign.update({s: value for s, value in left_alone.items() if s.key in RATES})
+        return fresh
+
+    async def _read(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
+        """What is set now, and the settings whose topic is gone. Who does not answer is in neither.
+
+        Asked again for as long as something else is told than we have set, and others may not have set it.
+        """
+        while True:
+            current, gone = await self._ask(settings)
+            now_s = self._clock.monotonic_s()
+            if not any(
+                s in current and current[s] != value and now_s - at_s < _GRACE_S
+                for s, (value, at_s) in self._sent.items()
+            ):
+                return current, gone
+            await self._clock.sleep(_ASK_AGAIN_S)
+
+    async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
+        owners = {ConfigOf(s.of, s.name) for s in settings}
+        answers = await self._admin.configs(sorted(owners))
+        current: dict[Setting, str | None] = {}
+        gone = set()
+        for setting in settings:
+            answer = answers.get(ConfigOf(setting.of, setting.name))
+            if isinstance(answer, BrokerError):
+                if answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    gone.add(setting)
+            elif answer is not None:
+                config = answer.get(setting.key)
+                is_set = config is not None and config.source == _OURS[setting.of]
+                current[setting] = config.value if config is not None and is_set else None
+        return current, gone
+
+    async def _set(
+        self,
+        changes: Mapping[Setting, str | None],
+        prior: Mapping[Setting, str | None],
+        current: Mapping[Setting, str | None],
+        brought_back: Collection[Setting],
+        borrowed: Collection[Setting],
+    ) -> dict[Setting, BrokerError]:
+        """What is there already is not asked for, but for what is brought back, which must not be left."""
+        if not changes:
+            return {}
+        ordered = sorted(changes)
+        self._book.write(
+            "throttle",
+            changes=[{"setting": list(s), "prior": prior.get(s), "value": changes[s]} for s in ordered],
+            borrowed=[list(s) for s in ordered if s in borrowed],
+        )
+        requests: dict[ConfigOf, dict[str, str | None]] = {}
+        for setting in ordered:
+            if setting in current and (current[setting] != changes[setting] or setting in brought_back):
+                requests.setdefault(ConfigOf(setting.of, setting.name), {})[setting.key] = changes[setting]
+        outcome = await self._admin.set_configs(requests) if requests else {}
+        failed = {
+            s: error
+            for s in ordered
+            if (error := outcome.get(ConfigOf(s.of, s.name))) is not None
+            and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        }
+        at_s = self._clock.monotonic_s()
+        for setting in ordered:
+            if setting in failed:
+                self._sent.pop(setting, None)
+            elif setting in current:
+                self._sent[setting] = changes[setting], at_s
+        self._book.write(
+            "throttled",
+            arrived=[{"setting": list(s), "value": changes[s]} for s in ordered if s not in failed],
+            failed=[{"setting": list(s), "error": str(error)} for s, error in failed.items()],
+        )
+        return failed

@@ -1,0 +1,56 @@
+"""One call of the tool: arguments in, lines out, an exit code. Everything that goes wrong is 1, as there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from restow.errors import RestowError
+from restow.kafka_tool.actions import Call, Terse
+from restow.kafka_tool.arguments import Action
+from restow.plan.files.kafka_json import InvalidReassignment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from restow.client import Admin
+    from restow.kafka_tool.actions import Files
+    from restow.kafka_tool.arguments import Arguments
+    from restow.runtime.clock import Clock
+
+DONE, FAILED = 0, 1
+
+
+async def run_tool(
+    arguments: Arguments,
+    connect: Callable[[], AbstractAsyncContextManager[Admin]],
+    *,
+    read: Files,
+    say: Callable[[str], None],
+    clock: Clock,
+) -> int:
+    """Do it, say it, and return the code."""
+    try:
+        async with connect() as admin:
+            call = Call(arguments, admin, read, say, clock)
+            match arguments.action:
+                case Action.GENERATE:
+                    await call.generate()
+                case Action.EXECUTE:
+                    await call.execute()
+                case Action.VERIFY:
+                    await call.verify()
+                case Action.CANCEL:
+                    await call.cancel()
+                case Action.LIST:
+                    await call.list()
+    except Terse as error:
+        say(str(error))
+        return FAILED
+    except InvalidReassignment as error:
+        say(f"Error: {error.kafka_says}")
+        return FAILED
+    except (RestowError, OSError) as error:
+        say(f"Error: {error}")
+        return FAILED
+    return DONE

@@ -1,0 +1,166 @@
+"""Bytes and replicas by broker, by rack and by directory, before a plan and after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from restow.model import ANY_DIR
+from restow.plan.search.arrays import first_alive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.model import BrokerId, LiveBroker, Move, Snapshot
+    from restow.plan.request.framing import Asked
+    from restow.plan.search.arrays import Arrays, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """Bytes and replicas of a broker, a rack or a directory."""
+
+    name: str
+    before_bytes: int
+    after_bytes: int
+    before_replicas: int
+    after_replicas: int
+
+
+class Side(NamedTuple):
+    """Moves in numbers, as they are before or after."""
+
+    rows: Ints
+    """The partition of each move,"""
+    leaders: Ints
+    """the broker that leads it: the first that is there,"""
+    part_of: Ints
+    """and for every replica of all of them its partition"""
+    places: Ints
+    """and its broker."""
+
+
+def sides_of(arrays: Arrays, moves: Sequence[Move]) -> tuple[Side, Side] | None:
+    """Before and after; None if nothing moves."""
+    if not moves:
+        return None
+    starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
+    first = {arrays.names[at].topic: at for at in starts}
+    rows = np.array([first[topic] + number for topic, number in (move.partition for move in moves)])
+    before = _side(arrays, rows, [move.before for move in moves])
+    return before, _side(arrays, rows, [move.after for move in moves])
+
+
+def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) -> Side:
+    counts = np.fromiter(map(len, replicas), np.int64, len(replicas))
+    offsets = np.concatenate(([0], np.cumsum(counts)))
+    places = np.fromiter(
+        map(arrays.index.__getitem__, chain.from_iterable(replicas)), np.int64, int(offsets[-1])
+    )
+    leaders = places[first_alive(offsets, places, arrays.alive)]
+    return Side(rows=rows, leaders=leaders, part_of=np.repeat(rows, counts), places=places)
+
+
+def loads_of(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Floats]:
+    """Brokers × goals: what each carries before and after, led by the first replica that is there."""
+    arrays, problem = asked.arrays, asked.problem
+    before = np.zeros_like(problem.lower)
+    counts = arrays.counts
+    for goal in range(before.shape[1]):
+        carried = np.repeat(problem.following[:, goal], counts)
+        carried[arrays.leader] = problem.leading[:, goal]
+        before[:, goal] = np.bincount(arrays.holder, carried, minlength=len(before))
+    after = before.copy()
+    for sign, side in zip((-1.0, 1.0), sides or (), strict=False):
+        for goal in range(after.shape[1]):
+            following = problem.following[:, goal]
+            column = after[:, goal].copy()
+            np.add.at(column, side.places, sign * following[side.part_of])
+            np.add.at(column, side.leaders, sign * (problem.leading[:, goal] - following)[side.rows])
+            after[:, goal] = column
+    return before, after
+
+
+def by_broker_and_rack(
+    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move], sides: tuple[Side, Side] | None
+) -> tuple[tuple[Amount, ...], tuple[Amount, ...]]:
+    """Brokers in the order of their ids, racks in that of their first broker; those that are down are one.
+
+    Replicas that are there count with their own sizes, those that come with their leader's.
+    """
+    size = arrays.facts.size_bytes.astype(np.int64)
+    now = np.zeros((len(arrays.brokers), 2), dtype=np.int64)
+    np.add.at(now[:, 0], arrays.holder, size[arrays.part_of])
+    now[:, 0] += _differing(arrays)
+    now[:, 1] = np.bincount(arrays.holder, minlength=len(now))
+    then = now.copy()
+    for sign, side in zip((-1, 1), sides or (), strict=False):
+        np.add.at(then[:, 0], side.places, sign * size[side.part_of])
+        then[:, 1] += sign * np.bincount(side.places, minlength=len(now))
+    for move in moves:
+        for broker in move.removing:
+            then[arrays.index[broker], 0] += move.size_bytes - move.own_size(broker)
+    racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
+    table = np.stack((now[:, 0], then[:, 0], now[:, 1], then[:, 1]), axis=1).tolist()
+    by_rack: dict[str, list[int]] = {}
+    for broker, row in zip(arrays.brokers, table, strict=True):
+        _add(by_rack, racks.get(broker, "down"), row)
+    return _lines(dict(zip(map(str, arrays.brokers), table, strict=True))), _lines(by_rack)
+
+
+def _differing(arrays: Arrays) -> Ints:
+    """By how much what each broker has differs from its leaders' sizes."""
+    more = [0] * len(arrays.brokers)
+    sizes = arrays.facts.size_bytes.tolist()
+    for partition, size in zip(arrays.partitions, sizes, strict=True):
+        for broker, _, own, _, future in partition.copies:
+            if own != size and not future and broker in partition.replicas:
+                more[arrays.index[broker]] += own - int(size)
+    return np.array(more, dtype=np.int64)
+
+
+def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:
+    """Directories, broker by broker. Where brokers choose among several, what comes is in none of these."""
+    by_name = {move.partition: move for move in moves}
+    only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
+    rows: dict[tuple[BrokerId, str], list[int]] = {
+        (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
+    }
+    sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
+    for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
+        lies = {broker: path for broker, path, _, _, future in partition.copies if not future}
+        own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
+        move = by_name.get(name)
+        after, then = partition.replicas, lies
+        if move is not None:
+            wishes = zip(move.after, move.log_dirs, strict=False)
+            after, then = move.after, lies | {each: path for each, path in wishes if path != ANY_DIR}
+        for column, replicas, paths in ((0, partition.replicas, lies), (1, after, then)):
+            for broker in replicas:
+                place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
+                row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
+                row[column] += own.get(broker, size) if broker in partition.replicas else size
+                row[column + 2] += 1
+    return _lines({f"{broker}:{path}": row for (broker, path), row in rows.items()})
+
+
+def _add(table: dict[str, list[int]], key: str, row: Sequence[int]) -> None:
+    table[key] = [have + more for have, more in zip(table.get(key, (0, 0, 0, 0)), row, strict=True)]
+
+
+def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
+    return tuple(
+        Amount(
+            name=key, before_bytes=row[0], after_bytes=row[1], before_replicas=row[2], after_replicas=row[3]
+        )
+        for key, row in table.items()
+    )
+
+
+def _only_path(broker: LiveBroker) -> str:
+    """Where replicas lie of which nothing is known: in the only directory there is."""
+    working = [each.path for each in broker.log_dirs if not each.failed and not each.cordoned]
+    return working[0] if len(working) == 1 else ANY_DIR

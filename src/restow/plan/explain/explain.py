@@ -1,0 +1,196 @@
+"""What a plan makes of a cluster, and why it makes no more of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.plan.explain.amounts import by_broker_and_rack, loads_of, sides_of
+from restow.plan.explain.notes import notes_of
+from restow.plan.request.framing import around, ask, is_asked
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from restow.model import BrokerId, Move, Plan, Snapshot
+    from restow.model.load import LoadModel
+    from restow.plan.explain.amounts import Amount
+    from restow.plan.explain.notes import Note
+    from restow.plan.request.framing import Asked
+    from restow.plan.request.request import Request
+    from restow.plan.search.arrays import Floats
+
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoalLine:
+    """One goal: the largest and the smallest multiple of its share that a broker has, before and after."""
+
+    name: str
+    unit: str
+    band: float | None
+    allowed: tuple[float, float] | None
+    """Between which multiples of its share every broker may be; wider than the band where whole numbers of
+    replicas or leaders allow no less. None if any amount is allowed."""
+    asked: bool
+    """Whether the request is for this goal; else it only must not get worse than its band."""
+    before: tuple[float, float]
+    after: tuple[float, float]
+    out_of_band: int
+    """How many brokers are out of their bands afterwards, whether or not the goal was asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmet:
+    """A goal that a broker does not reach, and what stands in the way."""
+
+    goal: str
+    broker: BrokerId
+    ratio: float
+    """What it has in multiples of its share."""
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Everything there is to say about a plan."""
+
+    goals: tuple[GoalLine, ...]
+    brokers: tuple[Amount, ...]
+    racks: tuple[Amount, ...]
+    reasons: Mapping[str, int]
+    """How many moves serve which goal or demand."""
+    unmet: tuple[Unmet, ...]
+    notes: tuple[Note, ...]
+    copied_bytes: int
+    """All that is copied,"""
+    between_brokers_bytes: int
+    """and what of that goes over the network; the rest is copied between log dirs."""
+    bound_bytes: int | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Bytes copied between brokers over the least possible; None where nothing has to be copied."""
+        return self.between_brokers_bytes / self.bound_bytes if self.bound_bytes else None
+
+
+def explain(
+    snapshot: Snapshot,
+    load: LoadModel | None,
+    plan: Plan,
+    request: Request,
+    asked: Asked | None = None,
+) -> Explanation:
+    """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""
+    asked = asked or ask(snapshot, load, request)
+    sides = sides_of(asked.arrays, plan.moves)
+    before, after = loads_of(asked, sides)
+    reasons: dict[str, int] = {}
+    for move in plan.moves:
+        kind = move.reason.partition(":")[0]
+        reasons[kind] = reasons.get(kind, 0) + 1
+    brokers, racks = by_broker_and_rack(snapshot, asked.arrays, plan.moves, sides)
+    return Explanation(
+        goals=tuple(_goal_line(asked, number, before, after) for number in range(len(asked.goals))),
+        brokers=brokers,
+        racks=racks,
+        reasons=reasons,
+        unmet=tuple(_unmet(asked, after, plan.moves)),
+        notes=notes_of(snapshot, asked, load, plan.moves),
+        copied_bytes=plan.bytes_to_copy,
+        between_brokers_bytes=sum(move.size_bytes * len(move.adding) for move in plan.moves),
+        bound_bytes=plan.bound_bytes,
+    )
+
+
+def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> GoalLine:
+    goal, request, problem = asked.goals[number], asked.request, asked.problem
+    share = asked.share[:, number]
+    part = share > 0
+    band = request.bands.get(goal.name, goal.band)
+    low, high = around(share, band, goal.counted)
+    relieved = goal.name in request.relieve and not request.balance
+    if relieved:
+        low, high = np.zeros_like(share), share * request.relieve[goal.name]
+    slack = _SLACK * (float(share.max()) or 1.0)
+    outside = part & ((after[:, number] > high + slack) | (after[:, number] < low - slack))
+    return GoalLine(
+        name=goal.name,
+        unit=goal.unit,
+        band=band,
+        allowed=None
+        if band is None or not part.any()
+        else (float((low[part] / share[part]).min()), float((high[part] / share[part]).max())),
+        asked=relieved or is_asked(request, problem.leading[:, number], problem.following[:, number]),
+        before=_extremes(asked, number, before),
+        after=_extremes(asked, number, after),
+        out_of_band=0 if band is None else int(outside.sum()),
+    )
+
+
+def _extremes(asked: Asked, number: int, load: Floats) -> tuple[float, float]:
+    """The largest and the smallest multiple of its share that a broker has."""
+    share = asked.share[:, number]
+    some = share > 0
+    ratios = load[some, number] / share[some]
+    return (float(ratios.max()), float(ratios.min())) if ratios.size else (1.0, 1.0)
+
+
+def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
+    """Brokers that are out of a band, each with whether it has too much."""
+    found = []
+    mean = float(asked.share[:, number].max()) or 1.0
+    for broker in np.flatnonzero(asked.share[:, number] > 0).tolist():
+        has = load[broker, number]
+        if has > asked.problem.upper[broker, number] + _SLACK * mean:
+            found.append((broker, True))
+        elif has < asked.problem.lower[broker, number] - _SLACK * mean:
+            found.append((broker, False))
+    return found
+
+
+def _unmet(asked: Asked, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
+    found = []
+    for number, goal in enumerate(asked.goals):
+        for broker, above in _outside(asked, number, after):
+            name = asked.arrays.brokers[broker]
+            share = float(asked.share[broker, number])
+            found.append(
+                Unmet(
+                    goal=goal.name,
+                    broker=name,
+                    ratio=float(after[broker, number]) / share if share > 0 else float("inf"),
+                    because=_because(asked, number, broker, above, moves),
+                )
+            )
+    return found
+
+
+def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequence[Move]) -> str:
+    """The constraint that stops it, by name."""
+    request, problem, slots = asked.request, asked.problem, asked.slots
+    if request.most_moves is not None and len(moves) >= request.most_moves:
+        return f"no more than {request.most_moves:,} moves are allowed"
+    if request.most_bytes is not None:
+        return f"no more than {request.most_bytes:,} bytes may be copied"
+    here = slots.home == broker
+    carried = np.minimum(problem.leading, problem.following)[:, number]
+    fixed = float(carried[slots.part_of[here & ~problem.movable & ~problem.forced]].sum())
+    if above and fixed > problem.upper[broker, number]:
+        if request.sheds:
+            return "what must not be touched is more than the band allows"
+        return "it can only change if replicas are copied, which was not asked for"
+    heaviest = float(np.maximum(problem.leading, problem.following)[:, number].max())
+    width = float(problem.upper[broker, number] - problem.lower[broker, number])
+    if heaviest > width:
+        share = heaviest / max(float(asked.share[broker, number]), 1e-300)
+        return f"single replicas are too large: up to {share:.0%} of the broker's share, more than the band"
+    factor, racks = int(np.diff(slots.offsets).max()), len(np.unique(asked.arrays.rack[asked.able]))
+    if factor >= racks:
+        return f"with a replica in each of {racks} racks, what a rack has cannot go to another"
+    if not above and not problem.receives[broker]:
+        return "only the brokers that are being added are given replicas"
+    return "nothing was found that would help; try another seed, a wider band, or more time"

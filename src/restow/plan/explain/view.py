@@ -1,0 +1,196 @@
+"""A plan as a person wants to read it: what moves, from where, how many bytes, before and after, how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.model import ANY_DIR
+from restow.plan.schedule.traffic import Channel, Traffic, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from restow.model import BrokerId, Move, Partition, Plan, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What lies on a broker: bytes, replicas, and how many of these are first in their list."""
+
+    size_bytes: int = 0
+    replicas: int = 0
+    preferred: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerChange:
+    """One broker before and after. Received and sent are what is copied to get there."""
+
+    broker: BrokerId
+    before: Load
+    after: Load
+    received_bytes: int
+    sent_bytes: int
+    """As if every leader were the first replica; when leaders are elsewhere, others send."""
+    dir_bytes: int
+    """What it copies between its own directories."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirChange:
+    """What comes into and goes out of one directory. Where brokers choose, nothing is known beforehand."""
+
+    broker: BrokerId
+    path: str
+    in_bytes: int
+    out_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    """All of it. Without a snapshot, before and after count the partitions of the plan alone."""
+
+    moves: int
+    steps: int
+    waves: int
+    bytes_to_copy: int
+    reordered: int
+    """Moves that copy nothing: another order, or fewer replicas."""
+    brokers: tuple[BrokerChange, ...]
+    dirs: tuple[DirChange, ...]
+    whole_cluster: bool
+
+
+def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
+    """The sums of a plan."""
+    traffic = traffic_of(plan)
+    received, sent, within = (traffic.of(way) for way in Way)
+    before, after = _loads(plan, snapshot)
+    brokers = sorted(before.keys() | after.keys())
+    return PlanView(
+        moves=len(plan.moves),
+        steps=sum(map(len, plan.waves)),
+        waves=len(plan.waves),
+        bytes_to_copy=plan.bytes_to_copy,
+        reordered=sum(not move.adding and not move.dir_changes for move in plan.moves),
+        brokers=tuple(
+            BrokerChange(
+                broker=broker,
+                before=before.get(broker, Load()),
+                after=after.get(broker, Load()),
+                received_bytes=received.get(broker, 0),
+                sent_bytes=sent.get(broker, 0),
+                dir_bytes=within.get(broker, 0),
+            )
+            for broker in brokers
+        ),
+        dirs=_dirs(plan),
+        whole_cluster=snapshot is not None,
+    )
+
+
+def seconds_at(view: PlanView, bytes_per_s: float) -> float:
+    """Return how long it takes at least at that throttle, which holds for each way through each broker."""
+    traffic = Traffic()
+    for each in view.brokers:
+        ways = zip(Way, (each.received_bytes, each.sent_bytes, each.dir_bytes), strict=True)
+        traffic.by_channel.update({Channel(way, each.broker): size for way, size in ways})
+    return traffic.seconds_at(dict.fromkeys(Way, bytes_per_s)) or 0.0
+
+
+def traffic_of(plan: Plan) -> Traffic:
+    """Add up what a plan copies, as if every leader were the first replica."""
+    traffic = Traffic()
+    for move in plan.moves:
+        for broker in move.adding:
+            traffic.copy(move.size_bytes, to=broker, sender=move.before[0])
+        for broker in move.dir_changes:
+            traffic.copy_within(move.own_size(broker), broker)
+    return traffic
+
+
+def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load], dict[BrokerId, Load]]:
+    before = _Sum((move.before, _sizes(move, move.before)) for move in plan.moves)
+    after = _Sum((move.after, _sizes(move, move.after)) for move in plan.moves)
+    if snapshot is None:
+        return before.loads(), after.loads()
+    moving = {move.partition for move in plan.moves}
+    others = [
+        (partition.replicas, own_sizes(partition))
+        for name, partition in snapshot.all_partitions()
+        if name not in moving
+    ]
+    for each in (before, after):
+        each.add(others)
+        each.know(snapshot.broker)
+    return before.loads(), after.loads()
+
+
+def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int, ...]:
+    """Replicas that are there have their own sizes, those that come their leader's."""
+    return tuple([move.own_size(broker) for broker in replicas])
+
+
+def own_sizes(partition: Partition) -> tuple[int, ...]:
+    """The bytes of each replica of a partition; the leader's where its own are not known."""
+    size = partition.size_bytes
+    own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
+    return tuple([own.get(broker, size) for broker in partition.replicas])
+
+
+class _Sum:
+    """Adds up partitions by broker."""
+
+    def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
+        self._bytes: Counter[BrokerId] = Counter()
+        self._replicas: Counter[BrokerId] = Counter()
+        self._preferred: Counter[BrokerId] = Counter()
+        self.add(partitions)
+
+    def add(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
+        for replicas, sizes in partitions:
+            for broker, size_bytes in zip(replicas, sizes, strict=True):
+                self._bytes[broker] += size_bytes
+                self._replicas[broker] += 1
+            if replicas:
+                self._preferred[replicas[0]] += 1
+
+    def know(self, brokers: Iterable[BrokerId]) -> None:
+        """Brokers that are there although they have nothing."""
+        for broker in brokers:
+            self._replicas[broker] += 0
+
+    def loads(self) -> dict[BrokerId, Load]:
+        return {
+            broker: Load(
+                size_bytes=self._bytes[broker],
+                replicas=self._replicas[broker],
+                preferred=self._preferred[broker],
+            )
+            for broker in self._replicas
+        }
+
+
+def _dirs(plan: Plan) -> tuple[DirChange, ...]:
+    into: Counter[tuple[BrokerId, str]] = Counter()
+    out: Counter[tuple[BrokerId, str]] = Counter()
+    for move in plan.moves:
+        for broker, path in _arrivals(move):
+            into[broker, path] += move.own_size(broker)
+        for broker in (*move.removing, *move.dir_changes):
+            if broker in move.dirs_before:
+                out[broker, move.dirs_before[broker]] += move.own_size(broker)
+    return tuple(
+        DirChange(broker=broker, path=path, in_bytes=into[broker, path], out_bytes=out[broker, path])
+        for broker, path in sorted(into.keys() | out.keys())
+    )
+
+
+def _arrivals(move: Move) -> Iterator[tuple[BrokerId, str]]:
+    yield from move.dir_changes.items()
+    wanted = dict(zip(move.after, move.log_dirs, strict=False))
+    for broker in move.adding:
+        if wanted.get(broker, ANY_DIR) != ANY_DIR:
+            yield broker, wanted[broker]

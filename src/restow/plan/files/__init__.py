@@ -1,0 +1,1 @@
+"""Plans as files: Restow's own, Kafka's JSON, digests and signatures."""

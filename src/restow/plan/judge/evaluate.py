@@ -1,0 +1,344 @@
+"""The judge of plans, ours or another tool's: is anything broken, and how good is it?
+
+It shares no code with what makes plans: it counts with dictionaries, partition by partition, what the search
+counts with arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from restow.model import ANY_DIR
+from restow.plan.judge.topics import crowded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from restow.model import BrokerId, LogDir, Move, Partition, Snapshot, TopicPartition
+    from restow.model.load import LoadModel
+    from restow.plan.request.request import Request
+
+    Loads = Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """A rule that a plan breaks, and where."""
+
+    rule: str
+    where: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """How evenly a goal is spread over the brokers that may have some of it."""
+
+    goal: str
+    before: Mapping[BrokerId, float]
+    after: Mapping[BrokerId, float]
+    share: Mapping[BrokerId, float]
+    """What each would have if all were even, each by its strength."""
+
+    def ratio(self, *, after: bool = True) -> tuple[float, float]:
+        """The largest and the smallest multiple of its share that a broker has."""
+        loads = self.after if after else self.before
+        ratios = [loads[broker] / share for broker, share in self.share.items() if share > 0]
+        return (max(ratios), min(ratios)) if ratios else (1.0, 1.0)
+
+    def out_of_band(self, band: float, *, after: bool = True, counted: bool = False) -> float:
+        """How far brokers are out of a band around their shares, added up, in shares of an average broker."""
+        loads = self.after if after else self.before
+        total = 0.0
+        for broker, share in self.share.items():
+            low, high = share * (1 - band), share * (1 + band)
+            if counted:
+                low, high = min(low, math.floor(share + 1e-9)), max(high, math.ceil(share - 1e-9))
+            total += max(loads[broker] - high, low - loads[broker], 0.0)
+        mean = sum(self.share.values()) / max(len(self.share), 1)
+        return total / mean if mean > 0 else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """All that was found."""
+
+    violations: tuple[Violation, ...]
+    scores: Mapping[str, Score]
+    crowded: Mapping[str, tuple[int, int]]
+    """Replicas and leaders that brokers have of a topic beyond their share of it, before and after."""
+    copied_bytes: int
+    moves: int
+
+
+def evaluate(
+    snapshot: Snapshot, load: LoadModel | None, moves: Iterable[Move], request: Request
+) -> Judgement:
+    """Judge what these moves make of a cluster, by the rules of a request."""
+    by_name = {move.partition: move for move in moves}
+    found = [
+        *_unknown(snapshot, by_name),
+        *_rules(snapshot, by_name, request),
+        *_full(snapshot, by_name, request),
+    ]
+    copied = sum(move.bytes_to_copy for move in by_name.values())
+    if request.most_bytes is not None and copied > request.most_bytes:
+        found.append(Violation(rule="budget", where="plan", what=f"copies {copied:,} bytes"))
+    if request.most_moves is not None and len(by_name) > request.most_moves:
+        found.append(Violation(rule="budget", where="plan", what=f"has {len(by_name):,} moves"))
+    return Judgement(
+        violations=tuple(found),
+        scores=_scores(snapshot, load, by_name, request),
+        crowded=crowded(snapshot, by_name, request),
+        copied_bytes=copied,
+        moves=len(by_name),
+    )
+
+
+def _unknown(snapshot: Snapshot, moves: Mapping[TopicPartition, Move]) -> Iterator[Violation]:
+    for name, move in moves.items():
+        partition = snapshot.partition(name)
+        if partition is None:
+            yield Violation(rule="exists", where=str(name), what="there is no such partition")
+        elif partition.replicas != move.before:
+            yield Violation(
+                rule="pinned", where=str(name), what=f"has {partition.replicas}, not {move.before}"
+            )
+
+
+def _rules(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Request) -> Iterator[Violation]:
+    """The rules that hold for each partition by itself."""
+    able = _able(snapshot, request)
+    racks = _racks(snapshot)
+    for name, partition in snapshot.all_partitions():
+        move = moves.get(name)
+        where = str(name)
+        after = partition.replicas if move is None else move.after
+        covered = request.covers(name.topic) and name not in request.except_partitions
+        settled = partition.leader is not None and not partition.moving
+        if move is not None:
+            yield from _places(move, partition, able, request)
+            if not covered or not settled:
+                yield Violation(rule="excluded", where=where, what="is touched but must not be")
+            if (move.adding or move.removing) and not request.any_rack:
+                yield from _spread(move, racks, able)
+            yield from _replaced(move, request)
+        if not (covered and settled):
+            continue
+        if left := sorted(request.leaving & set(after)):
+            yield Violation(rule="drained", where=where, what=f"is still on {left}")
+        factor = request.factor_of(name.topic, internal=snapshot.topic[name.topic].internal)
+        if len(after) != (len(partition.replicas) if factor is None else factor):
+            yield Violation(rule="factor", where=where, what=f"has {len(after)} replicas")
+        spread = len({racks[each] for each in after})
+        if request.fix_racks and spread < _most_racks(after, racks, able, request):
+            yield Violation(rule="racks", where=where, what=f"{after} could be in more racks")
+        if could := _could_lead(snapshot, partition, after, request):
+            yield Violation(rule="demoted", where=where, what=f"{after} is led by another than {could}")
+
+
+def _could_lead(
+    snapshot: Snapshot, partition: Partition, after: tuple[BrokerId, ...], request: Request
+) -> list[BrokerId]:
+    """If a demoted broker is the first that could lead: those that could lead instead."""
+    live = [each for each in after if each in snapshot.broker]
+    if not live or live[0] not in request.demote:
+        return []
+    barred = request.demote | request.barred
+    return [
+        each
+        for each in live
+        if each not in barred and (each in partition.isr or each not in partition.replicas)
+    ]
+
+
+def _replaced(move: Move, request: Request) -> Iterator[Violation]:
+    """Where nothing but a replacement is wished for, the new broker has exactly the old one's place."""
+    alone = not (request.sheds or request.drain or request.factors or request.fix_racks or request.leaders)
+    if request.replace and alone and not request.demote and not request.disks:
+        wanted = tuple(request.replace.get(each, each) for each in move.before)
+        if move.after != wanted:
+            yield Violation(rule="replaced", where=str(move.partition), what=f"{move.after}, not {wanted}")
+
+
+def _most_racks(
+    after: tuple[BrokerId, ...], racks: Mapping[BrokerId, str], able: frozenset[BrokerId], request: Request
+) -> int:
+    """Over how many racks a partition could be, with what excluded brokers have of it where it is."""
+    stays = [racks[each] for each in after if each in request.except_brokers]
+    possible = {racks[each] for each in (*able, *after)}
+    return min(len(set(stays)) + len(after) - len(stays), len(possible))
+
+
+def _places(
+    move: Move, partition: Partition, able: frozenset[BrokerId], request: Request
+) -> Iterator[Violation]:
+    where = str(move.partition)
+    if len(set(move.after)) != len(move.after) or not move.after:
+        yield Violation(rule="distinct", where=where, what=f"{move.after}")
+    for broker in move.adding:
+        if broker not in able:
+            yield Violation(rule="live", where=where, what=f"broker {broker} may not be given replicas")
+    for broker in move.removing:
+        if broker in request.except_brokers:
+            yield Violation(rule="excluded", where=where, what=f"broker {broker} must keep its replicas")
+    if move.log_dirs and len(move.log_dirs) != len(move.after):
+        yield Violation(rule="log dirs", where=where, what="there is not one for each replica")
+    copies_nothing = not (request.sheds or request.leaving or request.factors or request.fix_racks)
+    reorders = request.leaders or request.demote
+    if copies_nothing and (move.adding or move.removing):
+        yield Violation(rule="in place", where=where, what="a replica changes its broker")
+    if copies_nothing and not request.disks and move.dir_changes:
+        yield Violation(rule="in place", where=where, what="a replica changes its directory")
+    if request.disks and copies_nothing and not reorders and move.after != partition.replicas:
+        yield Violation(rule="in place", where=where, what="the order of replicas changes")
+
+
+def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]) -> Iterator[Violation]:
+    """No fewer racks than before, as far as there are brokers for that."""
+    kept = {racks[broker] for broker in move.after if broker in move.before}
+    possible = len(kept | {racks[broker] for broker in able})
+    before = len({racks[broker] for broker in move.before})
+    wanted = min(len(move.after), possible, before)
+    if len({racks[broker] for broker in move.after}) < wanted:
+        yield Violation(rule="racks", where=str(move.partition), what=f"{move.before} to {move.after}")
+
+
+def _full(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Request) -> Iterator[Violation]:
+    """No directory that is given something is filled past its limit, nor is one that is out of order used."""
+    came: dict[tuple[BrokerId, str], int] = defaultdict(int)
+    went: dict[tuple[BrokerId, str], int] = defaultdict(int)
+    for move in moves.values():
+        wishes = dict(zip(move.after, move.log_dirs, strict=False))
+        own = _own_sizes(snapshot, move)
+        for broker in move.removing:
+            went[broker, move.dirs_before.get(broker, "")] += own.get(broker, move.size_bytes)
+        for broker, path in move.dir_changes.items():
+            went[broker, move.dirs_before.get(broker, "")] += own.get(broker, move.size_bytes)
+            came[broker, path] += own.get(broker, move.size_bytes)
+        for broker in move.adding:
+            dirs = [each for each in _dirs(snapshot, broker) if not each.failed and not each.cordoned]
+            path = wishes.get(broker, ANY_DIR)
+            if path == ANY_DIR and len(dirs) == 1:
+                path = dirs[0].path
+            came[broker, path] += move.size_bytes
+    for (broker, path), size in came.items():
+        for log_dir in _dirs(snapshot, broker):
+            if log_dir.path != path:
+                continue
+            if log_dir.failed:
+                yield Violation(rule="live", where=f"{broker}:{path}", what="the directory has failed")
+            elif log_dir.cordoned:
+                yield Violation(rule="cordoned", where=f"{broker}:{path}", what="the directory is cordoned")
+            elif log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
+                used = log_dir.total_bytes - log_dir.usable_bytes + size - went[broker, path]
+                if used > log_dir.total_bytes * request.fill + 1:
+                    what = f"{used:,} of {log_dir.total_bytes:,} bytes"
+                    yield Violation(rule="room", where=f"{broker}:{path}", what=what)
+
+
+def _own_sizes(snapshot: Snapshot, move: Move) -> Mapping[BrokerId, int]:
+    partition = snapshot.partition(move.partition)
+    copies = () if partition is None else partition.copies
+    return {copy.broker: copy.size_bytes for copy in copies if not copy.future}
+
+
+def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
+    there = snapshot.broker.get(broker)
+    return there.log_dirs if there else ()
+
+
+def _able(snapshot: Snapshot, request: Request) -> frozenset[BrokerId]:
+    """Brokers that are there, have a directory that works and is open, and may be given something."""
+    open_ones = {
+        broker.id
+        for broker in snapshot.brokers
+        if not broker.log_dirs or any(not each.failed and not each.cordoned for each in broker.log_dirs)
+    }
+    return frozenset(open_ones - request.barred - request.cordon)
+
+
+def _racks(snapshot: Snapshot) -> Mapping[BrokerId, str]:
+    named: dict[BrokerId, str] = defaultdict(str)
+    unnamed = all(broker.rack is None for broker in snapshot.brokers)
+    everyone = {each for _, partition in snapshot.all_partitions() for each in partition.replicas}
+    for broker in everyone | snapshot.broker.keys():
+        there = snapshot.broker.get(broker)
+        named[broker] = f"broker {broker}" if unnamed else (there.rack if there and there.rack else "")
+    return named
+
+
+def _scores(
+    snapshot: Snapshot, load: LoadModel | None, moves: Mapping[TopicPartition, Move], request: Request
+) -> Mapping[str, Score]:
+    rows = {} if load is None else {name: row for row, name in enumerate(load.partitions)}
+    before: dict[str, dict[BrokerId, float]] = defaultdict(lambda: defaultdict(float))
+    after: dict[str, dict[BrokerId, float]] = defaultdict(lambda: defaultdict(float))
+    working = {
+        broker.id
+        for broker in snapshot.brokers
+        if not broker.log_dirs or not all(each.failed for each in broker.log_dirs)
+    }
+    for name, partition in snapshot.all_partitions():
+        carried = _carried(partition, load, rows.get(name))
+        move = moves.get(name)
+        then = partition.replicas if move is None else move.after
+        for table, replicas in ((before, partition.replicas), (after, then)):
+            leader = next((each for each in replicas if each in working), replicas[0])
+            for goal, (leading, following) in carried.items():
+                for broker in replicas:
+                    table[goal][broker] += leading if broker == leader else following
+    able = sorted(_able(snapshot, request))
+    return {goal: _score(goal, snapshot, load, before[goal], after[goal], able) for goal in after}
+
+
+def _carried(partition: Partition, load: LoadModel | None, row: int | None) -> Loads:
+    size = float(partition.size_bytes)
+    carried = {"disk": (size, size), "replicas": (1.0, 1.0), "leaders": (1.0, 0.0)}
+    if load is not None and row is not None:
+        for name, resource in load.resources.items():
+            carried[name] = (float(resource.leading[row]), float(resource.following[row]))
+        if "bytes_in" in carried:
+            carried["leader_bytes_in"] = (carried["bytes_in"][0], 0.0)
+    return carried
+
+
+def _score(
+    goal: str,
+    snapshot: Snapshot,
+    load: LoadModel | None,
+    before: Mapping[BrokerId, float],
+    after: Mapping[BrokerId, float],
+    able: list[BrokerId],
+) -> Score:
+    strength = _strength(goal, snapshot, load, able)
+    total = sum(after.get(broker, 0.0) for broker in able)
+    whole = sum(strength.values())
+    everyone = sorted({*before, *after, *able})
+    return Score(
+        goal=goal,
+        before={broker: before.get(broker, 0.0) for broker in everyone},
+        after={broker: after.get(broker, 0.0) for broker in everyone},
+        share={broker: total * strength[broker] / whole for broker in able},
+    )
+
+
+def _strength(
+    goal: str, snapshot: Snapshot, load: LoadModel | None, able: list[BrokerId]
+) -> Mapping[BrokerId, float]:
+    """What a broker's share goes by: the size of its disks, or the capacity that the load model names."""
+    if goal == "disk":
+        known = {}
+        for broker in snapshot.brokers:
+            sizes = [each.total_bytes for each in broker.log_dirs if not each.failed]
+            if sizes and None not in sizes:
+                known[broker.id] = float(sum(each or 0 for each in sizes))
+    elif load is not None and goal in load.resources:
+        known = {broker: float(value) for broker, value in load.resources[goal].capacity.items()}
+    else:
+        known = {}
+    typical = sum(known.values()) / len(known) if known else 1.0
+    return {broker: known.get(broker, typical) or 1.0 for broker in able}

@@ -1,0 +1,119 @@
+"""The judge's look at waves: is anything broken on the way, with everything in a wave under way at once?
+
+It shares no code with what makes waves. A copy counts from when its wave begins; what it replaces is given
+back when the wave has ended.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from restow.model import ANY_DIR
+from restow.plan.judge.evaluate import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from restow.model import BrokerId, Plan, Snapshot, Step, TopicPartition
+
+    Place = tuple[BrokerId, str]
+
+
+class _Disks:
+    """What lies where: bytes and numbers, counted up and down."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.used: Counter[Place] = Counter()
+        self.total: dict[Place, int] = {}
+        self.count: dict[Place, int] = {}
+        self.where: dict[tuple[TopicPartition, BrokerId], Place] = {}
+        self.size: dict[tuple[TopicPartition, BrokerId], int] = {}
+        """The bytes of each replica on its own disk."""
+        self.cordoned: set[Place] = set()
+        for broker in snapshot.brokers:
+            for each in broker.log_dirs:
+                if each.cordoned:
+                    self.cordoned.add((broker.id, each.path))
+                if not each.failed:
+                    self.count[broker.id, each.path] = 0
+                if not each.failed and each.total_bytes is not None and each.usable_bytes is not None:
+                    self.total[broker.id, each.path] = each.total_bytes
+                    self.used[broker.id, each.path] = each.total_bytes - each.usable_bytes
+        for name, partition in snapshot.all_partitions():
+            for copy in partition.copies:
+                if not copy.future and (copy.broker, copy.log_dir) in self.count:
+                    self.where[name, copy.broker] = copy.broker, copy.log_dir
+                    self.size[name, copy.broker] = copy.size_bytes
+                    self.count[copy.broker, copy.log_dir] += 1
+
+    def coming(self, step: Step, broker: BrokerId) -> int:
+        """The bytes that a step copies to a broker: its own within it, the leader's from elsewhere."""
+        own = self.size.get((step.partition, broker)) if broker in step.before else None
+        return step.size_bytes if own is None else own
+
+    def arrivals(self, step: Step) -> list[Place]:
+        """Where a step's copies go: as told, or as a broker chooses, to where the fewest are."""
+        found = []
+        for at, broker in enumerate(step.after):
+            wish = step.log_dirs[at] if step.log_dirs else ANY_DIR
+            here = self.where.get((step.partition, broker))
+            if broker in step.before and (wish == ANY_DIR or here == (broker, wish)):
+                continue
+            if wish != ANY_DIR:
+                found.append((broker, wish))
+            elif choice := [
+                place for place in self.count if place[0] == broker and place not in self.cordoned
+            ]:
+                found.append(min(choice, key=lambda place: self.count[place]))
+        for place in found:
+            self.count[place] = self.count.get(place, 0) + 1
+        return found
+
+
+def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
+    """Every rule that is broken at some moment, and whatever does not end where its move wants it."""
+    disks = _Disks(snapshot)
+    now = {move.partition: move.before for move in plan.moves}
+    longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}
+    for number, wave in enumerate(plan.waves, 1):
+        where = f"wave {number}"
+        coming = [(step, disks.arrivals(step)) for step in wave]
+        if len({step.partition for step in wave}) < len(wave):
+            yield Violation(rule="one at a time", where=where, what="a partition has two steps")
+        receiving = Counter(broker for _, places in coming for broker in {place[0] for place in places})
+        for broker, many in receiving.items():
+            if many > plan.limits.moves_in:
+                yield Violation(rule="moves in", where=where, what=f"{many} to broker {broker}")
+        for step, places in coming:
+            if now.get(step.partition) != step.before:
+                yield Violation(rule="in order", where=where, what=f"{step.partition} is not {step.before}")
+            copies = len(set(step.before) | set(step.after))
+            if copies > longest.get(step.partition, 0) + plan.limits.extra_copies:
+                yield Violation(rule="extra copies", where=where, what=f"{step.partition}: {copies}")
+            for place in places:
+                disks.used[place] += disks.coming(step, place[0])
+                if place in disks.cordoned:
+                    yield Violation(rule="cordoned", where=f"{where}, {place[0]}:{place[1]}", what="is used")
+        for place in {place for _, places in coming for place in places}:
+            if place in disks.total and disks.used[place] > disks.total[place] * plan.limits.fill + 1:
+                yield Violation(rule="room", where=f"{where}, {place[0]}:{place[1]}", what="is too full")
+        for step, places in coming:
+            _finish(disks, step, places)
+            now[step.partition] = step.after
+    for move in plan.moves:
+        if now[move.partition] != move.after:
+            yield Violation(rule="arrives", where=str(move.partition), what=f"ends as {now[move.partition]}")
+
+
+def _finish(disks: _Disks, step: Step, places: list[Place]) -> None:
+    staying = {broker for broker, _ in places if broker in step.before}
+    came = {place[0]: disks.coming(step, place[0]) for place in places}
+    for broker in [each for each in step.before if each not in step.after or each in staying]:
+        place = disks.where.pop((step.partition, broker), None)
+        if place is not None:
+            disks.used[place] -= disks.size.pop((step.partition, broker))
+            disks.count[place] -= 1
+    for place in places:
+        disks.size[step.partition, place[0]] = came[place[0]]
+        disks.where[step.partition, place[0]] = place

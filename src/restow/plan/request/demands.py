@@ -1,0 +1,215 @@
+"""What must happen whatever the balance: replicas that have to go, to come, or to be dropped.
+
+Every replica that there will be gets a slot. One that exists has a home; one that a larger factor asks for
+has none yet. Forced ones have to find a new place: for some of them there was no choice (their broker leaves,
+or they are new), others stand for several that would do (one of two in the same rack).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.errors import InvalidInput
+from restow.plan.goals import TOPIC_REPLICAS, most_per_broker
+from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.search.arrays import first_alive, mask_of
+
+if TYPE_CHECKING:
+    from restow.plan.request.request import Request
+    from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """The replicas that partitions will have, and which of them must move."""
+
+    offsets: Ints
+    home: Ints
+    leader: Ints
+    mandatory: Bools
+    """Forced without a choice: any plan has to copy these."""
+    for_racks: Bools
+    for_topics: Bools
+    pinned: Ints
+    """Where a forced replica has to go; -1 if that is open."""
+    dropped: int
+    """How many replicas a smaller factor drops."""
+
+    @property
+    def forced(self) -> Bools:
+        forced: Bools = self.mandatory | self.for_racks | self.for_topics
+        return forced
+
+    @property
+    def part_of(self) -> Ints:
+        return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+
+def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> Slots:
+    """Lay out the replicas that there will be, and mark what has to move."""
+    offsets, home, dropped = _with_factors(arrays, request, covered)
+    part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    there = home >= 0
+    excluded = mask_of(arrays, request.except_brokers)
+    mine = covered[part_of] & ~(there & excluded[home])
+    leaving = mask_of(arrays, request.leaving)
+    leader = _leaders(arrays, offsets, home, request)
+    mandatory = ~there | (there & leaving[home] & mine)
+    pinned = np.full(len(home), NOWHERE, dtype=np.int64)
+    for old, new in request.replace.items():
+        pinned[mandatory & (home == arrays.index[old])] = arrays.index[new]
+    for_racks = np.zeros(len(home), dtype=bool)
+    if request.fix_racks:
+        for_racks = _doubled(arrays, offsets, home, leader, mandatory, mine, able)
+    for_topics = np.zeros(len(home), dtype=bool)
+    if request.spread_topics and request.sheds:
+        for_topics = _crowded(arrays, part_of, home, mandatory | for_racks, mine, able, request)
+    return Slots(
+        offsets=offsets,
+        home=home,
+        leader=leader,
+        mandatory=mandatory,
+        for_racks=for_racks,
+        for_topics=for_topics,
+        pinned=pinned,
+        dropped=dropped,
+    )
+
+
+def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: Request) -> Ints:
+    """Of each partition the first replica on a broker that works; one that is still to come never.
+
+    A dead broker that another takes the place of counts: the other leads what it led.
+    """
+    nowhere = len(arrays.brokers)
+    replaced = mask_of(arrays, request.replace)
+    able = np.append(arrays.alive | replaced, False)
+    return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
+
+
+def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Ints, Ints, int]:
+    """Offsets and homes with the factors that are wanted, and how many replicas were dropped for that."""
+    if not request.factors:
+        return arrays.offsets, arrays.holder, 0
+    counts = arrays.counts
+    wanted = counts.copy()
+    for number in np.flatnonzero(covered).tolist():
+        wanted[number] = wanted_factor(arrays, request, number) or counts[number]
+    keep = np.ones(len(arrays.holder), dtype=bool)
+    fullness = _fullness(arrays)
+    for number in np.flatnonzero(wanted < counts).tolist():
+        _drop(arrays, number, int(counts[number] - wanted[number]), request, fullness, keep)
+    offsets = np.concatenate(([0], np.cumsum(wanted))).astype(np.int64)
+    home = np.full(int(offsets[-1]), NOWHERE, dtype=np.int64)
+    kept = np.cumsum(keep) - keep
+    part_of = arrays.part_of
+    place = offsets[part_of] + kept - kept[arrays.offsets[part_of]]
+    home[place[keep]] = arrays.holder[keep]
+    return offsets, home, int((~keep).sum())
+
+
+def wanted_factor(arrays: Arrays, request: Request, number: int) -> int | None:
+    """How many replicas the request is for this partition to have; None if it does not say."""
+    return request.factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
+
+
+def _fullness(arrays: Arrays) -> Floats:
+    size = np.bincount(arrays.holder, arrays.facts.size_bytes[arrays.part_of], minlength=len(arrays.brokers))
+    return size / arrays.facts.disk_bytes
+
+
+def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Floats, keep: Bools) -> None:
+    """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack.
+
+    As many racks as the partition has, or as it will have replicas, stay. Brokers that are excluded keep what
+    they have.
+    """
+    first, last = int(arrays.offsets[number]), int(arrays.offsets[number + 1])
+    racks_kept = min(last - first - many, len({int(arrays.rack[at]) for at in arrays.holder[first:last]}))
+    for _ in range(many):
+        left = [replica for replica in range(first, last) if keep[replica]]
+        free = [each for each in left if arrays.brokers[arrays.holder[each]] not in request.except_brokers]
+        if not free:
+            raise InvalidInput(
+                f"{arrays.names[number]} is to have {many} replicas fewer, but those left are on excluded "
+                "brokers: exclude fewer, or leave its replication factor as it is"
+            )
+        racks = [int(arrays.rack[arrays.holder[replica]]) for replica in left]
+
+        def badness(replica: int, racks: list[int] = racks) -> tuple[bool, bool, bool, bool, bool, float]:
+            broker = int(arrays.holder[replica])
+            is_second = racks.count(int(arrays.rack[broker])) > 1
+            return (
+                len({*racks}) - (not is_second) >= racks_kept,
+                arrays.brokers[broker] in request.leaving,
+                not arrays.alive[broker],
+                replica != arrays.leader[number],
+                is_second,
+                float(fullness[broker]),
+            )
+
+        keep[max(free, key=badness)] = False
+
+
+def _doubled(
+    arrays: Arrays,
+    offsets: Ints,
+    home: Ints,
+    leader: Ints,
+    mandatory: Bools,
+    mine: Bools,
+    able: Bools,
+) -> Bools:
+    """Of each rack that has two replicas of a partition, while another could have one, all but one."""
+    forced = np.zeros(len(home), dtype=bool)
+    part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    racks = len(np.unique(arrays.rack)) + 1
+    staying = (home >= 0) & ~mandatory
+    pairs = np.unique(part_of[staying] * racks + arrays.rack[home[staying]])
+    distinct = np.bincount(pairs // racks, minlength=len(offsets) - 1)
+    resting = np.bincount(part_of[staying], minlength=len(offsets) - 1)
+    able_racks = set(arrays.rack[able].tolist())
+    fullness = _fullness(arrays)
+    for number in np.flatnonzero(distinct < resting).tolist():
+        first, last = int(offsets[number]), int(offsets[number + 1])
+        held = [slot for slot in range(first, last) if staying[slot]]
+        present = {int(arrays.rack[home[slot]]) for slot in held}
+        open_racks = len(able_racks - present) - (last - first - len(held))
+        spare = min(len(held) - len(present), max(open_racks, 0))
+        seen: set[int] = set()
+        doubles = []
+        for slot in sorted(held, key=lambda at: (mine[at], at != leader[number], fullness[home[at]])):
+            rack = int(arrays.rack[home[slot]])
+            if rack in seen and mine[slot]:
+                doubles.append(slot)
+            seen.add(rack)
+        forced[doubles[len(doubles) - spare :] if spare else []] = True
+    return forced
+
+
+def _crowded(
+    arrays: Arrays, part_of: Ints, home: Ints, forced: Bools, mine: Bools, able: Bools, request: Request
+) -> Bools:
+    """Replicas of topics that have too many of them on one broker: the smallest that would do."""
+    band = request.bands.get(TOPIC_REPLICAS, DEFAULT_BAND)
+    crowded = np.zeros(len(home), dtype=bool)
+    if band is None:
+        return crowded
+    topic = arrays.topic[part_of]
+    most = most_per_broker(np.bincount(topic), int(able.sum()), band)
+    staying = np.flatnonzero((home >= 0) & ~forced)
+    place = topic[staying] * len(arrays.brokers) + home[staying]
+    size = arrays.facts.size_bytes[part_of[staying]]
+    order = np.lexsort((size, ~mine[staying], place))
+    place, staying = place[order], staying[order]
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    counts = np.diff(np.append(starts, len(place)))
+    rank = np.arange(len(place)) - np.repeat(starts, counts)
+    excess = np.repeat(counts, counts) - most[topic[staying]]
+    crowded[staying[(rank < excess) & mine[staying]]] = True
+    return crowded

@@ -1,0 +1,303 @@
+"""A request as a problem for the search: bands for every goal, what must move, what may."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.errors import InvalidInput
+from restow.plan.goals import GOALS, TOPIC_LEADERS, TOPIC_REPLICAS, most_per_broker, resource_goal
+from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.request.demands import slots_of
+from restow.plan.request.demotion import demotable
+from restow.plan.request.refusals import check_brokers, check_factors, check_numbers, check_replacements
+from restow.plan.search.arrays import arrays_of, mask_of
+from restow.plan.search.problem import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from restow.model import Snapshot
+    from restow.model.load import LoadModel
+    from restow.plan.goals import Columns, Goal
+    from restow.plan.request.demands import Slots
+    from restow.plan.request.request import Request
+    from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request in numbers."""
+
+    request: Request
+    arrays: Arrays
+    slots: Slots
+    goals: tuple[Goal, ...]
+    share: Floats
+    """Brokers × goals: what each would have if all were even."""
+    covered: Bools
+    able: Bools
+    """Brokers that may be given replicas."""
+    must: Bools
+    """Partitions that have to change: a replica has to move, or leadership has to leave a broker."""
+    problem: Problem
+
+
+def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
+    """Put a request into numbers, or say why it cannot be."""
+    check_numbers(request)
+    arrays = arrays_of(snapshot, load, request.fill)
+    check_brokers(arrays, request)
+    goals = _goals(arrays, request)
+    covered = _covered(arrays, request)
+    able, cordoned = _able(arrays, request)
+    slots = slots_of(arrays, request, covered, able)
+    check_factors(arrays, slots, able)
+    check_replacements(arrays, request, slots)
+    brokers = _Roles(able=able, cordoned=cordoned, demoted=mask_of(arrays, request.demote))
+    share, lower, upper = _bands(arrays, slots, request, goals, brokers)
+    forced, mine = slots.forced, covered[slots.part_of]
+    touched = np.add.reduceat(forced & (slots.pinned < 0), slots.offsets[:-1]) > 0
+    led_by = slots.home[slots.leader]
+    evened = ~arrays.lagging & brokers.may_lead[led_by] & (request.sheds | request.leaders)
+    demoted = covered & demotable(arrays, request, slots)
+    settled = (slots.home >= 0) & (able | cordoned)[slots.home]
+    problem = Problem(
+        rack=arrays.rack,
+        offsets=slots.offsets,
+        home=slots.home,
+        leader=slots.leader,
+        leading=np.stack([columns.leading for _, columns in goals], axis=1),
+        following=np.stack([columns.following for _, columns in goals], axis=1),
+        lower=lower,
+        upper=upper,
+        importance=np.array([request.weights.get(goal.name, 1.0) or 1.0 for goal, _ in goals]),
+        room=arrays.room,
+        racks_wanted=_racks_wanted(arrays, slots, able),
+        receives=_receives(arrays, request, able, forced),
+        may_lead=brokers.may_lead,
+        forced=forced,
+        pinned=slots.pinned,
+        movable=mine & settled & request.sheds,
+        may_change_leader=covered & (touched | evened | (demoted & ~arrays.lagging)),
+        sheds=request.sheds,
+        topic=arrays.topic,
+        topic_replicas=_topic_limit(arrays, slots.part_of, request, TOPIC_REPLICAS, able),
+        topic_leaders=_topic_limit(arrays, np.arange(len(arrays.names)), request, TOPIC_LEADERS, able),
+        seed=request.seed,
+    )
+    return Asked(
+        request=request,
+        arrays=arrays,
+        slots=slots,
+        goals=tuple(goal for goal, _ in goals),
+        share=share,
+        covered=covered,
+        able=able,
+        must=demoted | (np.add.reduceat(forced, slots.offsets[:-1]) > 0),
+        problem=problem,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Roles:
+    """Which brokers may be given replicas, which may only give, and which may not lead."""
+
+    able: Bools
+    cordoned: Bools
+    demoted: Bools
+
+    @property
+    def sharing(self) -> Bools:
+        """Brokers that are looked at when loads are compared."""
+        both: Bools = self.able | self.cordoned
+        return both
+
+    @property
+    def may_lead(self) -> Bools:
+        may: Bools = self.sharing & ~self.demoted
+        return may
+
+
+def _goals(arrays: Arrays, request: Request) -> list[tuple[Goal, Columns]]:
+    known = {goal.name for goal in GOALS}
+    others = [resource_goal(name) for name in arrays.facts.resources if name not in known]
+    wanted = [*GOALS, *others]
+    names = {goal.name for goal in wanted} | {TOPIC_REPLICAS, TOPIC_LEADERS, "log_dirs"}
+    for name in (*request.bands, *request.weights, *request.relieve):
+        if name not in names:
+            raise InvalidInput(f"there is no goal {name!r}: there are {', '.join(sorted(names))}")
+    found = [(goal, goal.columns(arrays.facts)) for goal in wanted]
+    return [
+        (goal, columns)
+        for number, (goal, columns) in enumerate(found)
+        if columns is not None and (number == 0 or _band(request, goal) is not None)
+    ]
+
+
+def _band(request: Request, goal: Goal) -> float | None:
+    if request.weights.get(goal.name) == 0:
+        return None
+    return request.bands.get(goal.name, goal.band)
+
+
+def _covered(arrays: Arrays, request: Request) -> Bools:
+    """Partitions that may be touched. Patterns that fit no topic are refused: they are likely misspelt."""
+    starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
+    topics = {arrays.names[at].topic for at in starts}
+    for pattern in (*request.only_topics, *request.factors):
+        if not any(_fits(topic, pattern) for topic in topics):
+            raise InvalidInput(f"no topic is called {pattern!r}: {_some(sorted(topics))}")
+    by_topic = np.zeros(int(arrays.topic[-1]) + 1, dtype=bool)
+    for at in starts:
+        by_topic[arrays.topic[at]] = request.covers(arrays.names[at].topic)
+    covered: Bools = by_topic[arrays.topic]
+    if request.except_partitions:
+        numbers = {name: at for at, name in enumerate(arrays.names)}
+        unknown = request.except_partitions - numbers.keys()
+        if unknown:
+            raise InvalidInput(f"there is no partition {min(unknown)}")
+        covered[[numbers[name] for name in request.except_partitions]] = False
+    if not covered.any():
+        raise InvalidInput("every partition is excluded: exclude fewer topics or partitions")
+    covered &= arrays.settled
+    if not covered.any() and not request.names_partitions:
+        raise InvalidInput(
+            "every partition that may be touched is without a leader or already being moved: wait, or start "
+            "the brokers that are down"
+        )
+    return covered
+
+
+def _fits(topic: str, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return fnmatchcase(topic, pattern)
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:5])
+    return f"there are {shown}" + (f" and {len(names) - 5:,} others" if len(names) > 5 else "")
+
+
+def _able(arrays: Arrays, request: Request) -> tuple[Bools, Bools]:
+    """Which brokers may be given something, and which may only give."""
+    may: Bools = arrays.alive & ~mask_of(arrays, request.barred)
+    cordoned: Bools = may & (arrays.cordoned | mask_of(arrays, request.cordon))
+    able: Bools = may & ~cordoned
+    if not able.any():
+        raise InvalidInput(
+            "no broker is left that could take a replica: drain, exclude or cordon fewer brokers, or add one"
+        )
+    return able, cordoned
+
+
+def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
+    """Over how many racks each partition can be: those that may take replicas, and others where it stays."""
+    racks = np.unique(arrays.rack[able])
+    resting = (slots.home >= 0) & ~slots.forced
+    elsewhere = np.flatnonzero(resting & ~np.isin(arrays.rack[slots.home], racks))
+    many = int(arrays.rack.max()) + 1
+    pairs = np.unique(slots.part_of[elsewhere] * many + arrays.rack[slots.home[elsewhere]])
+    others = np.bincount(pairs // many, minlength=len(slots.offsets) - 1)
+    return np.minimum(np.diff(slots.offsets), len(racks) + others).astype(np.int64)
+
+
+def _receives(arrays: Arrays, request: Request, able: Bools, forced: Bools) -> Bools:
+    """Brokers that are being added take everything, unless something else is asked for too."""
+    if not request.add or request.balance or request.relieve or forced.any():
+        return able
+    new: Bools = able & mask_of(arrays, request.add)
+    return new
+
+
+def _topic_limit(arrays: Arrays, part_of: Ints, request: Request, name: str, able: Bools) -> Ints:
+    band = request.bands.get(name, DEFAULT_BAND)
+    if not request.spread_topics or band is None:
+        return np.zeros(0, dtype=np.int64)
+    return most_per_broker(np.bincount(arrays.topic[part_of]), int(able.sum()), band)
+
+
+def _bands(
+    arrays: Arrays, slots: Slots, request: Request, goals: Sequence[tuple[Goal, Columns]], brokers: _Roles
+) -> tuple[Floats, Floats, Floats]:
+    """Shares, and between what and what each broker should have of each goal.
+
+    Where nothing is to be balanced, a broker may keep what it has, but gets no worse than its band.
+    """
+    share = np.zeros((len(brokers.able), len(goals)))
+    lower, upper = np.zeros_like(share), np.zeros_like(share)
+    for number, (goal, columns) in enumerate(goals):
+        only_leaders_count = not columns.following.any()
+        takes_part = brokers.may_lead if only_leaders_count else brokers.sharing
+        total, now, fixed = _sums(slots, columns, brokers.sharing)
+        strength = np.where(takes_part, columns.strength, 0.0)
+        givers = brokers.cordoned & (not only_leaders_count)
+        mean = _shared_out(total - fixed, strength, now, givers)
+        share[:, number] = mean
+        band = _band(request, goal)
+        low, high = around(mean, band, goal.counted)
+        if band is None:
+            low, high = np.zeros_like(mean), np.full_like(mean, 2 * total + 1)
+        elif goal.name in request.relieve and not request.balance:
+            low, high = np.minimum(low, now), mean * request.relieve[goal.name]
+        elif not is_asked(request, columns.leading, columns.following):
+            low, high = np.minimum(low, now), np.maximum(high, now)
+        if request.add and not request.balance:
+            new = mask_of(arrays, request.add)
+            low = np.where(new, low, np.minimum(low, now))
+        if (columns.leading != columns.following).any():
+            low = np.where(brokers.demoted, 0.0, low)
+        short = takes_part & givers & (mean <= 0.0)
+        level = mean.sum() / max(float(strength[mean > 0.0].sum()), 1e-300)
+        high = np.where(short, np.maximum(now, level * strength * (1 + (band or 0.0))), high)
+        lower[:, number] = np.where(takes_part & ~short, low, 0.0)
+        upper[:, number] = np.where(takes_part, high, 2 * total + 1)
+    return share, lower, upper
+
+
+def _shared_out(amount: float, strength: Floats, now: Floats, givers: Bools) -> Floats:
+    """What each broker would have if all were even, each by its strength.
+
+    Cordoned brokers (`givers`) get nothing: one that has less than its share keeps that, and the others share
+    the rest. Its own share is 0 then.
+    """
+    part = strength > 0
+    while True:
+        weight = np.where(part, strength, 0.0)
+        kept = float(now[(strength > 0) & ~part].sum())
+        mean: Floats = max(amount - kept, 0.0) * weight / max(float(weight.sum()), 1e-300)
+        short = part & givers & (now < mean)
+        if not short.any():
+            return mean
+        part = part & ~short
+
+
+def is_asked(request: Request, leading: Floats, following: Floats) -> bool:
+    """Whether the request is for a goal to be even: for all of them, or for what depends on who leads."""
+    if request.balance or request.add:
+        return True
+    return request.leaders and bool((leading != following).any())
+
+
+def around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Floats]:
+    """The band around shares; what is counted need not be nearer than the next whole numbers."""
+    band = band or 0.0
+    low, high = mean * (1 - min(band, 1.0)), mean * (1 + band)
+    if counted:
+        low, high = np.minimum(low, np.floor(mean + 1e-9)), np.maximum(high, np.ceil(mean - 1e-9))
+    return low, high
+
+
+def _sums(slots: Slots, columns: Columns, sharing: Bools) -> tuple[float, Floats, float]:
+    """All there will be of a goal, what each broker has of it now, and what stays on those left out of it."""
+    counts = np.diff(slots.offsets)
+    total = float((columns.leading + columns.following * (counts - 1)).sum())
+    carried = columns.following[slots.part_of]
+    carried[slots.leader] = columns.leading
+    there = slots.home >= 0
+    now: Floats = np.bincount(slots.home[there], carried[there], minlength=len(sharing)).astype(np.float64)
+    stays = there & ~slots.mandatory & ~sharing[slots.home]
+    return total, now, float(carried[stays].sum())

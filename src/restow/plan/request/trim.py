@@ -1,0 +1,137 @@
+"""Part of what was found: the changes that help most, as far as a budget goes.
+
+Changes are made one by one, beginning with where the trouble is worst; each has to fit and must not make a
+goal worse than it is at the beginning. So every prefix is a plan that could be carried out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from restow.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from restow.plan.request.framing import Asked
+    from restow.plan.search import Solution
+    from restow.plan.search.arrays import Bools, Floats, Ints
+
+_SLACK = 1e-9
+
+
+def changed_by(asked: Asked, solution: Solution) -> Bools:
+    """The partitions that a solution changes."""
+    problem = asked.problem
+    moved = np.add.reduceat(solution.holder != problem.home, problem.offsets[:-1]) > 0
+    changed: Bools = moved | (solution.leader != problem.leader)
+    return changed
+
+
+def out_of_band(asked: Asked, load: Floats) -> Floats:
+    """Goal by goal how far brokers are out of their bands, in shares of an average broker, added up."""
+    problem = asked.problem
+    mean = asked.share.sum(axis=0) / max(int(asked.able.sum()), 1)
+    mean = np.where(mean > 0, mean, 1.0)
+    over = np.maximum(load - problem.upper, 0.0) + np.maximum(problem.lower - load, 0.0)
+    total: Floats = (over / mean).sum(axis=0)
+    return total
+
+
+def load_of(asked: Asked, holder: Ints, leader: Ints) -> Floats:
+    """Brokers × goals: what each carries."""
+    problem = asked.problem
+    there = np.flatnonzero(holder >= 0)
+    some_nowhere = len(there) < len(holder)
+    load = np.zeros_like(problem.lower)
+    counts = np.diff(problem.offsets)
+    for goal in range(load.shape[1]):
+        carried = np.repeat(problem.following[:, goal], counts)
+        carried[leader] = problem.leading[:, goal]
+        if some_nowhere:
+            load[:, goal] = np.bincount(holder[there], carried[there], minlength=len(load))
+        else:
+            load[:, goal] = np.bincount(holder, carried, minlength=len(load))
+    return load
+
+
+def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, Bools]:
+    """Holders, leaders, and which partitions change: those that must, and the best of the others."""
+    problem, request = asked.problem, asked.request
+    starts, sizes = problem.offsets, asked.arrays.facts.size_bytes
+    changed = changed_by(asked, solution)
+    must = changed & asked.must
+    shrunk = np.diff(starts) < asked.arrays.counts
+    holder = np.where(np.repeat(must, np.diff(starts)), solution.holder, problem.home)
+    leader = np.where(must, solution.leader, problem.leader)
+    copies = np.add.reduceat(solution.holder != problem.home, starts[:-1])
+    spent_bytes = float((sizes * copies)[must].sum())
+    spent_moves = int((asked.must | shrunk).sum())
+    _check_budget(asked, spent_bytes, spent_moves)
+    load = load_of(asked, holder, leader)
+    at_first = np.maximum(out_of_band(asked, load), 0.0)
+    now = at_first.copy()
+    kept = must.copy()
+    pending = np.flatnonzero(changed & ~must & ~banned)
+    for _ in range(3):
+        left = []
+        for number in _by_need(asked, load, holder, pending).tolist():
+            cost = float(sizes[number] * copies[number])
+            one_more = not shrunk[number]
+            if request.most_moves is not None and spent_moves + one_more > request.most_moves:
+                continue
+            if request.most_bytes is not None and spent_bytes + cost > request.most_bytes:
+                continue
+            after = _load_after(asked, solution, holder, leader, load, number)
+            then = out_of_band(asked, after)
+            fits = (after[:, 0] <= np.maximum(load[:, 0], asked.arrays.room) + _SLACK).all()
+            if not fits or then.sum() > now.sum() + _SLACK or (then > at_first + _SLACK).any():
+                left.append(number)
+                continue
+            span = slice(int(starts[number]), int(starts[number + 1]))
+            holder[span], leader[number] = solution.holder[span], solution.leader[number]
+            load, now, kept[number] = after, then, True
+            spent_bytes, spent_moves = spent_bytes + cost, spent_moves + one_more
+        if len(left) == len(pending):
+            break
+        pending = np.array(left, dtype=np.int64)
+    return holder, leader, kept
+
+
+def _check_budget(asked: Asked, spent_bytes: float, spent_moves: int) -> None:
+    request = asked.request
+    if request.most_bytes is not None and spent_bytes > request.most_bytes:
+        raise InvalidInput(
+            f"what has to move is {spent_bytes:,.0f} bytes, more than the {request.most_bytes:,} allowed: "
+            f"allow {spent_bytes:,.0f}"
+        )
+    if request.most_moves is not None and spent_moves > request.most_moves:
+        raise InvalidInput(
+            f"{spent_moves:,} partitions have to move, more than the {request.most_moves:,} allowed: "
+            f"allow {spent_moves:,}"
+        )
+
+
+def _by_need(asked: Asked, load: Floats, holder: Ints, pending: Ints) -> Ints:
+    """Those first that lie where the most is wrong."""
+    problem = asked.problem
+    over = np.maximum(load - problem.upper, 0.0) + np.maximum(problem.lower - load, 0.0)
+    mean = asked.share.mean(axis=0)
+    mean = np.where(mean > 0, mean, 1.0)
+    trouble = (over / mean).sum(axis=1)
+    worst = np.maximum.reduceat(np.where(holder >= 0, trouble[holder], 0.0), problem.offsets[:-1])
+    return pending[np.argsort(-worst[pending], kind="stable")]
+
+
+def _load_after(
+    asked: Asked, solution: Solution, holder: Ints, leader: Ints, load: Floats, number: int
+) -> Floats:
+    problem = asked.problem
+    after = load.copy()
+    for slot in range(int(problem.offsets[number]), int(problem.offsets[number + 1])):
+        before = problem.leading if slot == leader[number] else problem.following
+        then = problem.leading if slot == solution.leader[number] else problem.following
+        if holder[slot] >= 0:
+            after[holder[slot]] -= before[number]
+        after[solution.holder[slot]] += then[number]
+    return after

@@ -1,0 +1,198 @@
+"""The order of steps: who begins next when something has ended.
+
+Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). Each line
+stands at a gate, which is one end of its way: a broker that sends or one that receives. A gate that is shut
+holds all its lines, and a line that finds the other end of its way shut goes to wait there. So lines gather
+where the cluster is busiest, and asking for the next steps costs about as much as there are brokers and steps
+that begin, however many wait.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from restow.plan.schedule.admission import Admission, Gate, Route
+from restow.plan.schedule.steps import steps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from restow.model import Limits, Move, Snapshot, Step, TopicPartition
+
+
+@dataclass(slots=True)
+class _Line:
+    """Steps that wait to go the same way, by their turns."""
+
+    route: Route
+    steps: list[tuple[int, Step]] = field(default_factory=list)
+
+
+_Entry: TypeAlias = tuple[int, int, _Line]
+"""The turn of who is first in a line, a number that is never the same again, and the line."""
+
+SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+
+
+class Schedule:
+    """What waits, what is under way, what is left. First come, first served, as far as there is room."""
+
+    def __init__(self, chains: Iterable[Sequence[Step]], admission: Admission) -> None:
+        """Each chain is one partition's steps, to be done one after the other."""
+        self._admission = admission
+        self._lines: dict[Route, _Line] = {}
+        self._gates: dict[Gate, list[_Entry]] = {}
+        """Lines by the turn of who is first in them; some entries are outdated."""
+        self._serial = count()
+        self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
+        self.left = 0
+        for turn, chain in enumerate(chains):
+            steps = deque(chain)
+            if steps:
+                self.left += len(steps)
+                self._rest[steps[0].partition] = turn, steps
+                self._line_up(turn, steps[0])
+
+    @property
+    def waiting(self) -> tuple[Step, ...]:
+        """The next step of each partition that has not begun it."""
+        return tuple(step for line in self._lines.values() for _, step in line.steps)
+
+    def admit(self) -> list[Step]:
+        """Begin every step that may, and say which."""
+        admission = self._admission
+        order = [(ways[0][0], ways[0][1], gate, ways) for gate, ways in self._gates.items() if ways]
+        heapq.heapify(order)
+        begun: list[Step] = []
+        held: list[tuple[int, Step]] = []
+        while order:
+            turn, _, gate, ways = heapq.heappop(order)
+            if admission.shut(gate):
+                continue
+            entry = heapq.heappop(ways)
+            line = entry[2]
+            if (elsewhere := admission.shut_gate(line.route)) is not None:
+                heapq.heappush(self._gates.setdefault(elsewhere, []), entry)
+            elif line.steps and line.steps[0][0] == turn:
+                _, step = heapq.heappop(line.steps)
+                if admission.hindrance(step, line.route) is None:
+                    admission.begin(step, line.route)
+                    begun.append(step)
+                else:
+                    held.append((turn, step))
+                self._put_up(line, ways)
+            if ways:
+                heapq.heappush(order, (ways[0][0], ways[0][1], gate, ways))
+        for turn, step in held:
+            self._line_up(turn, step)
+        return begun
+
+    def finish(self, step: Step) -> None:
+        """A step has ended well; its partition's next one lines up."""
+        self._admission.finish(step)
+        self.left -= 1
+        turn, rest = self._rest[step.partition]
+        rest.popleft()
+        if rest:
+            self._line_up(turn, rest[0])
+        else:
+            del self._rest[step.partition]
+
+    def adopt(self, step: Step) -> None:
+        """A partition's next step is under way already, whether or not it would be admitted."""
+        self._leave_line(step)
+        self._admission.begin(step)
+
+    def drop(self, step: Step) -> None:
+        """A step was taken back, or will not begin; neither it nor what follows on it will be done."""
+        if step in self._admission.under_way:
+            self._admission.give_up(step)
+        else:
+            self._leave_line(step)
+        self.left -= len(self._rest.pop(step.partition)[1])
+
+    def put_back(self, step: Step) -> None:
+        """A step that was begun could not be; it waits again."""
+        self._admission.give_up(step)
+        self._line_up(self._rest[step.partition][0], step)
+
+    def rest_of(self, partition: TopicPartition) -> tuple[Step, ...]:
+        """What is still to be done of one partition, the step that is under way included."""
+        return tuple(self._rest[partition][1]) if partition in self._rest else ()
+
+    def why_stuck(self) -> str | None:
+        """If nothing is under way and nothing may begin: what hinders the first that waits."""
+        if self._admission.under_way:
+            return None
+        for line in self._lines.values():
+            for _, step in line.steps:
+                return f"{step.partition.topic}-{step.partition.partition}: {self._admission.hindrance(step)}"
+        return None
+
+    def _leave_line(self, step: Step) -> None:
+        for line in self._lines.values():
+            if any(waits == step for _, waits in line.steps):
+                line.steps = [each for each in line.steps if each[1] != step]
+                heapq.heapify(line.steps)
+                self._put_up(line, self._ways_from(line))
+
+    def _line_up(self, turn: int, step: Step) -> None:
+        """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
+        route = self._admission.route(step)
+        line = self._lines.get(route)
+        if line is None:
+            line = self._lines[route] = _Line(route)
+        heapq.heappush(line.steps, (turn, step))
+        if line.steps[0][0] == turn:
+            self._put_up(line, self._ways_from(line))
+
+    def _ways_from(self, line: _Line) -> list[_Entry]:
+        """The lines at the gate of a line's sender, where it stands at first."""
+        return self._gates.setdefault(Gate(False, line.route.sender), [])
+
+    def _put_up(self, line: _Line, ways: list[_Entry]) -> None:
+        """Enter a line at one end of its way, with the turn of who is first in it now."""
+        if line.steps:
+            heapq.heappush(ways, (line.steps[0][0], next(self._serial), line))
+
+
+class Order(NamedTuple):
+    """Waves, and what can never be in one, each with what hinders it."""
+
+    waves: tuple[tuple[Step, ...], ...]
+    stuck: tuple[tuple[Step, str], ...]
+
+
+def order_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> Order:
+    """The steps of all moves in an order that keeps the limits at every moment.
+
+    Special topics come last, one replica at a time, for every group and every transaction needs them.
+    """
+    moves = tuple(moves)
+    admission = Admission(snapshot, limits)
+    slowly = replace(limits, moves_in=1, moves_out=1)
+    waves: list[tuple[Step, ...]] = []
+    stuck: list[tuple[Step, str]] = []
+    for special, pace in ((False, limits), (True, slowly)):
+        admission.limits = pace
+        chains = (
+            steps_of(move, limits.extra_copies)
+            for move in moves
+            if (move.partition.topic in SPECIAL_TOPICS) is special
+        )
+        schedule = Schedule(chains, admission)
+        while begun := schedule.admit():
+            waves.append(tuple(begun))
+            for step in begun:
+                schedule.finish(step)
+        stuck += [(step, admission.hindrance(step) or "") for step in schedule.waiting]
+    return Order(tuple(waves), tuple(stuck))
+
+
+def waves_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> tuple[tuple[Step, ...], ...]:
+    """The waves alone. What can never be admitted is left out; the caller sees that by what is missing."""
+    return order_of(moves, snapshot, limits).waves
