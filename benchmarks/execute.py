@@ -36,13 +36,13 @@ from benchmarks.cluster import GIB, say
 from benchmarks.contenders import KRAFT, OURS
 from benchmarks.reassign import MB, THROTTLE_BYTES_PER_S, cluster_of
 from benchmarks.report import Row, command_line, print_rows
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.execute.journal.runs import runs_of
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
 from restow.execute.run.ready import readiness, why_not
-from restow.execute.run.start import World, check_begin, execute
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.start import RunContext, check_begin, execute
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from kafka.admin import KafkaAdminClient
 
-    from restow.execute.progress.standing import Event
+    from restow.execute.progress.standing import RunEvent
     from restow.model import Plan, Snapshot
 
 MANY = 20_000
@@ -101,7 +101,7 @@ def before_rows(partitions: int) -> list[Row]:
 
 
 async def _planned(bootstrap: str, instead: dict[int, int]) -> Plan:
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         snapshot = await capture(admin, SystemClock())
         plan = plan_from_targets(snapshot, _targets(snapshot, "many", instead), created_ms=1)
         with tempfile.TemporaryDirectory() as folder:
@@ -157,7 +157,7 @@ class Data:
         for _ in range(rounds):
             at_once_s.append(self._at_once())
             self._back()
-            runs.append(self._run(Options(), limits))
+            runs.append(self._run(RunOptions(), limits))
             self._back()
         given = "" if limits is None else f", {limits.moves_in} at a time"
         name = f"{self._name}{given}, no throttle"
@@ -188,7 +188,7 @@ class Data:
             at_once_s = self._at_once()
         self._back()
         with sampled(self._admin) as samples:
-            run = self._run(Options(throttle=Wanted(rate=THROTTLE_BYTES_PER_S)), TWENTY)
+            run = self._run(RunOptions(throttle=ThrottleRates(rate=THROTTLE_BYTES_PER_S)), TWENTY)
         ideal_s = self._bytes / THROTTLE_BYTES_PER_S
         name = f"{self._name}, {TWENTY.moves_in} at a time, {THROTTLE_BYTES_PER_S // MB} MB/s"
         return [
@@ -217,7 +217,7 @@ class Data:
         work.move_by_api(self._admin, self.topic, self._here)
         time.sleep(_ALL_IS_STILL_S)
 
-    def _run(self, options: Options, limits: Limits | None) -> Run:
+    def _run(self, options: RunOptions, limits: Limits | None) -> Run:
         run = asyncio.run(_carried_out(self._bootstrap, self.topic, self._there, options, limits))
         work.check(self._admin, self.topic, self._there)
         return run
@@ -238,15 +238,15 @@ class Run:
 
 
 async def _carried_out(
-    bootstrap: str, topic: str, target: work.Assignment, options: Options, limits: Limits | None
+    bootstrap: str, topic: str, target: work.Assignment, options: RunOptions, limits: Limits | None
 ) -> Run:
     times: dict[str, list[float]] = {"begun": [], "arrived": []}
 
-    def note(event: Event) -> None:
+    def note(event: RunEvent) -> None:
         if event.kind in times:
             times[event.kind].append(time.monotonic())
 
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         clock = SystemClock()
         targets = [
             Target(partition=TopicPartition(topic, number), replicas=tuple(replicas))
@@ -254,9 +254,9 @@ async def _carried_out(
         ]
         plan = plan_from_targets(await capture(admin, clock), targets, created_ms=1, limits=limits)
         with tempfile.TemporaryDirectory() as folder:
-            world = World(admin=admin, clock=clock, disk=SystemDisk(), root=folder)
+            world = RunContext(admin=admin, clock=clock, disk=SystemDisk(), root=folder)
             began_s = time.monotonic()
-            outcome = await execute(world, plan, options, Watcher(event=note, standing=lambda _: None))
+            outcome = await execute(world, plan, options, RunListener(event=note, standing=lambda _: None))
             ended_s = time.monotonic()
         if not outcome.is_good:
             raise SystemExit(f"the run ended: {outcome}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from benchmarks.report import Row
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ def _cluster(folder: Path, brokers: int) -> Iterator[str]:
             assert process.stdout is not None
             bootstrap = json.loads(process.stdout.readline())["bootstrap"]
             topics = [NewTopic(name=f"t{number}", partitions=20, factor=3) for number in range(10)]
-            ask_cluster(Settings(bootstrap=bootstrap), lambda admin: admin.create(topics))
+            ask_cluster(ConnectionSettings(bootstrap=bootstrap), lambda admin: admin.create(topics))
             yield bootstrap
         finally:
             process.kill()

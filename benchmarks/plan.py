@@ -22,7 +22,7 @@ from benchmarks.plan_clusters import loads_of, moves_of, problem_of, read, skewe
 from benchmarks.report import Row, best_of, command_line, print_each
 from restow.plan.judge.bound import least_to_shed
 from restow.plan.judge.evaluate import evaluate
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.plan.search import solve
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def searched(cluster: Cluster, band: float, runs: int = _RUNS) -> Iterator[Row]:
 def judged(cluster: Cluster, solution: Solution, bound: float) -> Iterator[Row]:
     """What the judge says, who shares no code with the search."""
     snapshot, load = snapshot_of(cluster), loads_of(cluster)
-    judgement = evaluate(snapshot, load, moves_of(cluster, solution), Request(balance=True))
+    judgement = evaluate(snapshot, load, moves_of(cluster, solution), PlanRequest(balance=True))
     name = cluster.name
     yield Row(name=f"{name}: rules broken", ours=len(judgement.violations), unit="", limit=0)
     yield Row(

@@ -22,7 +22,7 @@ from restow.model.load_text import dumps as load_text
 from restow.plan.goals import most_per_broker
 from restow.plan.judge.bound import least_to_shed
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.plan.search import solve
 from restow.snapshot.text import dumps as snapshot_text
 
@@ -107,8 +107,8 @@ def emptied(cluster: Cluster) -> Iterator[Row]:
     joined = replace(snapshot.brokers[0], id=new)
     with_new = replace(snapshot, brokers=(*snapshot.brokers, joined))
     for name, seen, request in (
-        ("drain one", snapshot, Request(drain=frozenset({0}))),
-        ("replace one", with_new, Request(replace={0: new})),
+        ("drain one", snapshot, PlanRequest(drain=frozenset({0}))),
+        ("replace one", with_new, PlanRequest(replace={0: new})),
     ):
         plan = propose(seen, None, request)
         ratio = plan.bytes_to_copy / (plan.bound_bytes or 1)

@@ -10,7 +10,7 @@ from contextlib import closing
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as KafkaPartition
 
-from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from restow.model import TopicPartition
@@ -36,7 +36,7 @@ def play() -> None:
 async def _story() -> None:
     async with (
         EmbeddedCluster(brokers=3) as cluster,
-        connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+        connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
     ):
         await admin.create(
             [NewTopic(name=TOPIC, by_hand={n: (n % 3, (n + 1) % 3) for n in range(PARTITIONS)})]
@@ -81,11 +81,11 @@ async def _throttle(
     receivers = ",".join(f"{name.partition}:{new}" for name in targets)
     lists = {LEADER_REPLICAS: senders, FOLLOWER_REPLICAS: receivers}
     changes = {
-        ConfigOf("topic", TOPIC): {key: None if rate is None else value for key, value in lists.items()}
+        ConfigResource("topic", TOPIC): {key: None if rate is None else value for key, value in lists.items()}
     }
     for broker in (0, 1, 2):
-        changes[ConfigOf("broker", str(broker))] = {LEADER_RATE: rate}
-    changes[ConfigOf("broker", str(new))] = {FOLLOWER_RATE: rate}
+        changes[ConfigResource("broker", str(broker))] = {LEADER_RATE: rate}
+    changes[ConfigResource("broker", str(new))] = {FOLLOWER_RATE: rate}
     for error in (await admin.set_configs(changes)).values():
         if error is not None:
             raise SystemExit(f"demo: {error}")

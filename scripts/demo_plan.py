@@ -7,7 +7,7 @@ import numpy as np
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import LoadModel, Resource
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 MANY, RACKS = 24, "abcabca"
 
@@ -37,7 +37,7 @@ def main() -> None:
         partitions=tuple(TopicPartition("t", number) for number in range(MANY)),
         resources={"bytes_in": rising, "bytes_out": rising},
     )
-    propose(snapshot, load, Request(balance=True))
+    propose(snapshot, load, PlanRequest(balance=True))
 
 
 if __name__ == "__main__":

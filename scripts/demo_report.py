@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from restow.cli.runs.execute import read_plan
 from restow.model.load_parquet import read as read_load
-from restow.pipeline.page import Report, Section, Tile, page, paragraph, subtitle, table
+from restow.pipeline.page import ReportPage, Section, Tile, page, paragraph, subtitle, table
 from restow.pipeline.plots import Bar, Line, Moment, amount, bars, changes, lines
 from restow.plan.explain.explain import explain
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +48,9 @@ def write_report(story: Told, folder: Path, target: Path) -> None:
     plan = read_plan(str(folder / "plan.json"))
     (path,) = (folder / "loads").glob("*.parquet")
     load = read_load(path)
-    told = explain(story.before, load, plan, Request(balance=True))
+    told = explain(story.before, load, plan, PlanRequest(balance=True))
     moments = [Moment(at=at, name=name, bad=bad) for at, name, bad in story.moments]
-    report = Report(
+    report = ReportPage(
         title="A lopsided cluster, put right while it works",
         lead=f"Five brokers, then seven; three topics under load. {_today()}",
         tiles=_tiles(story, plan),

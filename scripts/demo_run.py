@@ -13,7 +13,7 @@ from restow.cli.runs.flags import options_from, world_of
 from restow.cli.runs.screen import Screen, conclude
 from restow.cli.runs.view import until
 from restow.cli.shared.connection import on_cluster
-from restow.execute.run.executor import Watcher
+from restow.execute.run.executor import RunListener
 from restow.execute.run.start import execute
 from restow.sizes import human_bytes
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from demo_stage import Stage
 
     from restow.client import KafkaAdmin
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunEvent, RunStatus
 
 KILL_AT = 0.35
 AWAY_S = 6.0
@@ -43,7 +43,7 @@ class Run:
     """When so many bytes had been copied."""
     moments: list[tuple[float, str, bool]] = field(default_factory=list)
     to_do_bytes: int = 0
-    outcome: Outcome | None = None
+    outcome: RunOutcome | None = None
     _killer: threading.Thread | None = None
     _last_line: float = 0.0
 
@@ -61,12 +61,12 @@ class Run:
             give_up_after=120,
         )
         screen = Screen(as_json=False)
-        watcher = Watcher(
+        watcher = RunListener(
             event=lambda event: self._event(event, screen),
             standing=lambda standing: self._standing(standing, screen),
         )
 
-        async def work(admin: KafkaAdmin) -> Outcome:
+        async def work(admin: KafkaAdmin) -> RunOutcome:
             with screen.shown():
                 return await execute(world_of(admin, self.journal), plan, options, watcher)
 
@@ -84,13 +84,13 @@ class Run:
     def note(self, what: str, *, bad: bool = False) -> None:
         self.moments.append((time.time(), what, bad))
 
-    def _event(self, event: Event, screen: Screen) -> None:
+    def _event(self, event: RunEvent, screen: Screen) -> None:
         if screen.interactive:
             screen.watcher.event(event)
         elif event.kind in ("paused", "going on", "throttle off"):
             print(f"  {event.kind}: {', '.join(map(str, event.facts.values()))}", flush=True)
 
-    def _standing(self, standing: Standing, screen: Screen) -> None:
+    def _standing(self, standing: RunStatus, screen: Screen) -> None:
         report = standing.report
         self.to_do_bytes = max(self.to_do_bytes, report.to_do_bytes)
         self.done.append((time.time(), report.done_bytes))
@@ -103,7 +103,7 @@ class Run:
             self._last_line = time.monotonic()
             self._line(standing)
 
-    def _line(self, standing: Standing) -> None:
+    def _line(self, standing: RunStatus) -> None:
         """Where nobody looks at a terminal: a line a second."""
         report = standing.report
         full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))

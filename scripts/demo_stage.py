@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from demo_load import TOPICS, everything
 
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.cluster.threaded import ThreadedCluster
 from restow.runtime.clock import SystemClock
 from restow.snapshot import capture
@@ -76,14 +76,14 @@ class Stage:
 
     def snapshot(self) -> Snapshot:
         async def look() -> Snapshot:
-            async with connected(Settings(bootstrap=self.bootstrap, connect_timeout_s=60)) as admin:
+            async with connected(ConnectionSettings(bootstrap=self.bootstrap, connect_timeout_s=60)) as admin:
                 return await capture(admin, SystemClock())
 
         return asyncio.run(look())
 
     def create_topics(self) -> None:
         async def create() -> None:
-            async with connected(Settings(bootstrap=self.bootstrap, connect_timeout_s=60)) as admin:
+            async with connected(ConnectionSettings(bootstrap=self.bootstrap, connect_timeout_s=60)) as admin:
                 wanted = [
                     NewTopic(name=name, by_hand={at: replicas for at, (replicas, _) in enumerate(partitions)})
                     for name, partitions in TOPICS.items()

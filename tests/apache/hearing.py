@@ -7,14 +7,14 @@ import time
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.client import ConfigOf, NewTopic
+from restow.client import ConfigResource, NewTopic
 from restow.model import TopicPartition
 from restow.wire.messages import DescribeConfigsRequest, MetadataRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.client import KafkaAdmin, MoveUnderWay
+    from restow.client import KafkaAdmin, PartitionReassignment
 
 PATIENCE_S = 120.0
 _PAUSE_S = 0.05
@@ -42,7 +42,7 @@ async def until_heard(admin: KafkaAdmin, brokers: Sequence[int]) -> None:
     Brokers of a quorum hear of everything in the order in which it was done: of this last.
     """
     value = str(next(_numbers))
-    of = ConfigOf("topic", _MARKER)
+    of = ConfigResource("topic", _MARKER)
     assert await admin.set_configs({of: {_KEY: value}}) == {of: None}
     deadline = time.monotonic() + PATIENCE_S
     for broker in brokers:
@@ -81,7 +81,7 @@ async def views(
 
 async def agreed(
     admin: KafkaAdmin, brokers: Sequence[int], topics: Sequence[str]
-) -> tuple[Mapping[TopicPartition, MoveUnderWay], Mapping[TopicPartition, tuple[int, ...]]] | None:
+) -> tuple[Mapping[TopicPartition, PartitionReassignment], Mapping[TopicPartition, tuple[int, ...]]] | None:
     """What moves, by the controller's word, and the replicas that all brokers tell; None if they differ.
 
     They are asked between two looks at what moves, after they have heard of what had ended by the first.

@@ -15,7 +15,7 @@ from harness.apache import apache_kafka
 from harness.brokers import wait_for
 from harness.jars import KAFKA_4
 from restow.cli import run
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from tests.apache.traffic import WAIT_S, load, read_all
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
@@ -94,7 +94,7 @@ def create(bootstrap: str, ids: tuple[int, ...]) -> None:
     ]
 
     async def main() -> None:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
             assert await admin.create(wanted) == dict.fromkeys(TOPICS)
 
     asyncio.run(main())

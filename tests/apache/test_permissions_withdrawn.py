@@ -15,12 +15,12 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.fix import fix
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.run.start import resume
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, TopicPartition
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
 from tests.conftest import needs_kafka
@@ -40,7 +40,7 @@ pytestmark = [
 PASSWORD = "open sesame"  # noqa: S105
 ON_CLUSTER = ("DESCRIBE", "ALTER", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
 ON_TOPIC = ("DESCRIBE", "ALTER_CONFIGS", "DESCRIBE_CONFIGS")
-OPTIONS = Options(throttle=Wanted(rate=1_000_000), survey_every_s=0.5)
+OPTIONS = RunOptions(throttle=ThrottleRates(rate=1_000_000), survey_every_s=0.5)
 NAMES = [TopicPartition("t", number) for number in range(2)]
 
 
@@ -68,14 +68,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             yield up
 
 
-def as_alice(cluster: Cluster) -> Settings:
+def as_alice(cluster: Cluster) -> ConnectionSettings:
     options = {
         "security_protocol": "SASL_PLAINTEXT",
         "sasl_mechanism": "PLAIN",
         "sasl_plain_username": "alice",
         "sasl_plain_password": PASSWORD,
     }
-    return Settings(bootstrap=cluster.at["CLEAR"], options=options)
+    return ConnectionSettings(bootstrap=cluster.at["CLEAR"], options=options)
 
 
 def grant(bootstrap: str) -> None:
@@ -118,7 +118,10 @@ def test_permissions_withdrawn_in_mid_run(cluster: Cluster, tmp_path: Path, oper
     root = cluster.at["PLAINTEXT"]
 
     async def main() -> None:
-        async with connected(Settings(bootstrap=root)) as admin, connected(as_alice(cluster)) as alice:
+        async with (
+            connected(ConnectionSettings(bootstrap=root)) as admin,
+            connected(as_alice(cluster)) as alice,
+        ):
             await make(admin, "t", [(1,), (1,)])
             await fill(root, "t", 2, 8_000_000)
             await asyncio.to_thread(grant, root)
@@ -140,7 +143,7 @@ def test_permissions_withdrawn_in_mid_run(cluster: Cluster, tmp_path: Path, oper
             async with asyncio.timeout(120):
                 while await throttles(admin):
                     await fix(stage.world, stage.watcher)
-            outcome = await resume(stage.world, Options(), stage.watcher)
+            outcome = await resume(stage.world, RunOptions(), stage.watcher)
             assert outcome.is_good, outcome
             assert await replicas_of(admin, "t") == [(2,), (2,)]
             assert await admin.moves() == {}

@@ -20,7 +20,7 @@ from harness.brokers import wait_for
 from harness.jars import KAFKA_4
 from harness.tools import Tools
 from restow.cli import run
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from tests.apache.traffic import WAIT_S, load
 from tests.clients.embedded import embedded
 from tests.conftest import needs_kafka
@@ -76,7 +76,7 @@ def reassign_of_ours(*arguments: str) -> str:
 
 def on(bootstrap: str, ask: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     async def main() -> T:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
             return await ask(admin)
 
     return asyncio.run(main())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.brokers import wait_for
-from restow.client import ConfigOf, NewTopic, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from tests.apache.test_dead_broker import Operator, hushed, ours, todays
 from tests.apache.traffic import WAIT_S, load
 from tests.conftest import needs_kafka
@@ -30,7 +30,7 @@ def prepared(bootstrap: str, ids: tuple[int, ...], cordoned: int) -> None:
     """Topics as in the table, and all log dirs of one broker cordoned."""
 
     async def main() -> None:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
             wanted = [
                 NewTopic(
                     name=name,
@@ -39,7 +39,7 @@ def prepared(bootstrap: str, ids: tuple[int, ...], cordoned: int) -> None:
                 for name, rows in TOPICS.items()
             ]
             assert await admin.create(wanted) == dict.fromkeys(TOPICS)
-            of = ConfigOf("broker", str(cordoned))
+            of = ConfigResource("broker", str(cordoned))
             assert await admin.set_configs({of: {"cordoned.log.dirs": "*"}}) == {of: None}
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from restow.cluster.store import NoNode
-from restow.cluster.store.znodes import Controller, Topic
+from restow.cluster.store.znodes import ControllerZNode, TopicZNode
 from restow.wire.messages import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest
 from tests.apache.test_controller_like_kafka import Pair, pair
 from tests.apache.two_sides import NOT_CONTROLLER, PATIENCE_S, Conversation
@@ -97,7 +97,7 @@ class Mover(Conversation):
 
     async def node(self, topic: str) -> Any:
         """The same from the topic's node, of all partitions."""
-        found = Topic.decode((await self.side.store.get(Topic.path(topic))).data, topic)
+        found = TopicZNode.decode((await self.side.store.get(TopicZNode.path(topic))).data, topic)
         return {number: tuple(map(self._inward, each)) for number, each in sorted(found.partitions.items())}
 
     async def until_moved(self, topic: str, partitions: Sequence[int]) -> None:
@@ -121,8 +121,8 @@ class Mover(Conversation):
                 await asyncio.sleep(0.1)
 
     async def _of_controller(self, api_key: int, body: Any) -> Any:
-        node = await self.side.store.get(Controller.PATH)
-        client = await Client.connect(self.side.port(Controller.decode(node.data).broker_id))
+        node = await self.side.store.get(ControllerZNode.PATH)
+        client = await Client.connect(self.side.port(ControllerZNode.decode(node.data).broker_id))
         client.ask(api_key, 0, 1, body)
         try:
             return await client.answer(api_key, 0)

@@ -18,7 +18,14 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.jvm import kafka_jvm
 from restow.cli import run
-from restow.client import ConfigOf, KafkaAdmin, NewTopic, ReplicaOf, Settings, connected
+from restow.client import (
+    ConfigResource,
+    ConnectionSettings,
+    KafkaAdmin,
+    NewTopic,
+    TopicPartitionReplica,
+    connected,
+)
 from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.model import TopicPartition
 from tests.apache.hearing import PATIENCE_S, agreed, prepare_marker, views
@@ -49,14 +56,14 @@ class Ground:
     bootstrap: str
     ids: tuple[int, int, int]
     dirs: dict[int, tuple[str, str]] | None = None
-    lay: dict[ReplicaOf, str] = field(default_factory=dict)
+    lay: dict[TopicPartitionReplica, str] = field(default_factory=dict)
     """Where replicas lie at the start, if there is a choice."""
     looks: int = 1
     """How many in a row must show the same. Brokers of a quorum are sure to have heard by the first."""
 
     def do(self, work: Callable[[KafkaAdmin], Awaitable[Any]]) -> Any:
         async def main() -> Any:
-            async with connected(Settings(bootstrap=self.bootstrap)) as admin:
+            async with connected(ConnectionSettings(bootstrap=self.bootstrap)) as admin:
                 return await work(admin)
 
         return asyncio.run(main())
@@ -181,9 +188,9 @@ async def _is_reset(admin: KafkaAdmin, ground: Ground) -> bool:
     return not astray
 
 
-async def _lay(admin: KafkaAdmin, ids: tuple[int, int, int]) -> dict[ReplicaOf, str]:
+async def _lay(admin: KafkaAdmin, ids: tuple[int, int, int]) -> dict[TopicPartitionReplica, str]:
     return {
-        ReplicaOf(each.partition, broker): each.log_dir
+        TopicPartitionReplica(each.partition, broker): each.log_dir
         for broker, disks in (await admin.disks(ids)).items()
         for each in disks.replicas  # type: ignore[union-attr]
         if each.partition.topic in START and not each.future
@@ -192,8 +199,8 @@ async def _lay(admin: KafkaAdmin, ids: tuple[int, int, int]) -> dict[ReplicaOf, 
 
 async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
     await admin.set_configs(
-        {ConfigOf("topic", name): dict.fromkeys(REPLICAS) for name in _NAMES}
-        | {ConfigOf("broker", str(each)): dict.fromkeys(RATES) for each in ground.ids}
+        {ConfigResource("topic", name): dict.fromkeys(REPLICAS) for name in _NAMES}
+        | {ConfigResource("broker", str(each)): dict.fromkeys(RATES) for each in ground.ids}
     )
 
 
@@ -202,8 +209,8 @@ async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
     heading = await _settled(admin, ground)
     configs = await admin.configs(
         [
-            *(ConfigOf("topic", name) for name in _NAMES),
-            *(ConfigOf("broker", str(each)) for each in ground.ids),
+            *(ConfigResource("topic", name) for name in _NAMES),
+            *(ConfigResource("broker", str(each)) for each in ground.ids),
         ]
     )
     throttles = {

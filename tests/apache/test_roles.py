@@ -21,7 +21,7 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from harness.tools import Tools
 from restow.cli.app import run
-from restow.client import ConfigOf, NewTopic, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from restow.model.permissions import NEEDED, RUN, SNAPSHOT, Acl
 from tests.conftest import needs_kafka
 
@@ -94,7 +94,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
 
 def ask(cluster: Cluster, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     async def main() -> T:
-        async with connected(Settings(bootstrap=cluster.at["PLAINTEXT"])) as admin:
+        async with connected(ConnectionSettings(bootstrap=cluster.at["PLAINTEXT"])) as admin:
             return await work(admin)
 
     return asyncio.run(main())
@@ -272,7 +272,7 @@ def test_a_cordoned_log_dir_is_known(
     cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(folder / "node-1" / "data-1")
-    of = ConfigOf("broker", "1")
+    of = ConfigResource("broker", "1")
     assert ask(cluster, lambda admin: admin.set_configs({of: {"cordoned.log.dirs": path}})) == {of: None}
 
     async def cordoned(admin: KafkaAdmin) -> list[str]:

@@ -25,7 +25,7 @@ from harness.brokers import wait_for
 from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.zookeeper import zookeeper
 from restow.cli import run
-from restow.client import ConfigOf, NewTopic, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, NewTopic, connected
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from tests.apache.secured_cluster import login, property_file, secured_kafka
 from tests.apache.traffic import WAIT_S, Traffic, load
@@ -173,7 +173,7 @@ class Operator:
 
 def ask(bootstrap: str, work: Callable[[Any], Any]) -> Any:
     async def main() -> Any:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
             return await work(admin)
 
     return asyncio.run(main())
@@ -186,8 +186,8 @@ def prepare(bootstrap: str, ids: tuple[int, int, int]) -> None:
     assert made == {TOPIC: None}
     load(bootstrap, TOPIC, len(BEFORE), BYTES_EACH)
     changes = {
-        ConfigOf("topic", TOPIC): {LEADER_REPLICAS: f"77:{ids[0]}"},
-        ConfigOf("broker", str(ids[1])): {FOLLOWER_RATE: "99000000"},
+        ConfigResource("topic", TOPIC): {LEADER_REPLICAS: f"77:{ids[0]}"},
+        ConfigResource("broker", str(ids[1])): {FOLLOWER_RATE: "99000000"},
     }
     assert ask(bootstrap, lambda admin: admin.set_configs(changes)) == dict.fromkeys(changes)
 

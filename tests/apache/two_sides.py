@@ -10,7 +10,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from restow.cluster.store import NoNode
-from restow.cluster.store.znodes import Controller, DeleteTopic, EntityConfig, PartitionState, Topic
+from restow.cluster.store.znodes import (
+    ControllerZNode,
+    DeleteTopic,
+    EntityConfig,
+    PartitionStateZNode,
+    TopicZNode,
+)
 from restow.wire.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -192,28 +198,28 @@ class Conversation:
     async def topic(self, name: str) -> Any:
         """The replicas of each partition; None if there is no such topic."""
         try:
-            node = await self.side.store.get(Topic.path(name))
+            node = await self.side.store.get(TopicZNode.path(name))
         except NoNode:
             return None
-        partitions = Topic.decode(node.data, name).partitions
+        partitions = TopicZNode.decode(node.data, name).partitions
         return {number: self._inward(each.replicas) for number, each in sorted(partitions.items())}
 
     async def topics(self) -> Any:
-        return await self.side.store.children(Topic.PARENT)
+        return await self.side.store.children(TopicZNode.PARENT)
 
     async def config(self, name: str) -> Any:
         path = EntityConfig.topic_path(name)
         return dict(EntityConfig.decode((await self.side.store.get(path)).data, path).values)
 
     async def is_deleted(self, name: str) -> bool:
-        paths = (Topic.path(name), DeleteTopic.path(name), EntityConfig.topic_path(name))
+        paths = (TopicZNode.path(name), DeleteTopic.path(name), EntityConfig.topic_path(name))
         return all(node is None for node in await self.side.store.get_each(paths))
 
     async def state(self, name: str, number: int) -> Any:
         """Leader, ISR as a set, leader epoch, version of the node, controller epochs since the first."""
-        path = PartitionState.path(name, number)
+        path = PartitionStateZNode.path(name, number)
         node = await self.side.store.get(path)
-        state = PartitionState.decode(node.data, path)
+        state = PartitionStateZNode.decode(node.data, path)
         leader = state.leader if state.leader < 0 else state.leader - self.side.shift
         return leader, frozenset(self._inward(state.isr)), state.leader_epoch, node.stat.version
 
@@ -248,8 +254,8 @@ class Conversation:
                     await asyncio.sleep(0.1)
 
     async def _once(self, api_key: int, version: int, body: Any) -> Any:
-        node = await self.side.store.get(Controller.PATH)
-        client = await Client.connect(self.side.port(Controller.decode(node.data).broker_id))
+        node = await self.side.store.get(ControllerZNode.PATH)
+        client = await Client.connect(self.side.port(ControllerZNode.decode(node.data).broker_id))
         self._number += 1
         client.ask(api_key, version, self._number, body)
         try:

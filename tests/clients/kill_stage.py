@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from restow.client import ConfigOf, NewTopic
+from restow.client import ConfigResource, NewTopic
 from restow.execute.repair.fix import diagnose, fix
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, resume, undo
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, resume, undo
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS
 from restow.model import Limits
 from restow.plan.pin import Target, plan_from_targets
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Ends = dict[int, tuple[int, ...]]
 
 REMEDIES = ("resume", "undo", "doctor")
-QUIET = Watcher(event=lambda _: None, standing=lambda _: None)
+QUIET = RunListener(event=lambda _: None, standing=lambda _: None)
 _SCRIPT = Path(__file__).with_name("killed_run.py")
 _RECORDS = 400
 _TOPIC = "orders"
@@ -60,8 +60,8 @@ class KillStage:
         receiver = max(set(self.there[0]) - set(self.here[0]))
         set_ = await self.admin.set_configs(
             {
-                ConfigOf("topic", _TOPIC): {LEADER_REPLICAS: "5:1"},
-                ConfigOf("broker", str(receiver)): {FOLLOWER_RATE: "99000000"},
+                ConfigResource("topic", _TOPIC): {LEADER_REPLICAS: "5:1"},
+                ConfigResource("broker", str(receiver)): {FOLLOWER_RATE: "99000000"},
             }
         )
         assert set(set_.values()) == {None}
@@ -78,18 +78,18 @@ class KillStage:
 
     async def clear(self) -> None:
         """For the next stage on the same cluster."""
-        owners = {ConfigOf(of, name) for of, name, _ in self.throttles if of == "broker"}
+        owners = {ConfigResource(of, name) for of, name, _ in self.throttles if of == "broker"}
         await self.admin.set_configs({owner: {FOLLOWER_RATE: None} for owner in owners})
         assert await self.admin.delete([_TOPIC]) == {_TOPIC: None}
         async with asyncio.timeout(60):
             while any(topic.name == _TOPIC for topic in await self.admin.topics()):
                 await asyncio.sleep(0.05)
 
-    def world(self) -> World:
+    def world(self) -> RunContext:
         """With journals of its own for every round."""
         self.rounds += 1
         root = str(self.folder / f"round-{self.rounds}")
-        return World(admin=self.admin, clock=SystemClock(), disk=SystemDisk(), root=root)
+        return RunContext(admin=self.admin, clock=SystemClock(), disk=SystemDisk(), root=root)
 
     async def plan(self) -> Plan:
         """To the other end, one partition after the other."""
@@ -134,7 +134,7 @@ class KillStage:
 
     async def throttles_now(self) -> dict[tuple[str, str, str], str | None]:
         alive = [node.id for node in (await self.admin.cluster()).nodes]
-        of = [ConfigOf("topic", _TOPIC), *(ConfigOf("broker", str(broker)) for broker in alive)]
+        of = [ConfigResource("topic", _TOPIC), *(ConfigResource("broker", str(broker)) for broker in alive)]
         found = {}
         for owner, configs in (await self.admin.configs(of)).items():
             assert isinstance(configs, dict), (owner, configs)
@@ -158,27 +158,27 @@ class KillStage:
         assert found == {b"%d" % number for number in range(self.written)}
 
 
-async def bring_order(world: World, remedy: str) -> str:
+async def bring_order(world: RunContext, remedy: str) -> str:
     """The name of how it came out; if there was nothing to bring to order, that."""
     runs = (await world.runs()).all()
     if not runs or (runs[-1].ledger.is_settled and runs[-1].ledger.outcome == "done"):
         return "nothing to do"
     if remedy == "resume":
-        return (await resume(world, Options(), QUIET)).ending.value
+        return (await resume(world, RunOptions(), QUIET)).ending.value
     if remedy == "undo":
-        return (await undo(world, Options(), QUIET)).ending.value
+        return (await undo(world, RunOptions(), QUIET)).ending.value
     await fix(world, QUIET)
     assert not [each for each in await diagnose(world) if each.run is not None]
     return "fixed"
 
 
-async def lead_home(world: World, stage: KillStage) -> None:
+async def lead_home(world: RunContext, stage: KillStage) -> None:
     """What the doctor leaves between two ends is led to one of them, so that the next round can begin."""
     if await stage.replicas() not in (stage.here, stage.there):
-        assert (await resume(world, Options(), QUIET)).is_good
+        assert (await resume(world, RunOptions(), QUIET)).is_good
 
 
-async def killed_at(bootstrap: str, world: World, plan: Path, entry: int, when: str) -> bool:
+async def killed_at(bootstrap: str, world: RunContext, plan: Path, entry: int, when: str) -> bool:
     """A run in a process of its own: whether it was killed there; False if it had ended before."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -13,12 +13,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.plan.files.text import loads
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
@@ -39,10 +39,10 @@ def die_at(number: int, when: str) -> None:
 
 
 async def main(bootstrap: str, root: str, plan: str) -> None:
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
-        world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=root)
-        options = Options(throttle=Wanted(rate=3_000_000), look_every_s=0.05)
-        watcher = Watcher(event=lambda _: None, standing=lambda _: None)
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
+        world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=root)
+        options = RunOptions(throttle=ThrottleRates(rate=3_000_000), look_every_s=0.05)
+        watcher = RunListener(event=lambda _: None, standing=lambda _: None)
         await execute(world, loads(Path(plan).read_text()), options, watcher)
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
-from restow.client import ConfigOf, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Options
-from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, Wanted
+from restow.execute.run.options import RunOptions
+from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, ThrottleRates
 from restow.model import Limits, TopicPartition
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
 from tests.conftest import needs_kafka
@@ -23,7 +23,7 @@ from tests.conftest import needs_kafka
 if TYPE_CHECKING:
     from pathlib import Path
 
-SLOW = Options(throttle=Wanted(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
+SLOW = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
 TOPICS = ("a", "b", "c", "d", "e")
 MANY_FETCHES = 12_000_000
 """Under a throttle a fetch of a mebibyte gets through every ten seconds, so this takes minutes."""
@@ -38,7 +38,7 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
     """One moves slowly; of the four that wait, others change three, and move one where it is wanted."""
     first, second, third, fourth = ids
     before, after = (first, second), (first, third)
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         for topic in TOPICS:
             await make(admin, topic, [before])
             await fill(bootstrap, topic, 1, MANY_FETCHES)
@@ -48,7 +48,7 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
         await stage.until(lambda: stage.told("begun"), "one has begun")
         begun = {str(each.facts["partition"]) for each in stage.told("begun")}
         factor, flying, elsewhere, there = (name for name in aims if str(name) not in begun)
-        theirs = ConfigOf("topic", flying.topic), ConfigOf("broker", str(fourth))
+        theirs = ConfigResource("topic", flying.topic), ConfigResource("broker", str(fourth))
         slowed = {theirs[0]: {FOLLOWER_REPLICAS: "*"}, theirs[1]: {FOLLOWER_RATE: "1000"}}
         assert set((await admin.set_configs(slowed)).values()) == {None}
         wanted = {

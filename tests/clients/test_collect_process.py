@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.cluster.net.server import ClientConnection
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded, wait_until
@@ -29,7 +29,7 @@ NAMES = [each.name for each in SAMPLED]
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
         new = NewTopic(name="orders", partitions=4, factor=2)
-        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
         running.wait_until_known("orders", 4)
         yield running
 

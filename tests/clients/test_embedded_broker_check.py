@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cli.app import run
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeClusterRequest
 from tests.clients.embedded import embedded
@@ -39,7 +39,7 @@ def cluster() -> Iterator[Running]:
 
 def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
     async def main() -> None:
-        async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
             outcome = await admin.create([NewTopic(name="allowed", by_hand={0: (0, 1)})])
             assert outcome == {"allowed": None}
             await asyncio.to_thread(cluster.wait_until_known, "allowed")
@@ -58,7 +58,7 @@ def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
 
 def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> int:
-        async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
             await admin.create([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
             await asyncio.to_thread(cluster.wait_until_known, "checked", 2)
             controller = await admin.controller()

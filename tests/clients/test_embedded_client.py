@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire.error_codes import ErrorCode
 
@@ -30,7 +30,7 @@ def test_an_open_connection_finds_the_next_controller(end: str) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(3) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             assert await admin.create([NewTopic(name="before", partitions=1, factor=3)]) == {"before": None}
             first = await admin.controller()
@@ -46,7 +46,7 @@ def test_every_answer_is_kept() -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(1) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             outcome = await admin.create(
                 [

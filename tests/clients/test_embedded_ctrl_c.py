@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.cluster.threaded import ThreadedCluster
 from restow.model import TopicPartition
 from restow.plan.files.text import dumps
@@ -94,7 +94,7 @@ def terminal(*arguments: str) -> Iterator[Terminal]:
 
 
 async def prepared(bootstrap: str, plan: Path) -> None:
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await admin.create([NewTopic(name="orders", by_hand={0: (0, 1)})])
         await asyncio.to_thread(write, bootstrap)
         snapshot = await capture(admin, SystemClock())
@@ -113,7 +113,7 @@ def write(bootstrap: str) -> None:
 
 
 async def state(bootstrap: str) -> tuple[tuple[int, ...], bool]:
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         (topic,) = await admin.topics(["orders"])
         return topic.partitions[0].replicas, bool(await admin.moves())
 

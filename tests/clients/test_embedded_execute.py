@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf, KafkaAdmin, NewTopic, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import Control, Wishes
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute, resume, undo
-from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, Wanted
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute, resume, undo
+from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, ThrottleRates
 from restow.model import Limits, Move, Plan, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.progress.standing import RunEvent, RunStatus
 
 # kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
 PARTITIONS = 6
@@ -70,10 +70,13 @@ def read(bootstrap: str) -> set[bytes]:
     return found
 
 
-async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigOf, dict[str, str | None]]:
+async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigResource, dict[str, str | None]]:
     """What is set of what throttles, on all brokers and the topic."""
-    of = [ConfigOf("topic", "orders"), *(ConfigOf("broker", str(broker)) for broker in range(brokers))]
-    found: dict[ConfigOf, dict[str, str | None]] = {}
+    of = [
+        ConfigResource("topic", "orders"),
+        *(ConfigResource("broker", str(broker)) for broker in range(brokers)),
+    ]
+    found: dict[ConfigResource, dict[str, str | None]] = {}
     for owner, configs in (await admin.configs(of)).items():
         assert isinstance(configs, dict)
         here = {
@@ -115,10 +118,10 @@ class Stage:
     """A run's surroundings on an embedded cluster of four brokers."""
 
     def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
-        self.world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
-        self.events: list[Event] = []
-        self.standings: list[Standing] = []
-        self.watcher = Watcher(event=self.events.append, standing=self.standings.append)
+        self.world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
+        self.events: list[RunEvent] = []
+        self.standings: list[RunStatus] = []
+        self.watcher = RunListener(event=self.events.append, standing=self.standings.append)
 
     async def control(self) -> Control:
         while not any(each.kind == "begun" for each in self.events):
@@ -127,15 +130,17 @@ class Stage:
         return Control(SystemDisk(), folder)
 
 
-async def prepared(cluster: EmbeddedCluster, admin: KafkaAdmin) -> Mapping[ConfigOf, dict[str, str | None]]:
+async def prepared(
+    cluster: EmbeddedCluster, admin: KafkaAdmin
+) -> Mapping[ConfigResource, dict[str, str | None]]:
     """The topic with its data, and throttles that somebody else has set."""
     made = await admin.create([NewTopic(name="orders", by_hand=dict(enumerate(BEFORE)))])
     assert made == {"orders": None}
     await asyncio.to_thread(write, cluster.bootstrap)
     set_ = await admin.set_configs(
         {
-            ConfigOf("topic", "orders"): {LEADER_REPLICAS: "77:1"},
-            ConfigOf("broker", "1"): {LEADER_RATE: "123456789"},
+            ConfigResource("topic", "orders"): {LEADER_REPLICAS: "77:1"},
+            ConfigResource("broker", "1"): {LEADER_RATE: "123456789"},
         }
     )
     assert set(set_.values()) == {None}
@@ -146,11 +151,11 @@ def test_the_whole_life(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             before = await prepared(cluster, admin)
             stage = Stage(admin, tmp_path)
-            options = Options(throttle=Wanted(rate=5_000_000), survey_every_s=0.5)
+            options = RunOptions(throttle=ThrottleRates(rate=5_000_000), survey_every_s=0.5)
             outcome = await execute(stage.world, await plan_of(admin, AFTER), options, stage.watcher)
             assert outcome.is_good, outcome
             assert await replicas(admin) == AFTER
@@ -173,11 +178,11 @@ def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             before = await prepared(cluster, admin)
             stage = Stage(admin, tmp_path)
-            slow = Options(throttle=Wanted(rate=SLOWLY), survey_every_s=0.5)
+            slow = RunOptions(throttle=ThrottleRates(rate=SLOWLY), survey_every_s=0.5)
             plan = await plan_of(admin, AFTER)
             running = asyncio.create_task(execute(stage.world, plan, slow, stage.watcher))
             control = await stage.control()
@@ -189,7 +194,9 @@ def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
             assert await admin.moves() == {}
             assert await replicas(admin) == BEFORE
 
-            outcome = await resume(stage.world, Options(throttle=Wanted(rate=50_000_000)), stage.watcher)
+            outcome = await resume(
+                stage.world, RunOptions(throttle=ThrottleRates(rate=50_000_000)), stage.watcher
+            )
             assert outcome.is_good, outcome
             assert await replicas(admin) == AFTER
             assert await throttles(admin, 4) == before
@@ -203,11 +210,11 @@ def test_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             before = await prepared(cluster, admin)
             stage = Stage(admin, tmp_path)
-            options = Options(throttle=Wanted(rate=SLOWLY), survey_every_s=0.5)
+            options = RunOptions(throttle=ThrottleRates(rate=SLOWLY), survey_every_s=0.5)
             plan = await plan_of(admin, AFTER)
             running = asyncio.create_task(execute(stage.world, plan, options, stage.watcher))
             control = await stage.control()
@@ -238,7 +245,7 @@ def test_directories_are_moved_and_brought_back(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(3, log_dirs=2) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap)) as admin,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             hand = dict.fromkeys(range(PARTITIONS), (0, 1))
             assert await admin.create([NewTopic(name="orders", by_hand=hand)]) == {"orders": None}
@@ -252,7 +259,9 @@ def test_directories_are_moved_and_brought_back(tmp_path: Path) -> None:
             )
             plan = plan_from_targets(snapshot, [target], created_ms=1)
             stage = Stage(admin, tmp_path)
-            options = Options(throttle=Wanted(rate=5_000_000, dir_rate=5_000_000), survey_every_s=0.5)
+            options = RunOptions(
+                throttle=ThrottleRates(rate=5_000_000, dir_rate=5_000_000), survey_every_s=0.5
+            )
             outcome = await execute(stage.world, plan, options, stage.watcher)
             assert outcome.is_good, outcome
             assert await where(admin) == {0: other, 2: dirs[2][1]}

@@ -23,13 +23,13 @@ from unittest.mock import patch
 
 import pytest
 
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
 from restow.execute.run.control import Control, Wishes
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.plan.files.text import dumps
 from tests.clients.embedded import WAIT_S, Running, embedded
 from tests.clients.kill_stage import REMEDIES, KillStage, bring_order, killed_at, lead_home
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator
     from pathlib import Path
 
-    from restow.execute.journal.journal import Entry
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.journal.journal import JournalEntry
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunEvent, RunStatus
 
 Table = dict[tuple[int, str], str]
 
@@ -53,7 +53,7 @@ OFTEN = {
 }
 """The entries that every run has, with what is done about them; the rest is for long ones."""
 MOST_ENTRIES = 40
-OPTIONS = Options(throttle=Wanted(rate=1_000_000), look_every_s=0.05, survey_every_s=0.5)
+OPTIONS = RunOptions(throttle=ThrottleRates(rate=1_000_000), look_every_s=0.05, survey_every_s=0.5)
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +88,7 @@ async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillSt
     brokers = running.cluster.brokers
     (controller,) = [number for number, each in brokers.items() if each.services.controller.is_active]
     first, second, target = (number for number in brokers if number != controller)
-    async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
         stage = KillStage(
             admin=admin,
             bootstrap=running.bootstrap,
@@ -146,7 +146,7 @@ def at_entry(number: int, do: Callable[[], None]) -> Iterator[list[str]]:
     write = Journal.write
     kinds: list[str] = []
 
-    def told(self: Journal, kind: str, **facts: Any) -> Entry:
+    def told(self: Journal, kind: str, **facts: Any) -> JournalEntry:
         entry = write(self, kind, **facts)
         kinds.append(kind)
         if len(kinds) == number + 1:
@@ -160,20 +160,20 @@ def at_entry(number: int, do: Callable[[], None]) -> Iterator[list[str]]:
 class Onlooker:
     """What a run says of itself."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: RunContext) -> None:
         self._world = world
         self._folder = ""
-        self.standings: list[Standing] = []
-        self.watcher = Watcher(event=self._event, standing=self.standings.append)
+        self.standings: list[RunStatus] = []
+        self.watcher = RunListener(event=self._event, standing=self.standings.append)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: RunEvent) -> None:
         if event.kind == "run":
             self._folder = str(event.facts["folder"])
 
     def wish(self, wishes: Wishes) -> None:
         Control(self._world.disk, self._folder).wish(wishes)
 
-    async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[Outcome]) -> bool:
+    async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[RunOutcome]) -> bool:
         """That the broker is not there, or that a partition lacks a replica; False if it ended without."""
         reasons = (f"broker {broker} is not there", "have become under-replicated")
         async with asyncio.timeout(WAIT_S):
@@ -184,7 +184,7 @@ class Onlooker:
         return False
 
 
-def _said(standing: Standing) -> str:
+def _said(standing: RunStatus) -> str:
     """All that it gives for standing still."""
     still = (str(each) for each in standing.report.still)
     return "; ".join([standing.waits or "", standing.paused or "", *still])

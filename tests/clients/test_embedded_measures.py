@@ -12,7 +12,15 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from kafka import KafkaProducer
 
-from restow.client import BrokerError, ConsumerGroup, NewTopic, OffsetRange, Settings, Unreachable, connected
+from restow.client import (
+    BrokerError,
+    ConnectionSettings,
+    ConsumerGroup,
+    NewTopic,
+    OffsetRange,
+    Unreachable,
+    connected,
+)
 from restow.model import TopicPartition as Partition
 from restow.wire.error_codes import ErrorCode
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
@@ -50,7 +58,7 @@ def topic(cluster: Running) -> str:
 
 def ask(cluster: Running, work: Callable[[KafkaAdmin], Awaitable[T]], timeout_s: float = 30) -> T:
     async def main() -> T:
-        settings = Settings(bootstrap=cluster.bootstrap, timeout_s=timeout_s)
+        settings = ConnectionSettings(bootstrap=cluster.bootstrap, timeout_s=timeout_s)
         async with connected(settings) as admin:
             return await work(admin)
 

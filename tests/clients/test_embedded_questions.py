@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.cluster.net.server import ClientConnection
 from restow.pipeline.sampling.batches import GAPS, SAMPLES, batches
 from restow.pipeline.sampling.questions import Gap, Part, ask
@@ -38,9 +38,9 @@ def cluster() -> Iterator[Running]:
 def topic(cluster: Running) -> str:
     name = f"t-{uuid4().hex}"
     new = NewTopic(name=name, partitions=PARTITIONS, factor=2)
-    assert ask_cluster(Settings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new])) == {
-        name: None
-    }
+    assert ask_cluster(
+        ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new])
+    ) == {name: None}
     cluster.wait_until_known(name, PARTITIONS)
     return name
 
@@ -137,7 +137,7 @@ def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[i
 
 def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -> None:
     name = f"t-{uuid4().hex}"
-    settings = Settings(bootstrap=cluster.bootstrap)
+    settings = ConnectionSettings(bootstrap=cluster.bootstrap)
     ask_cluster(settings, lambda admin: admin.create([NewTopic(name=name, partitions=1, factor=1)]))
     cluster.wait_until_known(name)
     source = where(cluster, "offsets", "assignment")
@@ -166,7 +166,7 @@ def test_a_gap_is_a_row_among_samples_and_an_error_among_disks(cluster: Running)
 
 def test_a_cluster_that_does_not_answer_is_one_gap() -> None:
     share = nobody("c", "nobody is there")
-    settings = Settings(bootstrap="127.0.0.1:1")
+    settings = ConnectionSettings(bootstrap="127.0.0.1:1")
     [gap] = asyncio.run(ask(settings, share, EVERYTHING, SystemClock()))
     assert isinstance(gap, Gap)
     assert (gap.broker, gap.reason, set(gap.tables)) == (-1, "nobody is there", set(EVERYTHING))

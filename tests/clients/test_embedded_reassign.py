@@ -23,7 +23,7 @@ from kafka.errors import (
 
 from harness.jars import KAFKA_4, KAFKA_VERSION
 from harness.tools import Tools
-from restow.cluster.controller import Step
+from restow.cluster.controller import ControllerStep
 from restow.model import TopicPartition as Partition
 from tests.clients.consumers import LONG_POLL_MS
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
@@ -234,8 +234,8 @@ def stalled(cluster: Running, admin: KafkaAdminClient) -> Iterator[str]:
     dead = threading.Event()
     controllers = [broker.services.controller for broker in cluster.cluster.brokers.values()]
 
-    async def kill(step: Step) -> None:
-        if step is Step.U2 and not dead.is_set():
+    async def kill(step: ControllerStep) -> None:
+        if step is ControllerStep.U2 and not dead.is_set():
             await cluster.cluster.kill_broker(target)
             dead.set()
 

@@ -19,7 +19,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from restow.cluster.controller import ControllerError, Step, Wish
+from restow.cluster.controller import ControllerError, ControllerStep, ReassignmentTarget
 from restow.model import TopicPartition as Partition
 from tests.clients.embedded import WAIT_S, Running, embedded, wait_until
 
@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-LABELS = tuple(step.name for step in Step if step.name[0] in "UAB")
+LABELS = tuple(step.name for step in ControllerStep if step.name[0] in "UAB")
 VICTIMS = ("controller", "target", "source", "leader", "leaving leader")
 OFTEN = {
     ("U0", "controller"),
@@ -164,7 +164,7 @@ def test_somebody_dies_at_a_step(label: str, victim: str, table: dict[tuple[str,
         traffic.start()
         try:
             wait_until(lambda: len(traffic.read) > 20, "the reader follows")
-            died = kill_at(running, Step[label], cast.broker(victim))
+            died = kill_at(running, ControllerStep[label], cast.broker(victim))
             request_is_lost = ask(running, cast.controller, after)
             wait_until(died.is_set, f"a step {label}")
             running.start(cast.broker(victim))
@@ -202,12 +202,12 @@ def test_kafka_13972_a_controller_dies_while_it_cancels_and_leaves_nothing_behin
             await running.cluster.kill_broker(cast.controller)
             died.set()
 
-        async def at(step: Step) -> None:
-            if step is Step.U2 and not tasks:
-                cancel = controller.alter_reassignments({Partition(TOPIC, 0): Wish(None)})
+        async def at(step: ControllerStep) -> None:
+            if step is ControllerStep.U2 and not tasks:
+                cancel = controller.alter_reassignments({Partition(TOPIC, 0): ReassignmentTarget(None)})
                 tasks.append(asyncio.create_task(cancel))
                 await asyncio.sleep(0)
-            elif step is Step.A2:
+            elif step is ControllerStep.A2:
                 while target.replicas.partition(Partition(TOPIC, 0)) is None:
                     await asyncio.sleep(0.001)
             elif tasks and step.name == label:
@@ -254,7 +254,7 @@ def cast_of(running: Running) -> Cast:
     return Cast(controller, *(number for number in brokers if number != controller))
 
 
-def kill_at(running: Running, label: Step, victim: int) -> threading.Event:
+def kill_at(running: Running, label: ControllerStep, victim: int) -> threading.Event:
     """Whoever is controller, when it comes to that step for the first time, the victim dies."""
     died = threading.Event()
     tasks: list[asyncio.Task[None]] = []
@@ -263,7 +263,7 @@ def kill_at(running: Running, label: Step, victim: int) -> threading.Event:
         await running.cluster.kill_broker(victim)
         died.set()
 
-    async def at(step: Step) -> None:
+    async def at(step: ControllerStep) -> None:
         if step is not label or tasks:
             return
         tasks.append(asyncio.create_task(kill()))
@@ -284,7 +284,7 @@ def ask(running: Running, controller: int, target: tuple[int, ...]) -> bool:
 
     async def alter() -> None:
         office = running.cluster.brokers[controller].services.controller
-        outcome = await office.alter_reassignments({Partition(TOPIC, 0): Wish(target)})
+        outcome = await office.alter_reassignments({Partition(TOPIC, 0): ReassignmentTarget(target)})
         assert outcome == {Partition(TOPIC, 0): None}
 
     try:

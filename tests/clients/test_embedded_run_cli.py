@@ -44,7 +44,7 @@ def make_plan(restow: Callable[..., tuple[int, list[Any]]], topic: str, folder: 
     import asyncio
     import os
 
-    from restow.client import Settings, connected
+    from restow.client import ConnectionSettings, connected
     from restow.model import TopicPartition
     from restow.plan.files.text import dumps
     from restow.plan.pin import Target, plan_from_targets
@@ -54,7 +54,7 @@ def make_plan(restow: Callable[..., tuple[int, list[Any]]], topic: str, folder: 
     assert restow("topics", "create", topic, "--replica-assignment", "0:1,1:0")[0] == 0
 
     async def made() -> str:
-        async with connected(Settings(bootstrap=os.environ["RESTOW_BOOTSTRAP_SERVER"])) as admin:
+        async with connected(ConnectionSettings(bootstrap=os.environ["RESTOW_BOOTSTRAP_SERVER"])) as admin:
             snapshot = await capture(admin, SystemClock())
             targets = [Target(partition=TopicPartition(topic, number), replicas=(2, 1)) for number in (0, 1)]
             return dumps(plan_from_targets(snapshot, targets, created_ms=1))

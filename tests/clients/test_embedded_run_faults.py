@@ -14,14 +14,14 @@ from unittest.mock import patch
 
 import pytest
 
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.fix import diagnose, fix
 from restow.execute.run.control import Wishes
 from restow.execute.run.lock import ClusterLocked
-from restow.execute.run.options import Guards, Options
+from restow.execute.run.options import Guards, RunOptions
 from restow.execute.run.start import execute, resume, undo
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, TopicPartition
 from tests.clients.embedded import WAIT_S, embedded
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from tests.clients.embedded import Running
 
-SLOW = Options(throttle=Wanted(rate=20_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
-SLOWER = Options(throttle=Wanted(rate=2_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
+SLOW = RunOptions(throttle=ThrottleRates(rate=20_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
+SLOWER = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
 """For what must not arrive before a test has met it, however long it takes to look."""
-FAST = Options(throttle=Wanted(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
+FAST = RunOptions(throttle=ThrottleRates(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 AUDIT = TopicPartition("audit", 0)
 
@@ -66,7 +66,7 @@ async def nothing_is_left(stage: WatchedRun) -> None:
 
 @asynccontextmanager
 async def on_stage(running: Running, folder: Path) -> AsyncIterator[WatchedRun]:
-    async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
         stage = await prepared(running, admin, folder)
         yield stage
         await nothing_is_left(stage)
@@ -196,9 +196,9 @@ def test_everybody_is_gone_for_a_while(tmp_path: Path) -> None:
     """The run ends; whoever connects when the brokers are back finds what it left, and sets it right."""
 
     async def left(running: Running) -> None:
-        async with connected(Settings(bootstrap=running.bootstrap, timeout_s=5)) as admin:
+        async with connected(ConnectionSettings(bootstrap=running.bootstrap, timeout_s=5)) as admin:
             stage = await prepared(running, admin, tmp_path)
-            hasty = Options(throttle=SLOW.throttle, survey_every_s=0.3, patience_s=1)
+            hasty = RunOptions(throttle=SLOW.throttle, survey_every_s=0.3, patience_s=1)
             run = stage.start(await plan_to(admin, AWAY), hasty)
             await begun(stage, 3)
             for broker in running.cluster.brokers:
@@ -208,7 +208,7 @@ def test_everybody_is_gone_for_a_while(tmp_path: Path) -> None:
             assert "when the cluster can be reached again: `restow resume`" in outcome.next
 
     async def found(running: Running) -> None:
-        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
             stage = WatchedRun(admin, tmp_path)
             assert await throttles(admin), "what still moves stays throttled"
             (finding, *_) = await diagnose(stage.world)
@@ -228,7 +228,7 @@ def test_a_second_run_is_told_who_is_at_it_and_disturbs_nothing(tmp_path: Path) 
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
             plan = await plan_to(stage.admin, AWAY, Limits(moves_in=1))
-            run = stage.start(plan, Options(throttle=SLOWER.throttle, survey_every_s=0.3, guards=Guards()))
+            run = stage.start(plan, RunOptions(throttle=SLOWER.throttle, survey_every_s=0.3, guards=Guards()))
             await begun(stage, 1)
             second = WatchedRun(stage.admin, tmp_path)
             for attempt in (

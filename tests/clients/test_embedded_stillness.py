@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf, Settings, connected
+from restow.client import ConfigResource, ConnectionSettings, connected
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Guards, Options
+from restow.execute.run.options import Guards, RunOptions
 from restow.execute.throttle import auto
-from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
 from restow.model import Limits, TopicPartition
 from tests.clients.embedded import embedded
 from tests.clients.watched_run import WatchedRun, fill, make, plan_to, replicas_of, throttles
@@ -74,11 +74,11 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
     """One move, slowed down again and again; at the end it arrives all the same."""
 
     async def main(running: Running) -> None:
-        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
             await make(admin, MOVED.topic, [(0, 1)])
             await fill(running.bootstrap, MOVED.topic, 1, 1_000_000)
             stage = WatchedRun(admin, tmp_path)
-            options = Options(throttle=Wanted(rate=10_000), guards=ANY, **LOOK)  # type: ignore[arg-type]
+            options = RunOptions(throttle=ThrottleRates(rate=10_000), guards=ANY, **LOOK)  # type: ignore[arg-type]
             run = stage.start(await plan_to(admin, {MOVED: (0, 2)}), options)
 
             with written_to(running.bootstrap, 100_000):
@@ -104,7 +104,7 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
             await asyncio.to_thread(running.start, 1)
             await stage.until(lambda: "leader gone" not in stage.still(), "somebody leads")
 
-            theirs = ConfigOf("broker", "2")
+            theirs = ConfigResource("broker", "2")
             assert await admin.set_configs({theirs: {FOLLOWER_RATE: "2"}}) == {theirs: None}
             await stage.until(lambda: "quota" in stage.still(), "that somebody else slows it is named")
             assert "somebody else limits replication to 2 B/s" in stage.still()["quota"].evidence
@@ -133,14 +133,14 @@ def test_the_automatic_throttle_goes_up_and_down_with_reasons(
     monkeypatch.setattr(auto, "_SLOW_S", 3600.0)
 
     async def main(running: Running) -> None:
-        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
             await make(admin, MOVED.topic, [(0, 1)] * 4)
             await make(admin, "beside", [(1, 3)])
             await fill(running.bootstrap, MOVED.topic, 4, 40_000_000)
             await fill(running.bootstrap, "beside", 1, 100_000)
             stage = WatchedRun(admin, tmp_path)
             aims = {TopicPartition(MOVED.topic, number): (0, 2) for number in range(4)}
-            options = Options(auto=True, guards=ANY, **LOOK)  # type: ignore[arg-type]
+            options = RunOptions(auto=True, guards=ANY, **LOOK)  # type: ignore[arg-type]
             with written_to(running.bootstrap, 20_000):
                 run = stage.start(await plan_to(admin, aims, Limits(moves_in=4)), options)
                 await stage.until(lambda: _decided(stage, "all of it is used"), "it is raised")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.execute.progress.outcome import Ending
-from restow.execute.run.options import Options
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.options import RunOptions
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import TopicPartition
 from tests.clients.embedded import embedded
 from tests.clients.true_numbers import OFTEN, move_between_brokers, move_between_log_dirs
@@ -38,12 +38,12 @@ def test_bytes_and_steps_of_a_run_are_those_that_were_copied(tmp_path: Path) -> 
 
 def test_a_run_that_is_left_says_what_is_left(tmp_path: Path) -> None:
     async def main(running: Running) -> None:
-        async with connected(Settings(bootstrap=running.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
             await make(admin, "t", [(0, 1)] * 2)
             await fill(running.bootstrap, "t", 2, 400_000)
             plan = await plan_to(admin, {TopicPartition("t", 0): (0, 2), TopicPartition("t", 1): (0, 2)})
             stage = WatchedRun(admin, tmp_path)
-            run = stage.start(plan, Options(throttle=Wanted(rate=1_000), **OFTEN))
+            run = stage.start(plan, RunOptions(throttle=ThrottleRates(rate=1_000), **OFTEN))
             await stage.until(lambda: stage.standings and stage.standings[-1].under_way == 2, "both begin")
             run.cancel()
             outcome = await run

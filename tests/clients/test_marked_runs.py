@@ -15,16 +15,16 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4, KAFKA_VERSION
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.fix import fix
 from restow.execute.run.control import Wishes
 from restow.execute.run.lock import ClusterLocked
 from restow.execute.run.mark import GROUP, other_at_it
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute, resume, undo
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute, resume, undo
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import TopicPartition
 from restow.plan.files.text import dumps
 from restow.runtime.clock import SystemClock
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin, Seat
     from restow.model import Plan
 
-SLOW = Options(throttle=Wanted(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
-FAST = Options(throttle=Wanted(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
+SLOW = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
+FAST = RunOptions(throttle=ThrottleRates(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 SHORTEST_S = 6.0
 """The shortest session that brokers allow."""
 ORDERS = TopicPartition("orders", 0)
@@ -57,7 +57,7 @@ class Machine(WatchedRun):
     def __init__(self, admin: KafkaAdmin, folder: Path, session_s: float = 60.0) -> None:
         super().__init__(admin, folder)
         self.folder, self.session_s = folder, session_s
-        self.world = World(
+        self.world = RunContext(
             admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder), seats=self.seat
         )
 
@@ -216,7 +216,7 @@ async def a_dead_one_is_forgotten(bootstrap: str, admin: KafkaAdmin) -> None:
 
 async def two_machines(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:
     first, second, third = ids
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await make(admin, "orders", [(first, second), (second, first)])
         await fill(bootstrap, "orders", 2, 6_000_000)
         wanted = {ORDERS: (first, third), TopicPartition("orders", 1): (second, third)}

@@ -10,16 +10,16 @@ import pytest
 
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
-from restow.client import KafkaAdmin, NewTopic, Settings, connected
+from restow.client import ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute
 from restow.plan.explain.explain import explain
 from restow.plan.files.text import dumps, loads
 from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
@@ -76,7 +76,7 @@ def read(bootstrap: str, wanted: int) -> set[bytes]:
     return found
 
 
-async def carried_out(admin: KafkaAdmin, request: Request, folder: Path) -> tuple[Plan, Snapshot]:
+async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> tuple[Plan, Snapshot]:
     """Plan, judge, write to a file and read it again, execute, verify; the plan and what is there then."""
     before = await capture(admin, SystemClock())
     made = propose(before, None, request)
@@ -84,9 +84,9 @@ async def carried_out(admin: KafkaAdmin, request: Request, folder: Path) -> tupl
     assert not evaluate(before, None, made.moves, request).violations
     assert explain(before, None, made, request).reasons
     plan = loads(dumps(made))
-    world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
-    watcher = Watcher(event=lambda _: None, standing=lambda _: None)
-    outcome = await execute(world, plan, Options(survey_every_s=0.5), watcher)
+    world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
+    watcher = RunListener(event=lambda _: None, standing=lambda _: None)
+    outcome = await execute(world, plan, RunOptions(survey_every_s=0.5), watcher)
     assert outcome.is_good, outcome
     after = await capture(admin, SystemClock())
     verdict = verify_plan(plan, after)
@@ -97,25 +97,25 @@ async def carried_out(admin: KafkaAdmin, request: Request, folder: Path) -> tupl
 async def whole_story(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:
     """Two brokers join three, one of the old ones is emptied, then the log dirs are evened out."""
     first, second, third, *new = ids
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         old = [(first, second), (second, third), (third, first)]
         by_hand = {number: old[number % 3] for number in range(ORDERS)}
         made = await admin.create([NewTopic(name="orders", by_hand=by_hand)])
         assert made == {"orders": None}
         written = await asyncio.to_thread(write, bootstrap)
 
-        add = Request(add=frozenset(new), bands=NO_TRAFFIC, fill=0.99)
+        add = PlanRequest(add=frozenset(new), bands=NO_TRAFFIC, fill=0.99)
         plan, after = await carried_out(admin, add, folder / "add")
         assert {broker for move in plan.moves for broker in move.adding} == set(new)
         assert plan.waves
 
-        drain = Request(drain=frozenset({first}), bands=NO_TRAFFIC, fill=0.99)
+        drain = PlanRequest(drain=frozenset({first}), bands=NO_TRAFFIC, fill=0.99)
         plan, after = await carried_out(admin, drain, folder / "drain")
         assert not [name for name, each in after.all_partitions() if first in each.replicas]
         copies = [copy.broker for _, each in after.all_partitions() for copy in each.copies]
         assert first not in copies
 
-        disks = Request(disks=True, bands={"log_dirs": 0.02}, fill=0.99)
+        disks = PlanRequest(disks=True, bands={"log_dirs": 0.02}, fill=0.99)
         plan, after = await carried_out(admin, disks, folder / "disks")
         assert all(move.before == move.after and move.dir_changes for move in plan.moves)
         assert len(await asyncio.to_thread(read, bootstrap, written)) == written

@@ -17,11 +17,11 @@ from harness.zookeeper import zookeeper
 from restow.client import (
     BrokerError,
     ClientError,
-    ConfigOf,
-    MoveUnderWay,
+    ConfigResource,
+    ConnectionSettings,
     NewTopic,
-    ReplicaOf,
-    Settings,
+    PartitionReassignment,
+    TopicPartitionReplica,
     Unreachable,
     connected,
     zookeeper_connected,
@@ -145,7 +145,7 @@ def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
     assert codes(second) == {T1: ErrorCode.REASSIGNMENT_IN_PROGRESS, T0: ErrorCode.UNSUPPORTED_VERSION}
     assert nodes.get("/admin/reassign_partitions")["partitions"] == [entry]
     assert nodes.do(lambda admin: admin.moves()) == {
-        T0: MoveUnderWay(replicas=(3, 1, 2), adding=(3,), removing=(2,))
+        T0: PartitionReassignment(replicas=(3, 1, 2), adding=(3,), removing=(2,))
     }
     assert nodes.do(lambda admin: admin.moves([T1])) == {}
 
@@ -168,8 +168,12 @@ def test_what_a_controller_would_pass_over_is_not_written(
 
 def test_configs_are_merged_and_told(nodes: Nodes) -> None:
     nodes.put("/config/topics/t", {"version": 1, "config": {"retention.ms": "5", "flush.ms": "7"}})
-    topic, everyone, one = ConfigOf("topic", "t"), ConfigOf("broker", ""), ConfigOf("broker", "2")
-    none = ConfigOf("topic", "none")
+    topic, everyone, one = (
+        ConfigResource("topic", "t"),
+        ConfigResource("broker", ""),
+        ConfigResource("broker", "2"),
+    )
+    none = ConfigResource("topic", "none")
     changes = {
         topic: {"retention.ms": None, "min.insync.replicas": "2"},
         everyone: {"leader.replication.throttled.rate": "9"},
@@ -212,7 +216,7 @@ def test_an_election_that_nobody_holds_is_late(nodes: Nodes) -> None:
 
 def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
     async def work(admin: Admin) -> None:
-        replica = ReplicaOf(T0, 1)
+        replica = TopicPartitionReplica(T0, 1)
         outcomes: list[Mapping[Any, Any]] = [
             await admin.disks([1]),
             await admin.move_between_dirs({replica: "/d"}),
@@ -278,22 +282,25 @@ def test_a_cluster_is_worked_on_by_its_nodes(cluster: Any, tmp_path: Path) -> No
     """What is read is what the brokers tell; what is written, they do."""
 
     async def main(bootstrap: str, address: str) -> None:
-        async with connected(Settings(bootstrap=bootstrap)) as wire, zookeeper_connected(address) as old:
+        async with (
+            connected(ConnectionSettings(bootstrap=bootstrap)) as wire,
+            zookeeper_connected(address) as old,
+        ):
             by_hand = {0: (1, 2), 1: (2, 1)}
             assert await wire.create([NewTopic(name="t", by_hand=by_hand)]) == {"t": None}
             await until(lambda: _nodes(wire), await _nodes(old))
             assert (await old.cluster()).cluster_id == (await wire.cluster()).cluster_id
             await until(lambda: _agree(old, wire), True)
             rate = {"leader.replication.throttled.rate": "12345678"}
-            of = ConfigOf("broker", "2")
+            of = ConfigResource("broker", "2")
             assert await old.set_configs(
-                {of: rate, ConfigOf("topic", "t"): {"retention.ms": "86400000"}}
+                {of: rate, ConfigResource("topic", "t"): {"retention.ms": "86400000"}}
             ) == {
                 of: None,
-                ConfigOf("topic", "t"): None,
+                ConfigResource("topic", "t"): None,
             }
             await until(lambda: _value(wire, of, "leader.replication.throttled.rate"), "12345678")
-            await until(lambda: _value(wire, ConfigOf("topic", "t"), "retention.ms"), "86400000")
+            await until(lambda: _value(wire, ConfigResource("topic", "t"), "retention.ms"), "86400000")
             assert await old.reassign({T0: (3, 1), T1: (1, 2)}) == {T0: None, T1: None}
             await until(lambda: _moving(old), {})
             await until(lambda: _replicas(wire), [(3, 1), (1, 2)])
@@ -314,7 +321,7 @@ async def until(ask: Callable[[], Awaitable[object]], answer: object) -> None:
     raise AssertionError(f"{got!r} is not {answer!r}")
 
 
-async def _value(admin: Admin, of: ConfigOf, name: str) -> str | None:
+async def _value(admin: Admin, of: ConfigResource, name: str) -> str | None:
     found = (await admin.configs([of]))[of]
     assert not isinstance(found, BrokerError)
     return found[name].value if name in found else None
@@ -332,7 +339,7 @@ async def _nodes(admin: Admin) -> tuple[Node, ...]:
     return (await admin.cluster()).nodes
 
 
-async def _moving(admin: Admin) -> Mapping[TopicPartition, MoveUnderWay]:
+async def _moving(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
     return await admin.moves()
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import BrokerError, Settings, connected
+from restow.client import BrokerError, ConnectionSettings, connected
 from restow.execute.progress.outcome import Ending
 from restow.execute.progress.watch import watch
-from restow.execute.run.options import Options
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.options import RunOptions
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import KafkaAdmin
-    from restow.execute.progress.standing import Standing
+    from restow.execute.progress.standing import RunStatus
 
 OFTEN = {"survey_every_s": 0.2, "look_every_s": 0.05}
 
@@ -39,7 +39,7 @@ async def on_disk(admin: KafkaAdmin, broker: int, topic: str, log_dir: str | Non
     )
 
 
-def shown(standing: Standing) -> tuple[object, ...]:
+def shown(standing: RunStatus) -> tuple[object, ...]:
     report = standing.report
     return standing.steps_done, standing.steps_left, report.done_bytes, report.to_do_bytes
 
@@ -63,13 +63,13 @@ async def move_between_brokers(
     """Six partitions led by the first of three brokers go from the second to the third, two at a time, so
     that some wait; somebody watches meanwhile."""
     leader, old, new = brokers
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await make(admin, "t", [(leader, old)] * 6)
         await fill(bootstrap, "t", 6, size)
         targets = {TopicPartition("t", number): (leader, new) for number in range(6)}
         plan = await plan_to(admin, targets, Limits(moves_in=2, moves_out=2))
         stage = WatchedRun(admin, folder)
-        run = stage.start(plan, Options(throttle=Wanted(rate=rate), **OFTEN))
+        run = stage.start(plan, RunOptions(throttle=ThrottleRates(rate=rate), **OFTEN))
         seen = await watched(stage)
         outcome = await run
         assert outcome.ending is Ending.DONE
@@ -103,7 +103,7 @@ async def move_between_log_dirs(
 ) -> None:
     """Two replicas of the first broker go to the other of its two directories."""
     one, other = brokers[:2]
-    async with connected(Settings(bootstrap=bootstrap)) as admin:
+    async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await make(admin, "within", [(one, other)] * 2)
         await fill(bootstrap, "within", 2, size)
         snapshot = await capture(admin, SystemClock())
@@ -119,7 +119,7 @@ async def move_between_log_dirs(
         ]
         plan = plan_from_targets(snapshot, targets, created_ms=1)
         stage = WatchedRun(admin, folder)
-        outcome = await stage.start(plan, Options(throttle=Wanted(dir_rate=rate), **OFTEN))
+        outcome = await stage.start(plan, RunOptions(throttle=ThrottleRates(dir_rate=rate), **OFTEN))
         assert outcome.ending is Ending.DONE
 
         lies = {path: await on_disk(admin, one, "within", path) for path in sorted(set(where.values()))}

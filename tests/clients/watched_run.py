@@ -6,10 +6,10 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from restow.client import ConfigOf, NewTopic
+from restow.client import ConfigResource, NewTopic
 from restow.execute.run.control import Control, Wishes
-from restow.execute.run.executor import Watcher
-from restow.execute.run.start import World, execute
+from restow.execute.run.executor import RunListener
+from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.plan.pin import Target, plan_from_targets
 from restow.runtime.clock import SystemClock
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import KafkaAdmin
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunEvent, RunStatus
     from restow.execute.progress.stillness import Still
-    from restow.execute.run.options import Options
+    from restow.execute.run.options import RunOptions
     from restow.model import Limits, Plan, TopicPartition
 
 Replicas = tuple[int, ...]
@@ -36,15 +36,15 @@ class WatchedRun:
 
     def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
         self.admin = admin
-        self.world = World(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
-        self.events: list[Event] = []
-        self.standings: list[Standing] = []
-        self.watcher = Watcher(event=self.events.append, standing=self.standings.append)
+        self.world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
+        self.events: list[RunEvent] = []
+        self.standings: list[RunStatus] = []
+        self.watcher = RunListener(event=self.events.append, standing=self.standings.append)
 
-    def start(self, plan: Plan, options: Options) -> asyncio.Task[Outcome]:
+    def start(self, plan: Plan, options: RunOptions) -> asyncio.Task[RunOutcome]:
         return asyncio.create_task(execute(self.world, plan, options, self.watcher))
 
-    def told(self, kind: str) -> list[Event]:
+    def told(self, kind: str) -> list[RunEvent]:
         return [each for each in self.events if each.kind == kind]
 
     def still(self) -> dict[str, Still]:
@@ -99,8 +99,8 @@ async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:
 
 async def throttles(admin: KafkaAdmin) -> dict[str, str | None]:
     """All that is set of what throttles, on brokers and topics that are there."""
-    of = [ConfigOf("topic", topic.name) for topic in await admin.topics()]
-    of += [ConfigOf("broker", str(node.id)) for node in (await admin.cluster()).nodes]
+    of = [ConfigResource("topic", topic.name) for topic in await admin.topics()]
+    of += [ConfigResource("broker", str(node.id)) for node in (await admin.cluster()).nodes]
     found = {}
     for owner, configs in (await admin.configs(of)).items():
         assert isinstance(configs, dict), (owner, configs)

@@ -9,7 +9,7 @@ import pytest
 
 from restow.cluster.store import (
     BadVersion,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     InvalidPath,
@@ -116,7 +116,7 @@ async def test_what_is_not_a_path(server: Server, path: str) -> None:
         store.delete(path),
         store.exists(path),
         store.children(path),
-        store.multi([Check("/a"), Delete(path)]),
+        store.multi([CheckVersion("/a"), Delete(path)]),
         store.watch_data(path, print),
         store.watch_children(path, print),
     ]
@@ -157,7 +157,7 @@ async def test_a_transaction_is_all(server: Server) -> None:
             Create("/a"),
             Create("/a/n_", b"x", sequential=True),
             Set("/epoch", b"2", 0),
-            Check("/epoch", 1),
+            CheckVersion("/epoch", 1),
             Create("/gone"),
             Delete("/gone"),
         ]
@@ -172,8 +172,8 @@ async def test_a_transaction_is_all(server: Server) -> None:
 @pytest.mark.parametrize(
     ("refused", "error"),
     [
-        (Check("/epoch", 7), BadVersion),
-        (Check("/no"), NoNode),
+        (CheckVersion("/epoch", 7), BadVersion),
+        (CheckVersion("/no"), NoNode),
         (Create("/epoch"), NodeExists),
         (Create("/no/child"), NoNode),
         (Set("/epoch", b"", 7), BadVersion),
@@ -198,11 +198,11 @@ async def test_of_many_transactions_each_stands_for_itself(server: Server) -> No
     await store.create("/epoch")
     answers = await store.multi_each(
         [
-            [Check("/epoch", 0), Create("/a")],
-            [Check("/epoch", 1), Create("/b")],
+            [CheckVersion("/epoch", 0), Create("/a")],
+            [CheckVersion("/epoch", 1), Create("/b")],
             [Create("/a/child", b"x"), Create("/a")],
             [],
-            [Check("/epoch", 0), Create("/a/child", b"y")],
+            [CheckVersion("/epoch", 0), Create("/a/child", b"y")],
         ]
     )
     assert answers[0] == (None, "/a")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from restow.cluster.store import (
     BadVersion,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     NoChildrenForEphemerals,
@@ -42,7 +42,7 @@ OPERATIONS = st.one_of(
     ),
     st.builds(Set, PATHS, DATA, VERSIONS),
     st.builds(Delete, PATHS, VERSIONS),
-    st.builds(Check, PATHS, VERSIONS),
+    st.builds(CheckVersion, PATHS, VERSIONS),
 )
 TRANSACTIONS = st.tuples(st.sampled_from(["mine", "other"]), st.lists(OPERATIONS, min_size=1, max_size=4))
 HISTORIES = st.lists(TRANSACTIONS, max_size=25)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.store import Change, Check, Delete, NoNode, SessionExpired, Set, WatchEvent
+from restow.cluster.store import CheckVersion, Delete, NodeChange, NoNode, SessionExpired, Set, WatchEvent
 from tests.conformance.stores import played
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ async def test_a_data_watch_sees_the_next_change(server: Server) -> None:
         await change
         return (await seen(events, before + 1))[-1]
 
-    assert await after(other.create("/a")) == WatchEvent(Change.CREATED, "/a")
-    assert await after(other.set("/a", b"x")) == WatchEvent(Change.SET, "/a")
-    assert await after(mine.set("/a", b"y")) == WatchEvent(Change.SET, "/a")
+    assert await after(other.create("/a")) == WatchEvent(NodeChange.CREATED, "/a")
+    assert await after(other.set("/a", b"x")) == WatchEvent(NodeChange.SET, "/a")
+    assert await after(mine.set("/a", b"y")) == WatchEvent(NodeChange.SET, "/a")
     await mine.watch_data("/a", events.append)
     await other.create("/a/child")
     await other.delete("/a/child")
-    assert await after(other.delete("/a")) == WatchEvent(Change.DELETED, "/a")
+    assert await after(other.delete("/a")) == WatchEvent(NodeChange.DELETED, "/a")
     assert len(events) == 4
 
 
@@ -50,16 +50,16 @@ async def test_a_watch_for_children_sees_them_come_and_go(server: Server) -> Non
     await mine.watch_children("/a", events.append)
     await other.set("/a", b"not a child")
     await other.create("/a/b")
-    assert await seen(events, 1) == [WatchEvent(Change.CHILDREN, "/a")]
+    assert await seen(events, 1) == [WatchEvent(NodeChange.CHILDREN, "/a")]
     await mine.watch_children("/a", events.append)
     await other.set("/a/b", b"not a new child")
     await other.create("/a/b/grandchild")
     await other.delete("/a/b/grandchild")
     await other.delete("/a/b")
-    assert (await seen(events, 2))[1:] == [WatchEvent(Change.CHILDREN, "/a")]
+    assert (await seen(events, 2))[1:] == [WatchEvent(NodeChange.CHILDREN, "/a")]
     await mine.watch_children("/a", events.append)
     await other.delete("/a")
-    assert (await seen(events, 3))[2:] == [WatchEvent(Change.DELETED, "/a")]
+    assert (await seen(events, 3))[2:] == [WatchEvent(NodeChange.DELETED, "/a")]
     with pytest.raises(NoNode):
         await mine.watch_children("/a", events.append)
 
@@ -74,7 +74,7 @@ async def test_a_watch_fires_once(server: Server) -> None:
     for number in range(3):
         await store.set("/a", b"%d" % number)
     await store.get("/a")
-    assert events == [WatchEvent(Change.SET, "/a")]
+    assert events == [WatchEvent(NodeChange.SET, "/a")]
 
 
 @played
@@ -87,7 +87,7 @@ async def test_a_refused_transaction_sets_no_watch_off(server: Server) -> None:
         await store.multi([Set("/a", b"x"), Delete("/no")])
     assert events == []
     await store.multi([Set("/a", b"x"), Set("/a", b"y")])
-    assert await seen(events, 1) == [WatchEvent(Change.SET, "/a")]
+    assert await seen(events, 1) == [WatchEvent(NodeChange.SET, "/a")]
 
 
 @played
@@ -137,10 +137,10 @@ async def test_ephemeral_nodes_go_with_their_session(server: Server) -> None:
     await other.watch_children("/brokers", events.append)
     await mine.close()
     await mine.close()
-    assert await seen(events, 1) == [WatchEvent(Change.CHILDREN, "/brokers")]
+    assert await seen(events, 1) == [WatchEvent(NodeChange.CHILDREN, "/brokers")]
     assert await other.children("/brokers") == ("2",)
     assert expiries == []
-    for request in (mine.get("/brokers"), mine.create("/x"), mine.multi_each([[Check("/brokers")]])):
+    for request in (mine.get("/brokers"), mine.create("/x"), mine.multi_each([[CheckVersion("/brokers")]])):
         with pytest.raises(SessionExpired):
             await request
 
@@ -163,6 +163,6 @@ async def test_an_expired_session_is_told_and_can_do_nothing_more(server: Server
         with pytest.raises(SessionExpired):
             await request
     assert (await other.get("/controller")).data == b"other"
-    assert {event.change for event in events} <= {Change.UNKNOWN}
+    assert {event.change for event in events} <= {NodeChange.UNKNOWN}
     await mine.close()
     assert told == ["once"]

@@ -10,8 +10,8 @@ import pytest
 
 from harness.process import free_ports
 from restow.cluster.store import (
-    Change,
     Create,
+    NodeChange,
     SessionExpired,
     StoreUnavailable,
     TooLarge,
@@ -65,11 +65,11 @@ async def test_a_broken_line_is_mended_and_the_session_goes_on(remote: Remote) -
     cut(store)
     while not events:
         await asyncio.sleep(0.005)
-    assert events == [WatchEvent(Change.UNKNOWN, "/mine")]
+    assert events == [WatchEvent(NodeChange.UNKNOWN, "/mine")]
     assert (await store.get("/mine")).stat.ephemeral_owner == store.session_id
     await store.watch_data("/mine", events.append)
     await store.set("/mine", b"x")
-    assert events[1:] == [WatchEvent(Change.SET, "/mine")]
+    assert events[1:] == [WatchEvent(NodeChange.SET, "/mine")]
     assert expiries == []
     await remote.stop()
 

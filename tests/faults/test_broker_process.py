@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.brokers import wait_for
 from harness.process import free_ports
-from restow.cluster.store.znodes import PartitionState
+from restow.cluster.store.znodes import PartitionStateZNode
 from tests.faults.after import until_in_sync
 from tests.faults.recording import quiet
 from tests.faults.tree import with_store
@@ -114,9 +114,9 @@ def test_a_broker_that_is_told_to_stop_hands_over(start_brokers: Start) -> None:
 
 async def leaders(store: Store) -> set[int]:
     """All that lead a partition of the topic."""
-    paths = [PartitionState.path(TOPIC, number) for number in range(4)]
+    paths = [PartitionStateZNode.path(TOPIC, number) for number in range(4)]
     return {
-        PartitionState.decode(node.data, path).leader
+        PartitionStateZNode.decode(node.data, path).leader
         for path, node in zip(paths, await store.get_each(paths), strict=True)
         if node is not None
     }

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from harness.brokers import wait_for
-from restow.cluster.store.znodes import Controller, ReassignPartitions, Topic
+from restow.cluster.store.znodes import ControllerZNode, ReassignPartitions, TopicZNode
 from restow.model import TopicPartition
 from tests.faults.recording import quiet
 from tests.faults.tree import with_store
@@ -28,7 +28,7 @@ SESSION = {"zookeeper.session.timeout.ms": "20000"}
 
 
 async def controller_of(store: Store) -> int:
-    return Controller.decode((await store.get(Controller.PATH)).data).broker_id
+    return ControllerZNode.decode((await store.get(ControllerZNode.PATH)).data).broker_id
 
 
 async def ask(store: Store, replicas: tuple[int, ...]) -> None:
@@ -38,7 +38,7 @@ async def ask(store: Store, replicas: tuple[int, ...]) -> None:
 
 
 async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:
-    topic = Topic.decode((await store.get(Topic.path(TOPIC))).data, TOPIC)
+    topic = TopicZNode.decode((await store.get(TopicZNode.path(TOPIC))).data, TOPIC)
     return (
         all(not each.is_moving and each.replicas == replicas for each in topic.partitions.values())
         and await store.exists(ReassignPartitions.PATH) is None

@@ -13,7 +13,7 @@ from restow.cluster.store.znodes import (
     ConfigChange,
     EntityConfig,
     LogDirEvent,
-    PartitionState,
+    PartitionStateZNode,
     ReassignPartitions,
 )
 from restow.model import TopicPartition
@@ -90,7 +90,7 @@ def test_partition_states(
         0,
     )
     theirs = scala.jvm.kafka.controller.LeaderIsrAndControllerEpoch(state, epochs[1])
-    ours = PartitionState(
+    ours = PartitionStateZNode(
         leader=leader,
         leader_epoch=epochs[0],
         isr=tuple(isr),

@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from harness.process import HOST, free_ports
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.pipeline.checkpoints import CheckpointTaken
 from restow.pipeline.collect import collecting, into_lake
 from restow.pipeline.kept import Kept
@@ -65,7 +65,7 @@ def dying(lake: Lake, writes: int) -> Put:
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
         new = [NewTopic(name=name, partitions=4, factor=2) for name in ("orders", "samples")]
-        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create(new))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create(new))
         yield running
 
 

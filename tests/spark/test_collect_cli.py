@@ -14,7 +14,7 @@ from uuid import uuid4
 import psutil
 import pytest
 
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED
 from tests.clients.embedded import Running, embedded
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
         new = NewTopic(name="orders", partitions=4, factor=2)
-        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
         yield running
 
 
@@ -173,7 +173,7 @@ def test_to_a_topic_and_from_there_into_the_lake(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
     new = NewTopic(name="samples", partitions=2, factor=2)
-    ask_cluster(Settings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new]))
+    ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new]))
     lake = tmp_path / "lake"
     shared = ("--once", "-b", cluster.bootstrap, "--conf", f"spark.jars={spark.conf.get('spark.jars')}")
     for command in (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import NewTopic, Settings, ask_cluster
+from restow.client import ConnectionSettings, NewTopic, ask_cluster
 from restow.pipeline.lake import Lake
 from tests.apache.secured_cluster import LISTENERS, WORD, Secured, login, property_file, secured_kafka
 from tests.conftest import needs_kafka
@@ -34,7 +34,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         with needs_kafka():
             made = stack.enter_context(secured_kafka(tmp_path_factory.mktemp("secured")))
         new = NewTopic(name="orders", partitions=3, factor=1)
-        ask_cluster(Settings(bootstrap=made.cluster.at["PLAINTEXT"]), lambda admin: admin.create([new]))
+        ask_cluster(
+            ConnectionSettings(bootstrap=made.cluster.at["PLAINTEXT"]), lambda admin: admin.create([new])
+        )
         yield made
 
 

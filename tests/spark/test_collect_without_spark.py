@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from restow.client import NewTopic, Settings, ask_cluster, connected
+from restow.client import ConnectionSettings, NewTopic, ask_cluster, connected
 from restow.errors import LakeFailed
 from restow.pipeline.collect import into_lake
 from restow.pipeline.kept import Kept
@@ -56,14 +56,14 @@ HOSTILE = (
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b"), log_dirs=2) as running:
         new = NewTopic(name="orders", partitions=4, factor=2)
-        ask_cluster(Settings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
         running.wait_until_known("orders", 4)
         yield running
 
 
 def taken_of(cluster: Running) -> Answers:
     async def main() -> Answers:
-        async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
             shares = shares_of(await admin.cluster(), await admin.topics())
             return [(share, await ask_over(admin, share, NAMES, SystemClock())) for share in shares]
 

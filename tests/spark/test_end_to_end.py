@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.cli import run
-from restow.client import NewTopic, Settings, connected
+from restow.client import ConnectionSettings, NewTopic, connected
 from restow.cluster.threaded import ThreadedCluster
 from tests.conftest import needs_kafka
 from tests.spark.patience import PATIENT
@@ -88,7 +88,7 @@ def skewed_topic(bootstrap: str) -> None:
     """Nearly everything on the first two of three brokers."""
 
     async def create() -> None:
-        async with connected(Settings(bootstrap=bootstrap)) as admin:
+        async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
             first, second, third = sorted(node.id for node in (await admin.cluster()).nodes)
             homes = dict.fromkeys(range(PARTITIONS - 1), (first, second))
             homes[PARTITIONS - 1] = (third, first)

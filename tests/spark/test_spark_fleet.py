@@ -8,9 +8,9 @@ import pytest
 
 from restow.pipeline.jobs.fleet import TABLE, fleet
 from restow.pipeline.jobs.model import TABLE as MODEL
-from restow.pipeline.planning import Wish
+from restow.pipeline.planning import FleetRequest
 from restow.plan.files.text import loads
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-WISH = Wish(request=Request(balance=True, bands={"leaders": None}), seconds=120)
+WISH = FleetRequest(request=PlanRequest(balance=True, bands={"leaders": None}), seconds=120)
 
 
 def cluster(

@@ -109,7 +109,7 @@ def test_what_causes_it(skewed: dict[tuple[str, str, str], Row]) -> None:
 
 @pytest.fixture(scope="module")
 def foreseen(rows_of: Callable[..., DataFrame]) -> dict[tuple[str, int], Row]:
-    from restow.pipeline.jobs.forecast import Limits, forecast
+    from restow.pipeline.jobs.forecast import ForecastLimits, forecast
     from restow.pipeline.jobs.rates import rates
 
     disks = []
@@ -123,7 +123,7 @@ def foreseen(rows_of: Callable[..., DataFrame]) -> dict[tuple[str, int], Row]:
         "replicas", [{"at": 3599 + 3600 * hour, "size": size} for hour, size in enumerate(sizes)]
     )
     assignment = rows_of("assignment", [{"at": 3600 * 6, "replicas": [1, 2]}])
-    limits = Limits(fill=0.9, rates={"bytes_in": 38.0, "bytes_out": 38.0})
+    limits = ForecastLimits(fill=0.9, rates={"bytes_in": 38.0, "bytes_out": 38.0})
     made = forecast(rows_of("disks", disks), rates(replicas, assignment), assignment, limits)
     return {(row.measure, row.broker): row for row in made.collect()}
 

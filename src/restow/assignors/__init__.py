@@ -8,14 +8,14 @@ Everything here is pure: the same input gives the same answer.
 
 from restow.assignors.assign import assign
 from restow.assignors.base import Assignment, Assignor, PartitionRacks
-from restow.assignors.compare import Comparison, compare
+from restow.assignors.compare import AssignmentComparison, compare
 from restow.assignors.registry import get, names, register
 from restow.model import Member, TopicPartition
 
 __all__ = [
     "Assignment",
+    "AssignmentComparison",
     "Assignor",
-    "Comparison",
     "Member",
     "PartitionRacks",
     "TopicPartition",

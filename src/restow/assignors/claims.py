@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.group import Group
+    from restow.assignors.group import NumberedGroup
     from restow.model import Member
 
 # A claimed partition as one integer: the topic's number above, the partition's below.
@@ -63,7 +63,7 @@ class Claims:
         return same
 
 
-def read_claims(group: Group, claim_of: Callable[[Member], Claim]) -> Claims:
+def read_claims(group: NumberedGroup, claim_of: Callable[[Member], Claim]) -> Claims:
     """What every member held, checked against what exists and against each other."""
     claims = [claim_of(member) for member in group.members]
     said = tuple(claim.owned for claim in claims)
@@ -78,7 +78,7 @@ def read_claims(group: Group, claim_of: Callable[[Member], Claim]) -> Claims:
     return Claims(owner, contested, claimed, claimant, said, coded.proper)
 
 
-def _coded(group: Group, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
+def _coded(group: NumberedGroup, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
     """Each claim as one integer, topic and partition, with who makes it.
 
     The quick way takes proper partitions of known topics, which is what members mostly say; it looks at the
@@ -143,7 +143,7 @@ def _checked(member: Member, claims: Iterable[object]) -> Iterator[tuple[str, in
                 raise InvalidGroup(f"{wrong} {claim!r}")
 
 
-def _existing(group: Group, coded: _Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _existing(group: NumberedGroup, coded: _Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The claimed partitions that exist, by number, with who claims each."""
     codes, claimant, _ = coded
     topic = codes >> _SHIFT

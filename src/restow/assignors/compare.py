@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class AssignmentComparison:
     """Two assignments of one group beside each other."""
 
     balance_score: int
@@ -28,12 +28,12 @@ class Comparison:
 
 def compare(
     before: Mapping[str, Sequence[TopicPartition]], after: Mapping[str, Sequence[TopicPartition]]
-) -> Comparison:
+) -> AssignmentComparison:
     """What changed from one assignment to the next, and how balanced each is."""
     had = {partition: member for member, partitions in before.items() for partition in partitions}
     has = {partition: member for member, partitions in after.items() for partition in partitions}
     taken = [(old, has.get(p)) for p, old in had.items() if has.get(p) != old]
-    return Comparison(
+    return AssignmentComparison(
         balance_score=balance_score(map(len, after.values())),
         balance_score_before=balance_score(map(len, before.values())),
         moved=sum(new is not None for _, new in taken),

@@ -21,7 +21,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from restow.assignors.ledger import Ledger
+    from restow.assignors.ledger import BalanceTable
 
 _NEVER = 1 << 56
 _ROOT = -1
@@ -30,7 +30,7 @@ _ROOT = -1
 _RACK_SEARCHES = 64
 
 
-def settle(ledger: Ledger) -> None:
+def settle(ledger: BalanceTable) -> None:
     """Carry out exchanges until the ledger is the best there is.
 
     In this order: balance, partitions left with those who held them, partitions read within a rack.
@@ -41,7 +41,7 @@ def settle(ledger: Ledger) -> None:
         _improve(_Search(ledger, ledger.far, loads_may_change=True))
 
 
-def swap(ledger: Ledger) -> None:
+def swap(ledger: BalanceTable) -> None:
     """Only such exchanges as leave everybody with as many as they have: back to who held it, or nearer."""
     _improve(_Search(ledger, ledger.far, loads_may_change=False))
 
@@ -59,7 +59,9 @@ def _improve(search: _Search) -> None:
 class _Search:
     """What it costs to take a partition of a kind from, or give it to, each member; the search over that."""
 
-    def __init__(self, ledger: Ledger, far: NDArray[np.bool_] | None, *, loads_may_change: bool) -> None:
+    def __init__(
+        self, ledger: BalanceTable, far: NDArray[np.bool_] | None, *, loads_may_change: bool
+    ) -> None:
         self.ledger = ledger
         self.loads_may_change = loads_may_change
         kinds, members = ledger.allowed.shape

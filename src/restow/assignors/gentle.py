@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.ledger import Ledger
+    from restow.assignors.ledger import BalanceTable
 
 # All this searches: worth it up to about so many kinds × members. Larger groups are leveled directly.
 _CELLS = 4096
@@ -32,7 +32,7 @@ _CELLS = 4096
 _TRIES = 64
 
 
-def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+def share_out_gently(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
     """Share out and level a group so that little is taken from those who held it.
 
     Where everybody may read everything the direct way already takes the least there is. Elsewhere the
@@ -46,7 +46,7 @@ def share_out_gently(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
     if alike or direct.moved == 0 or ledger.held.size > _CELLS:
         ledger.adopt(direct)
         return
-    best: tuple[int, Ledger, NDArray[np.int64]] | None = None
+    best: tuple[int, BalanceTable, NDArray[np.int64]] | None = None
     for order in _orders(len(ledger.loads)):
         trial = ledger.reordered(order)
         trial.share_out(shares)
@@ -66,14 +66,14 @@ def _orders(members: int) -> Iterator[NDArray[np.int64]]:
         yield np.roll(order, members // 2)
 
 
-def _level_gently(ledger: Ledger) -> None:
+def _level_gently(ledger: BalanceTable) -> None:
     if np.ptp(ledger.loads) > 1:
         _Gentle(ledger).run(hurting=True)
         while _give_back(ledger):
             pass
 
 
-def _give_back(ledger: Ledger) -> bool:
+def _give_back(ledger: BalanceTable) -> bool:
     """Return one partition to who held it, if the group can be made level again without taking others."""
     tries = _TRIES
     for kind, loser in np.argwhere(ledger.held < ledger.owned).tolist():

@@ -39,7 +39,7 @@ def java_order(text: str) -> bytes:
 
 
 @dataclass(frozen=True)
-class Group:
+class NumberedGroup:
     """The members and what they may read, numbered."""
 
     members: tuple[Member, ...]
@@ -57,7 +57,7 @@ class Group:
         partitions: Mapping[str, int],
         members: Sequence[Member],
         order: Callable[[Member], tuple[bool, bytes]],
-    ) -> Group:
+    ) -> NumberedGroup:
         """Number the members, and those of their topics that have partitions."""
         ordered = sorted(members, key=order)
         distinct: dict[tuple[str, ...], int] = {}

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.assignors.group import NOBODY, distinct_columns
-from restow.assignors.ledger import Ledger
+from restow.assignors.ledger import BalanceTable
 from restow.assignors.racks import Racks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from restow.assignors.base import PartitionRacks
-    from restow.assignors.group import Group
+    from restow.assignors.group import NumberedGroup
 
 # Beyond this many kinds × members, partitions are not told apart by racks: the table would not pay.
 _CELLS_FOR_RACKS = 1 << 22
@@ -33,7 +33,7 @@ class Kinds:
     """The racks, where there are too many for that."""
 
     @classmethod
-    def of(cls, group: Group, partition_racks: PartitionRacks | None) -> Kinds:
+    def of(cls, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Kinds:
         """Tell the partitions of a group apart only where it matters."""
         columns, kind_of_topic = distinct_columns(group.subscriptions)
         allowed = columns[group.subscription_of].T.copy()
@@ -47,7 +47,7 @@ class Kinds:
         """Whether it makes no difference who reads what."""
         return bool(self.allowed.all()) and self.far is None and self.racks is None
 
-    def shares(self, group: Group, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
+    def shares(self, group: NumberedGroup, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
         """What is to be shared out, as (kind, how many), in Kafka's order.
 
         Topics with fewer possible readers come first, since they leave less choice; then by name.
@@ -62,13 +62,13 @@ class Kinds:
         lengths = np.diff(starts, append=len(kinds))
         return list(zip(kinds[starts].tolist(), lengths.tolist(), strict=True))
 
-    def ledger(self, owner: NDArray[np.int64]) -> Ledger:
+    def ledger(self, owner: NDArray[np.int64]) -> BalanceTable:
         """The table to balance, with what each member held and may keep."""
         kinds, members = self.allowed.shape
         had = owner != NOBODY
         cell = self.kind_of[had] * members + owner[had]
         owned = np.bincount(cell, minlength=kinds * members).reshape(kinds, members)
-        return Ledger(
+        return BalanceTable(
             supply=np.bincount(self.kind_of, minlength=kinds),
             allowed=self.allowed,
             owned=np.where(self.allowed, owned, 0),

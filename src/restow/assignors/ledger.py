@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Ledger:
+class BalanceTable:
     """Counts per kind and member, changed in place by the steps that balance them."""
 
     supply: NDArray[np.int64]
@@ -39,20 +39,20 @@ class Ledger:
         self.held = self.owned.copy()
         self.loads = self.held.sum(axis=0)
 
-    def copy(self) -> Ledger:
+    def copy(self) -> BalanceTable:
         """One to try things out on."""
-        other = Ledger(self.supply, self.allowed, self.owned, self.far)
+        other = BalanceTable(self.supply, self.allowed, self.owned, self.far)
         other.adopt(self)
         return other
 
-    def adopt(self, other: Ledger) -> None:
+    def adopt(self, other: BalanceTable) -> None:
         """Take over what was found out on another one."""
         self.held, self.loads = other.held.copy(), other.loads.copy()
 
-    def reordered(self, order: NDArray[np.int64]) -> Ledger:
+    def reordered(self, order: NDArray[np.int64]) -> BalanceTable:
         """The same with the members in another order, before anything was shared out."""
         far = None if self.far is None else self.far[:, order]
-        return Ledger(self.supply, self.allowed[:, order], self.owned[:, order], far)
+        return BalanceTable(self.supply, self.allowed[:, order], self.owned[:, order], far)
 
     @property
     def moved(self) -> int:

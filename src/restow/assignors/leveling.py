@@ -9,10 +9,10 @@ import numpy as np
 from restow.assignors.levels import Levels, lowest
 
 if TYPE_CHECKING:
-    from restow.assignors.ledger import Ledger
+    from restow.assignors.ledger import BalanceTable
 
 
-def level(ledger: Ledger) -> None:
+def level(ledger: BalanceTable) -> None:
     """Move from the most to the least loaded, one by one, until no direct move improves the balance."""
     if np.ptp(ledger.loads) < 2:
         return
@@ -21,7 +21,7 @@ def level(ledger: Ledger) -> None:
         pass
 
 
-def is_level(ledger: Ledger) -> bool:
+def is_level(ledger: BalanceTable) -> bool:
     """Whether no direct move would improve the balance."""
     levels = Levels(ledger)
     return all(levels.least_loaded_taker(member) is None for member in range(len(levels.loads)))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from restow.assignors.ledger import Ledger
+    from restow.assignors.ledger import BalanceTable
 
 
 def lowest(mask: int) -> int:
@@ -39,7 +39,7 @@ def _masks(table: NDArray[np.bool_]) -> list[int]:
 class Levels:
     """The sets, kept in step with the ledger by `move`."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: BalanceTable) -> None:
         self.ledger = ledger
         self.loads: list[int] = ledger.loads.tolist()
         self.takers = _masks(ledger.allowed)

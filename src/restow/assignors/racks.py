@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from restow.assignors.base import PartitionRacks
-    from restow.assignors.group import Group
+    from restow.assignors.group import NumberedGroup
     from restow.model import Rack
 
 
@@ -26,7 +26,7 @@ class Racks:
     stands: tuple[Rack | None, ...]
 
     @classmethod
-    def of(cls, group: Group, partition_racks: PartitionRacks | None) -> Racks | None:
+    def of(cls, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Racks | None:
         """The racks of a group, or None where Kafka would not look at them.
 
         It does if some member stands in a replica's rack and not every partition is in all racks.

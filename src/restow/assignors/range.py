@@ -22,7 +22,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, in_line
+from restow.assignors.group import NumberedGroup, in_line
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Range(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
-        group = Group.of(partitions, members, in_line)
+        group = NumberedGroup.of(partitions, members, in_line)
         if partition_racks is not None and any(m.rack for m in members):
             tables = _tables(group, partition_racks)
             if any(table.calls_for_matching for table in tables):
@@ -51,7 +51,7 @@ class Range(Assignor):
         return group.assignment(_plain(group))
 
 
-def _plain(group: Group) -> list[list[TopicPartition]]:
+def _plain(group: NumberedGroup) -> list[list[TopicPartition]]:
     dealt: list[list[TopicPartition]] = [[] for _ in group.members]
     everybody = range(len(group.members))
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
@@ -90,7 +90,7 @@ class _Table:
             self.extras -= 1
 
 
-def _tables(group: Group, partition_racks: PartitionRacks) -> list[_Table]:
+def _tables(group: NumberedGroup, partition_racks: PartitionRacks) -> list[_Table]:
     tables = []
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):
         members = tuple(group.subscribers[number])
@@ -103,7 +103,7 @@ def _tables(group: Group, partition_racks: PartitionRacks) -> list[_Table]:
     return tables
 
 
-def _matched(group: Group, tables: list[_Table]) -> list[list[TopicPartition]]:
+def _matched(group: NumberedGroup, tables: list[_Table]) -> list[list[TopicPartition]]:
     racks = [member.rack or None for member in group.members]
     alike: dict[tuple[tuple[int, ...], int], list[_Table]] = {}
     for table in tables:

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from restow.assignors.base import Assignor
-from restow.assignors.group import Group, in_line
+from restow.assignors.group import NumberedGroup, in_line
 from restow.assignors.names import partitions_of
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ class RoundRobin(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,  # noqa: ARG002 (Kafka's ignores racks too)
     ) -> Assignment:
-        group = Group.of(partitions, members, in_line)
+        group = NumberedGroup.of(partitions, members, in_line)
         return group.assignment(group.around() if group.uniform else _around_the_circle(group))
 
 
-def _around_the_circle(group: Group) -> list[list[TopicPartition]]:
+def _around_the_circle(group: NumberedGroup) -> list[list[TopicPartition]]:
     dealt: list[list[TopicPartition]] = [[] for _ in group.members]
     at = 0
     for number, (topic, count) in enumerate(zip(group.topics, group.counts.tolist(), strict=True)):

@@ -17,7 +17,7 @@ from restow.assignors.claims import read_claims
 from restow.assignors.cycles import settle, swap
 from restow.assignors.deal import deal
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.group import NOBODY, Group, by_id
+from restow.assignors.group import NOBODY, NumberedGroup, by_id
 from restow.assignors.kinds import Kinds
 from restow.assignors.leveling import is_level, level
 from restow.assignors.user_data import (
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from restow.assignors.base import Assignment, PartitionRacks
     from restow.assignors.claims import Claims
-    from restow.assignors.ledger import Ledger
+    from restow.assignors.ledger import BalanceTable
     from restow.model import Member, TopicPartition
 
 
@@ -48,7 +48,7 @@ class _Sticking(Assignor):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
-        group = Group.of(partitions, members, by_id)
+        group = NumberedGroup.of(partitions, members, by_id)
         if not group.members or not group.partition_count:
             return group.assignment([[] for _ in group.members])
         claims = read_claims(group, self.claim)
@@ -64,7 +64,7 @@ class _Sticking(Assignor):
         """What a member held, and since when."""
 
     @abstractmethod
-    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+    def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
         """Share out what is nobody's and move what has to be moved."""
 
     @abstractmethod
@@ -85,7 +85,7 @@ class Sticky(_Sticking):
             return decode_claim(member.user_data)
         return Claim(member.owned, member.generation)
 
-    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+    def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
         _balance_exactly(ledger, shares)
 
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:  # noqa: ARG002
@@ -111,7 +111,7 @@ class CooperativeSticky(_Sticking):
             return Claim(member.owned, decode_generation(member.user_data))
         return Claim(member.owned, member.generation)
 
-    def balance(self, ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+    def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
         if not ledger.owned.any():  # nobody has anything to lose
             _balance_exactly(ledger, shares)
             return
@@ -133,14 +133,14 @@ class CooperativeSticky(_Sticking):
         return encode_generation(generation)
 
 
-def _balance_exactly(ledger: Ledger, shares: Sequence[tuple[int, int]]) -> None:
+def _balance_exactly(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
     ledger.share_out(shares)
     level(ledger)
     if not ledger.surely_best():
         settle(ledger)
 
 
-def _answer(group: Group, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
+def _answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
     """Each member's list; who has what they had gets back their own words, which need not be made again."""
     same = claims.unchanged(owner)
     made = iter(group.lists(owner, of=~same))

@@ -95,7 +95,7 @@ from restow.cli.shared.frame import (
     INTERRUPTED,
     NOBODY_READS,
     Command,
-    Group,
+    CommandGroup,
     Root,
     let_go_of_stdout,
 )
@@ -188,7 +188,7 @@ app = typer.Typer(
 
 
 def _group(about: str) -> typer.Typer:
-    return typer.Typer(cls=Group, help=about, invoke_without_command=True, rich_markup_mode=None)
+    return typer.Typer(cls=CommandGroup, help=about, invoke_without_command=True, rich_markup_mode=None)
 
 
 groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_TOPICS_HELP)

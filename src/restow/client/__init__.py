@@ -3,22 +3,22 @@
 from restow.client.admin import Admin, Measures
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
-from restow.client.opening import Settings
+from restow.client.opening import ConnectionSettings
 from restow.client.seat import SESSION_S, Occupant, Seat
 from restow.client.values import (
+    BrokerLogDirs,
     ClusterView,
     Config,
-    ConfigOf,
+    ConfigResource,
     ConsumerGroup,
-    Disks,
     GroupMember,
-    MoveUnderWay,
     NewTopic,
     Node,
     OffsetRange,
+    PartitionReassignment,
     Quorum,
-    ReplicaOf,
     ReplicaOnDisk,
+    TopicPartitionReplica,
 )
 from restow.client.versions import versions_of
 from restow.client.zookeeper import ZooKeeperAdmin, zookeeper_connected
@@ -28,25 +28,25 @@ __all__ = [
     "SESSION_S",
     "Admin",
     "BrokerError",
+    "BrokerLogDirs",
     "ClientError",
     "ClusterView",
     "Config",
-    "ConfigOf",
+    "ConfigResource",
+    "ConnectionSettings",
     "ConsumerGroup",
-    "Disks",
     "GroupMember",
     "KafkaAdmin",
     "Measures",
-    "MoveUnderWay",
     "NewTopic",
     "Node",
     "Occupant",
     "OffsetRange",
+    "PartitionReassignment",
     "Quorum",
-    "ReplicaOf",
     "ReplicaOnDisk",
     "Seat",
-    "Settings",
+    "TopicPartitionReplica",
     "Unreachable",
     "ZooKeeperAdmin",
     "ask_cluster",

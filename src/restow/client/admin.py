@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
     from restow.client.errors import BrokerError
     from restow.client.values import (
+        BrokerLogDirs,
         ClusterView,
         Committed,
         Config,
-        ConfigOf,
+        ConfigResource,
         ConsumerGroup,
-        Disks,
-        MoveUnderWay,
         NewTopic,
         OffsetRange,
+        PartitionReassignment,
         Quorum,
-        ReplicaOf,
+        TopicPartitionReplica,
     )
     from restow.model import BrokerId, Topic, TopicPartition
     from restow.model.permissions import Permissions
@@ -46,20 +46,22 @@ class Admin(Protocol):
     async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         """Delete topics."""
 
-    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def configs(
+        self, of: Iterable[ConfigResource]
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """All configs of topics and brokers as they are in force."""
 
     async def set_configs(
-        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
-    ) -> Mapping[ConfigOf, BrokerError | None]:
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, BrokerError | None]:
         """Set or, with None, remove single configs and leave the others alone."""
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         """Directories and replicas of brokers; one that does not answer does not hold up the others."""
 
     async def move_between_dirs(
-        self, wishes: Mapping[ReplicaOf, str]
-    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        self, wishes: Mapping[TopicPartitionReplica, str]
+    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         """Ask brokers to have replicas in other directories."""
 
     async def reassign(
@@ -72,7 +74,7 @@ class Admin(Protocol):
 
     async def moves(
         self, partitions: Iterable[TopicPartition] | None = None
-    ) -> Mapping[TopicPartition, MoveUnderWay]:
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
         """The reassignments that are under way, of these partitions or of all."""
 
     async def elect_preferred(

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
-from restow.client.values import Config, ConfigOf
+from restow.client.values import Config, ConfigResource
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 
@@ -24,16 +24,16 @@ _RESOURCES_AT_ONCE = 1_000
 
 
 async def describe(
-    link: Link, resources: Sequence[ConfigOf]
-) -> dict[ConfigOf, Mapping[str, Config] | BrokerError]:
+    link: Link, resources: Sequence[ConfigResource]
+) -> dict[ConfigResource, Mapping[str, Config] | BrokerError]:
     """Ask all brokers at the same time: one that does not answer holds up none of the others."""
     answers = await asyncio.gather(*(_describe(link, broker, some) for broker, some in _by_broker(resources)))
     return {of: told for answer in answers for of, told in answer.items()}
 
 
 async def _describe(
-    link: Link, broker: int | None, some: Sequence[ConfigOf]
-) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    link: Link, broker: int | None, some: Sequence[ConfigResource]
+) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsRequest.DescribeConfigsResource(
@@ -47,7 +47,7 @@ async def _describe(
     except Unreachable as error:
         return dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)))
     return {
-        (of := ConfigOf(_NAMES[result.resource_type], result.resource_name)): BrokerError.of(
+        (of := ConfigResource(_NAMES[result.resource_type], result.resource_name)): BrokerError.of(
             result.error_code, result.error_message, _needs("DESCRIBE_CONFIGS", of)
         )
         or {each.name: _config(each) for each in result.configs}
@@ -66,10 +66,10 @@ def _config(config: Message) -> Config:
 
 
 async def change(
-    link: Link, changes: Mapping[ConfigOf, Mapping[str, str | None]]
-) -> dict[ConfigOf, BrokerError | None]:
+    link: Link, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+) -> dict[ConfigResource, BrokerError | None]:
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource
-    outcome: dict[ConfigOf, BrokerError | None] = {}
+    outcome: dict[ConfigResource, BrokerError | None] = {}
     for broker, some in _by_broker(tuple(changes)):
         request = IncrementalAlterConfigsRequest(
             resources=[
@@ -93,17 +93,17 @@ async def change(
             outcome.update(dict.fromkeys(some, BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))))
             continue
         for result in answer.responses:
-            of = ConfigOf(_NAMES[result.resource_type], result.resource_name)
+            of = ConfigResource(_NAMES[result.resource_type], result.resource_name)
             needs = _needs("ALTER_CONFIGS", of)
             outcome[of] = BrokerError.of(result.error_code, result.error_message, needs)
     return outcome
 
 
-def _needs(operation: str, of: ConfigOf) -> str:
+def _needs(operation: str, of: ConfigResource) -> str:
     return f"{operation} on {f'topic {of.name}' if of.of == 'topic' else 'the cluster'}"
 
 
-def _by_broker(resources: Sequence[ConfigOf]) -> Iterable[tuple[int | None, list[ConfigOf]]]:
+def _by_broker(resources: Sequence[ConfigResource]) -> Iterable[tuple[int | None, list[ConfigResource]]]:
     """Whom to ask for what. A broker that is down can be asked for by the controller's word only."""
     anyone = [each for each in resources if each.of == "topic" or not each.name]
     for start in range(0, len(anyone), _RESOURCES_AT_ONCE):

@@ -41,7 +41,7 @@ _MODULES = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JaasEntry:
     """A login module by the family of mechanisms that it is for, and its options, which may be secrets."""
 
     family: str
@@ -58,7 +58,7 @@ class Login:
     password: Secret
 
 
-def parse_entry(text: str, where: str) -> Entry:
+def parse_entry(text: str, where: str) -> JaasEntry:
     """Read the one entry there may be."""
     words = _words(text, where)
     if len(words) < 3 or words[-1] != (";", True):
@@ -71,7 +71,7 @@ def parse_entry(text: str, where: str) -> Entry:
         raise InvalidInput(
             f"{where}: it names a login module that restow cannot use; it knows {', '.join(_MODULES)}"
         )
-    return Entry(family=family, options=_options(rest, where))
+    return JaasEntry(family=family, options=_options(rest, where))
 
 
 def parse_login(text: str, where: str) -> Login:

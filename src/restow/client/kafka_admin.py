@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
     from restow.client.link import Link
-    from restow.client.opening import Settings
+    from restow.client.opening import ConnectionSettings
     from restow.client.values import (
+        BrokerLogDirs,
         Committed,
         Config,
-        ConfigOf,
+        ConfigResource,
         ConsumerGroup,
-        Disks,
-        MoveUnderWay,
         NewTopic,
         OffsetRange,
+        PartitionReassignment,
         Quorum,
-        ReplicaOf,
+        TopicPartitionReplica,
     )
     from restow.model import BrokerId, Topic, TopicPartition
     from restow.model.permissions import Permissions
@@ -72,20 +72,22 @@ class KafkaAdmin:
     async def delete(self, names: Iterable[str]) -> Mapping[str, BrokerError | None]:
         return await topics.delete(self._link, tuple(names))
 
-    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def configs(
+        self, of: Iterable[ConfigResource]
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         return await configs.describe(self._link, tuple(of))
 
     async def set_configs(
-        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
-    ) -> Mapping[ConfigOf, BrokerError | None]:
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, BrokerError | None]:
         return await configs.change(self._link, changes)
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         return await moves.disks(self._link, tuple(brokers))
 
     async def move_between_dirs(
-        self, wishes: Mapping[ReplicaOf, str]
-    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        self, wishes: Mapping[TopicPartitionReplica, str]
+    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         return await moves.move_between_dirs(self._link, wishes)
 
     async def reassign(
@@ -98,7 +100,7 @@ class KafkaAdmin:
 
     async def moves(
         self, partitions: Iterable[TopicPartition] | None = None
-    ) -> Mapping[TopicPartition, MoveUnderWay]:
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
         return await moves.under_way(self._link, partitions)
 
     async def elect_preferred(
@@ -151,7 +153,7 @@ class KafkaAdmin:
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[KafkaAdmin]:
+async def connected(settings: ConnectionSettings) -> AsyncIterator[KafkaAdmin]:
     """An admin for as long as it is needed."""
     admin = KafkaAdmin(await open_link(settings))
     try:
@@ -160,7 +162,7 @@ async def connected(settings: Settings) -> AsyncIterator[KafkaAdmin]:
         await admin.close()
 
 
-def ask_cluster(settings: Settings, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
+def ask_cluster(settings: ConnectionSettings, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
     """Connect, do it, hang up: for callers that have no loop of their own."""
 
     async def main() -> T:

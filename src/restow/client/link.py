@@ -21,7 +21,7 @@ from restow.wire.messages import MetadataRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.client.opening import Settings
+    from restow.client.opening import ConnectionSettings
     from restow.wire.messages import Message
 
 _TRIES = 5
@@ -37,7 +37,7 @@ _ASKED_AT_ONCE = 64
 class Link:
     """An open connection to a cluster. Made by `open_link`."""
 
-    def __init__(self, client: Any, settings: Settings) -> None:
+    def __init__(self, client: Any, settings: ConnectionSettings) -> None:
         self._client = client
         # Not promised by kafka-python, which is why its minor version is pinned.
         self._manager = client._manager  # noqa: SLF001
@@ -138,6 +138,6 @@ class Link:
         raise Unreachable("the cluster has no controller at the moment: try again when it has elected one")
 
 
-async def open_link(settings: Settings) -> Link:
+async def open_link(settings: ConnectionSettings) -> Link:
     """Connect, or say in one sentence why that cannot be done."""
     return Link(await connect(settings), settings)

@@ -14,9 +14,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from restow.client.jaas import Entry, Login, parse_entry, parse_login
+from restow.client.jaas import JaasEntry, Login, parse_entry, parse_login
 from restow.client.secrets import Secret
-from restow.client.tokens import Endpoint, TokenFile, Tokens, Unsecured, as_provider
+from restow.client.tokens import TokenEndpoint, TokenFile, Tokens, Unsecured, as_provider
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def login(given: Given, protocol: str) -> dict[str, Any]:
     return {**options, "sasl_plain_username": found.username, "sasl_plain_password": found.password}
 
 
-def _entry(given: Given, mechanism: str) -> Entry | None:
+def _entry(given: Given, mechanism: str) -> JaasEntry | None:
     """Read `sasl.jaas.config`, if there is one; it must be for the mechanism."""
     if "sasl.jaas.config" not in given:
         return None
@@ -107,7 +107,7 @@ def _password(given: Given, mechanism: str) -> Login:
     return Login(family=mechanism.partition("-")[0], username=user, password=password)
 
 
-def _tokens(given: Given, entry: Entry | None) -> Tokens:
+def _tokens(given: Given, entry: JaasEntry | None) -> Tokens:
     said = dict(entry.options) if entry is not None else {}
     extensions = {
         name.removeprefix(_EXTENSION): value for name, value in said.items() if name.startswith(_EXTENSION)
@@ -134,7 +134,7 @@ def _tokens(given: Given, entry: Entry | None) -> Tokens:
     return Tokens(Unsecured(claims=claims, lifetime_s=float(lifetime)), extensions)
 
 
-def _from_endpoint(given: Given, said: Mapping[str, str]) -> Endpoint | TokenFile:
+def _from_endpoint(given: Given, said: Mapping[str, str]) -> TokenEndpoint | TokenFile:
     where, url = given.where(_ENDPOINT), given.text(_ENDPOINT)
     parts = urlsplit(url)
     if parts.scheme == "file":
@@ -156,7 +156,7 @@ def _from_endpoint(given: Given, said: Mapping[str, str]) -> Endpoint | TokenFil
             f"{where}: the client's id or secret is missing: set {_CLIENT_ID} and {_CLIENT_SECRET}, or "
             "clientId and clientSecret in sasl.jaas.config"
         )
-    return Endpoint(
+    return TokenEndpoint(
         url=url,
         client_id=client,
         client_secret=secret,
@@ -165,7 +165,7 @@ def _from_endpoint(given: Given, said: Mapping[str, str]) -> Endpoint | TokenFil
     )
 
 
-def _kerberos(given: Given, entry: Entry | None) -> dict[str, Any]:
+def _kerberos(given: Given, entry: JaasEntry | None) -> dict[str, Any]:
     """Leave the ticket to Kerberos, which finds kinit's, or one for the keytab that the environment names."""
     said = entry.options if entry is not None else {}
     service = given.text("sasl.kerberos.service.name") or said.get("serviceName", "")
@@ -180,7 +180,7 @@ def _kerberos(given: Given, entry: Entry | None) -> dict[str, Any]:
     return {"sasl_kerberos_service_name": service}
 
 
-def _amazon(given: Given, entry: Entry | None, protocol: str) -> dict[str, Any]:
+def _amazon(given: Given, entry: JaasEntry | None, protocol: str) -> dict[str, Any]:
     if protocol != "SASL_SSL":
         raise InvalidInput(
             f"sasl.mechanism is AWS_MSK_IAM, which needs security.protocol=SASL_SSL, not {protocol}"

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from restow.client.errors import BrokerError, Unreachable
-from restow.client.values import Disks, MoveUnderWay, ReplicaOf, ReplicaOnDisk
+from restow.client.values import BrokerLogDirs, PartitionReassignment, ReplicaOnDisk, TopicPartitionReplica
 from restow.model import LogDir, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import (
@@ -28,12 +28,12 @@ _PREFERRED = 0
 _ALTER, _DESCRIBE = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 
-async def disks(link: Link, brokers: Sequence[BrokerId]) -> dict[BrokerId, Disks | BrokerError]:
+async def disks(link: Link, brokers: Sequence[BrokerId]) -> dict[BrokerId, BrokerLogDirs | BrokerError]:
     answers = await asyncio.gather(*(_disks_of(link, broker) for broker in brokers))
     return dict(zip(brokers, answers, strict=True))
 
 
-async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
+async def _disks_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerError:
     try:
         answer = await link.ask(DescribeLogDirsRequest(topics=None), broker)
     except Unreachable as error:
@@ -42,7 +42,7 @@ async def _disks_of(link: Link, broker: BrokerId) -> Disks | BrokerError:
         return error_or_none
     if not answer.results:  # what brokers before 3.2 say to somebody who may not know
         return BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, needs=_DESCRIBE)
-    return Disks(
+    return BrokerLogDirs(
         log_dirs=tuple(_log_dir(each) for each in answer.results),
         replicas=tuple(
             ReplicaOnDisk(
@@ -72,13 +72,13 @@ def _log_dir(directory: Message) -> LogDir:
 
 
 async def move_between_dirs(
-    link: Link, wishes: Mapping[ReplicaOf, str]
-) -> dict[ReplicaOf, BrokerError | None]:
+    link: Link, wishes: Mapping[TopicPartitionReplica, str]
+) -> dict[TopicPartitionReplica, BrokerError | None]:
     by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
     for (partition, broker), path in wishes.items():
         topics = by_broker.setdefault(broker, {}).setdefault(path, {})
         topics.setdefault(partition.topic, []).append(partition.partition)
-    outcome: dict[ReplicaOf, BrokerError | None] = {}
+    outcome: dict[TopicPartitionReplica, BrokerError | None] = {}
     for broker, paths in by_broker.items():
         directory = AlterReplicaLogDirsRequest.AlterReplicaLogDir
         request = AlterReplicaLogDirsRequest(
@@ -101,7 +101,7 @@ async def move_between_dirs(
             continue
         for topic in answer.results:
             for each in topic.partitions:
-                which = ReplicaOf(TopicPartition(topic.topic_name, each.partition_index), broker)
+                which = TopicPartitionReplica(TopicPartition(topic.topic_name, each.partition_index), broker)
                 outcome[which] = BrokerError.of(each.error_code, needs=_ALTER)
     return outcome
 
@@ -141,7 +141,7 @@ async def reassign(
 
 async def under_way(
     link: Link, partitions: Iterable[TopicPartition] | None
-) -> dict[TopicPartition, MoveUnderWay]:
+) -> dict[TopicPartition, PartitionReassignment]:
     wanted = None
     if partitions is not None:
         topic = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
@@ -153,7 +153,7 @@ async def under_way(
     answer = await link.ask_controller(request, lambda got: got.error_code)
     BrokerError.check(answer.error_code, answer.error_message, _DESCRIBE)
     return {
-        TopicPartition(each.name, found.partition_index): MoveUnderWay(
+        TopicPartition(each.name, found.partition_index): PartitionReassignment(
             replicas=tuple(found.replicas),
             adding=tuple(found.adding_replicas),
             removing=tuple(found.removing_replicas),

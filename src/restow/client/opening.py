@@ -39,7 +39,7 @@ _TIMES_SILENT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ConnectionSettings:
     """How to reach a cluster. `options` are kafka-python's by its names; they may hold secrets."""
 
     bootstrap: str
@@ -52,7 +52,7 @@ class Silent(Unreachable):
     """It was there, or nobody knows, and said nothing until time was up."""
 
 
-async def connect(settings: Settings) -> Any:
+async def connect(settings: ConnectionSettings) -> Any:
     """Return a client of kafka-python's that is connected, or raise Unreachable with the reason."""
     servers = _servers(settings.bootstrap)
     if (tokens := settings.options.get("sasl_oauth_token_provider")) is not None:
@@ -77,7 +77,7 @@ async def connect(settings: Settings) -> Any:
 
 
 async def _try_server(
-    server: str, settings: Settings, failures: dict[str, Unreachable], clients: list[Any]
+    server: str, settings: ConnectionSettings, failures: dict[str, Unreachable], clients: list[Any]
 ) -> Any:
     """Return a client; or the error, instead of raising it, if no other server is to be tried."""
     for left in reversed(range(_TIMES_SILENT)):
@@ -100,7 +100,7 @@ async def _try_server(
 class Attempt:
     """One attempt at one server, in a thread, because the library blocks until it is connected."""
 
-    def __init__(self, server: str, settings: Settings) -> None:
+    def __init__(self, server: str, settings: ConnectionSettings) -> None:
         self._server = server
         self._settings = settings
         self._network: Any = None
@@ -170,7 +170,7 @@ class Attempt:
         return self._network
 
 
-def _watch(manager: Any, server: str, settings: Settings, failures: list[Unreachable]) -> None:
+def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: list[Unreachable]) -> None:
     """Keep why each connection failed, of which the library tells only its log, and end what is hopeless.
 
     A broker that refuses a login hangs up at once, and often the library loses its answer over that; so one
@@ -253,7 +253,7 @@ def _servers(bootstrap: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def in_words(error: Exception, where: str, settings: Settings) -> Unreachable:
+def in_words(error: Exception, where: str, settings: ConnectionSettings) -> Unreachable:
     """Tell an error of the library in one sentence, with what to look at."""
     said = str(error) or type(error).__name__
     protocol = settings.options.get("security_protocol", "PLAINTEXT")

@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from restow.client.logins import login
-from restow.client.opening import Settings
+from restow.client.opening import ConnectionSettings
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
 from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve
 from restow.client.secrets import Secret
-from restow.client.tls import Store, tls_context
+from restow.client.tls import TlsStore, tls_context
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def settings(
     *layers: Mapping[str, Property],
     environment: Mapping[str, str] | None = None,
     warn: Callable[[str], None] = lambda _: None,
-) -> Settings:
+) -> ConnectionSettings:
     """Return what connects to these brokers; tell `warn` of files that others can read the secrets in."""
     for layer in layers:
         _known(layer)
@@ -101,7 +101,7 @@ def settings(
         timeouts["timeout_s"] = given.number("request.timeout.ms", 1) / 1000
     if "socket.connection.setup.timeout.ms" in given:
         timeouts["connect_timeout_s"] = given.number("socket.connection.setup.timeout.ms", 1) / 1000
-    return Settings(bootstrap=bootstrap, options=options, **timeouts)
+    return ConnectionSettings(bootstrap=bootstrap, options=options, **timeouts)
 
 
 def _known(layer: Mapping[str, Property]) -> None:
@@ -147,14 +147,14 @@ def _tls(given: Given) -> ssl.SSLContext:
     versions = tuple(each.strip() for each in given.text("ssl.enabled.protocols").split(",") if each.strip())
     if not versions and given.text("ssl.protocol", "TLS") not in {"TLS", "TLSv1.3"}:
         versions = (given.text("ssl.protocol"),)
-    trust = Store(
+    trust = TlsStore(
         kind="truststore",
         type=given.text("ssl.truststore.type", "JKS").upper(),
         location=given.text("ssl.truststore.location") or None,
         password=given.secret("ssl.truststore.password"),
         certificates=given.text("ssl.truststore.certificates") or None,
     )
-    own = Store(
+    own = TlsStore(
         kind="keystore",
         type=given.text("ssl.keystore.type", "JKS").upper(),
         location=given.text("ssl.keystore.location") or None,

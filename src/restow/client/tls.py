@@ -22,7 +22,7 @@ _TYPES = {"PEM", "JKS", "PKCS12"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class TlsStore:
     """A key or trust store as properties give it: a file, or PEM in the properties themselves."""
 
     kind: str
@@ -50,8 +50,8 @@ class Store:
 
 
 def tls_context(
-    trust: Store,
-    own: Store,
+    trust: TlsStore,
+    own: TlsStore,
     *,
     key_password: Secret | None = None,
     check_host: bool = True,
@@ -78,7 +78,7 @@ def tls_context(
     return context
 
 
-def _show(context: ssl.SSLContext, own: Store, pem: Pem, key_password: Secret | None) -> None:
+def _show(context: ssl.SSLContext, own: TlsStore, pem: Pem, key_password: Secret | None) -> None:
     """OpenSSL takes keys from files only: one that nobody else can read, for a moment."""
     if pem.key is None or not pem.certificates:
         missing = "private key" if pem.key is None else "certificate"
@@ -95,7 +95,7 @@ def _show(context: ssl.SSLContext, own: Store, pem: Pem, key_password: Secret | 
         Path(name).unlink(missing_ok=True)
 
 
-def _in_words(load: Callable[[], object], store: Store, what: str) -> None:
+def _in_words(load: Callable[[], object], store: TlsStore, what: str) -> None:
     try:
         load()
     except ssl.SSLError as error:
@@ -103,5 +103,5 @@ def _in_words(load: Callable[[], object], store: Store, what: str) -> None:
         raise InvalidInput(f"{_place(store)}: its {what} cannot be used: {reason}") from None
 
 
-def _place(store: Store) -> str:
+def _place(store: TlsStore) -> str:
     return repr(store.location) if store.location else f"ssl.{store.kind}"

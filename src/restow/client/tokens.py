@@ -41,7 +41,7 @@ class Token:
     fresh_until: datetime | None = None
 
 
-class Source(Protocol):
+class TokenSource(Protocol):
     """Where tokens come from."""
 
     def fetch(self) -> Token:
@@ -84,7 +84,7 @@ def _base64url(value: object) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class TokenEndpoint:
     """A token endpoint, and who we are there."""
 
     url: str
@@ -169,7 +169,7 @@ def _checked(text: str, where: str) -> Secret:
 class Tokens:
     """Hands out tokens and keeps one while it is fresh, for several connections at once."""
 
-    source: Source = field(repr=False)
+    source: TokenSource = field(repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
     _kept: Token | None = field(default=None, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

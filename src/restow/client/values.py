@@ -40,7 +40,7 @@ class Quorum:
     voters: tuple[BrokerId, ...]
 
 
-class ConfigOf(NamedTuple):
+class ConfigResource(NamedTuple):
     """Whose configs: `of` is "topic" or "broker"; a broker's name is its id, or empty for the default."""
 
     of: str
@@ -59,7 +59,7 @@ class Config:
     read_only: bool = False
 
 
-class ReplicaOf(NamedTuple):
+class TopicPartitionReplica(NamedTuple):
     """One replica on one broker."""
 
     partition: TopicPartition
@@ -78,7 +78,7 @@ class ReplicaOnDisk:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Disks:
+class BrokerLogDirs:
     """What one broker says of its directories."""
 
     log_dirs: tuple[LogDir, ...] = ()
@@ -118,7 +118,7 @@ class ConsumerGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MoveUnderWay:
+class PartitionReassignment:
     """A reassignment that the controller is carrying out."""
 
     replicas: tuple[BrokerId, ...]

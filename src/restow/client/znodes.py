@@ -34,7 +34,7 @@ _ENDPOINT = re.compile(r"[\w.-]+://(?:\[([\w.:%-]+)\]|([\w.-]*)):([0-9]{1,5})", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
+class TopicAssignment:
     """`/brokers/topics/<topic>`: replicas in their order; what is coming and going since Kafka 2.4."""
 
     replicas: Mapping[int, tuple[BrokerId, ...]]
@@ -79,11 +79,11 @@ def read_node(path: str, data: bytes) -> Node:
         raise unreadable(path) from None
 
 
-def read_assignment(path: str, data: bytes) -> Assignment:
+def read_assignment(path: str, data: bytes) -> TopicAssignment:
     found = parse(path, data)
     try:
         identity = found.get("topic_id")
-        return Assignment(
+        return TopicAssignment(
             replicas=_by_number(found["partitions"]),
             adding=_by_number(found.get("adding_replicas") or {}),
             removing=_by_number(found.get("removing_replicas") or {}),

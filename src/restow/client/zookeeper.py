@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.client import znodes
 from restow.client.errors import BrokerError, Unreachable
-from restow.client.values import ClusterView, Config, MoveUnderWay
+from restow.client.values import ClusterView, Config, PartitionReassignment
 from restow.client.zookeeper_checks import refusal
 from restow.errors import InvalidAddress
 from restow.model import Partition, Topic, TopicPartition
@@ -29,7 +29,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 
-    from restow.client.values import ConfigOf, Disks, NewTopic, ReplicaOf
+    from restow.client.values import BrokerLogDirs, ConfigResource, NewTopic, TopicPartitionReplica
     from restow.model import BrokerId
 
 T = TypeVar("T")
@@ -71,22 +71,24 @@ class ZooKeeperAdmin:
     async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         return {name: _cannot("topics are not deleted through ZooKeeper here") for name in topics}
 
-    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def configs(
+        self, of: Iterable[ConfigResource]
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Only what somebody set: brokers' own files and Kafka's defaults are not in ZooKeeper."""
         wanted = tuple(of)
         return await self._do(lambda: self._configs(wanted))
 
     async def set_configs(
-        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
-    ) -> Mapping[ConfigOf, BrokerError | None]:
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, BrokerError | None]:
         return await self._do(lambda: {of: self._set_config(of, some) for of, some in changes.items()})
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         return {broker: _cannot("directories and sizes are not in ZooKeeper") for broker in brokers}
 
     async def move_between_dirs(
-        self, wishes: Mapping[ReplicaOf, str]
-    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        self, wishes: Mapping[TopicPartitionReplica, str]
+    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         return {each: _cannot("directories are chosen by the broker, not by ZooKeeper") for each in wishes}
 
     async def reassign(
@@ -100,7 +102,7 @@ class ZooKeeperAdmin:
 
     async def moves(
         self, partitions: Iterable[TopicPartition] | None = None
-    ) -> Mapping[TopicPartition, MoveUnderWay]:
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
         """Before 2.4 replicas are told apart by who is in sync: those that are not yet are being added."""
         wanted = None if partitions is None else frozenset(partitions)
         return await self._do(lambda: self._moves(wanted))
@@ -162,7 +164,7 @@ class ZooKeeperAdmin:
             for name, each in sorted(assignments.items())
         )
 
-    def _assignments(self, names: Iterable[str]) -> dict[str, znodes.Assignment]:
+    def _assignments(self, names: Iterable[str]) -> dict[str, znodes.TopicAssignment]:
         paths = {f"{znodes.TOPICS}/{name}": name for name in names}
         return {paths[path]: znodes.read_assignment(path, data) for path, data in self._read(paths).items()}
 
@@ -172,10 +174,12 @@ class ZooKeeperAdmin:
         paths = {znodes.state_path(each): each for each in partitions}
         return {paths[path]: znodes.read_state(path, data) for path, data in self._read(paths).items()}
 
-    def _configs(self, wanted: Sequence[ConfigOf]) -> dict[ConfigOf, Mapping[str, Config] | BrokerError]:
+    def _configs(
+        self, wanted: Sequence[ConfigResource]
+    ) -> dict[ConfigResource, Mapping[str, Config] | BrokerError]:
         paths = {znodes.config_path(each.of, each.name): each for each in wanted}
         found = self._read(paths)
-        answer: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {}
+        answer: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {}
         for path, each in paths.items():
             source = "default broker" if each.of == "broker" and not each.name else each.of
             values = znodes.read_config(path, found.get(path, b""))
@@ -184,7 +188,7 @@ class ZooKeeperAdmin:
             }
         return answer
 
-    def _set_config(self, of: ConfigOf, changes: Mapping[str, str | None]) -> BrokerError | None:
+    def _set_config(self, of: ConfigResource, changes: Mapping[str, str | None]) -> BrokerError | None:
         """Read, change and write back unless somebody else did meanwhile, and then tell the brokers."""
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
@@ -241,11 +245,11 @@ class ZooKeeperAdmin:
                 )
         return {**outcome, **dict.fromkeys(accepted, error)}
 
-    def _moves(self, wanted: frozenset[TopicPartition] | None) -> dict[TopicPartition, MoveUnderWay]:
+    def _moves(self, wanted: frozenset[TopicPartition] | None) -> dict[TopicPartition, PartitionReassignment]:
         data = self._read([znodes.REASSIGN]).get(znodes.REASSIGN)
         targets = znodes.read_targets(znodes.REASSIGN, data) if data else {}
         topics = {each.topic for each in wanted} if wanted is not None else self._children(znodes.TOPICS)
-        found: dict[TopicPartition, MoveUnderWay] = {}
+        found: dict[TopicPartition, PartitionReassignment] = {}
         older: dict[TopicPartition, tuple[BrokerId, ...]] = {}
         for name, each in self._assignments(topics).items():
             for number, replicas in each.replicas.items():
@@ -254,14 +258,14 @@ class ZooKeeperAdmin:
                 if wanted is not None and which not in wanted:
                     continue
                 if adding or removing:
-                    found[which] = MoveUnderWay(replicas=replicas, adding=adding, removing=removing)
+                    found[which] = PartitionReassignment(replicas=replicas, adding=adding, removing=removing)
                 elif which in targets:
                     older[which] = replicas
         states = self._states(older)
         for which, replicas in older.items():
             target, in_sync = targets[which], states.get(which, (None, ()))[1]
             removing = tuple(broker for broker in replicas if broker not in target)
-            found[which] = MoveUnderWay(
+            found[which] = PartitionReassignment(
                 replicas=(*target, *removing),
                 adding=tuple(broker for broker in target if broker not in in_sync),
                 removing=removing,

@@ -10,14 +10,14 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.client.znodes import Assignment
+    from restow.client.znodes import TopicAssignment
     from restow.model import BrokerId, TopicPartition
 
 
 def refusal(
     partition: TopicPartition,
     replicas: Sequence[BrokerId] | None,
-    present: Assignment | None,
+    present: TopicAssignment | None,
     alive: frozenset[BrokerId],
     may_change_factor: bool,
 ) -> BrokerError | None:

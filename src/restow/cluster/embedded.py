@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.broker.broker import Broker, BrokerOptions, World
+from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.errors import InvalidBrokers
 from restow.runtime.chance import SystemChance
@@ -78,8 +78,8 @@ class EmbeddedCluster:
         self._fsync = fsync
         self._temporary: Path | None = None
         self._store: EmbeddedStore | None = None
-        self._world: World | None = None
-        self.brokers: dict[int, Broker] = {}
+        self._world: BrokerRuntime | None = None
+        self.brokers: dict[int, BrokerServer] = {}
 
     @property
     def bootstrap(self) -> str:
@@ -91,7 +91,7 @@ class EmbeddedCluster:
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
-        self._world = world = World(
+        self._world = world = BrokerRuntime(
             clock=clock,
             chance=SystemChance(),
             network=SystemNetwork(),
@@ -101,7 +101,7 @@ class EmbeddedCluster:
         self.brokers = {}
         try:
             for number in range(self._count):
-                self.brokers[number] = Broker(self._options(number, folder), world)
+                self.brokers[number] = BrokerServer(self._options(number, folder), world)
             await _all(broker.start() for broker in self.brokers.values())
             await self.settled()
         except BaseException:
@@ -134,7 +134,7 @@ class EmbeddedCluster:
         if self._world is None:
             raise RuntimeError("the cluster has not been started")
         number = max(self.brokers) + 1
-        broker = Broker(self._options(number, self._data or self._temporary or Path()), self._world)
+        broker = BrokerServer(self._options(number, self._data or self._temporary or Path()), self._world)
         await broker.start()
         self.brokers[number] = broker
         await self.settled()
@@ -160,7 +160,7 @@ class EmbeddedCluster:
             if not await metadata.until(partial(_knows, metadata, running), timeout_s):
                 raise TimeoutError(f"broker {number} does not know all of {sorted(running)} yet")
 
-    def _broker(self, broker_id: int) -> Broker:
+    def _broker(self, broker_id: int) -> BrokerServer:
         try:
             return self.brokers[broker_id]
         except KeyError:

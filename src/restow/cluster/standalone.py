@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.broker import Broker, World
+from restow.cluster.broker.broker import BrokerRuntime, BrokerServer
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.store import InvalidPath, ensure_paths
 from restow.cluster.store.paths import check_path
@@ -60,7 +60,7 @@ class StoreAddress:
         return ",".join(self.hosts)
 
 
-def standalone(options: BrokerOptions, address: StoreAddress) -> Broker:
+def standalone(options: BrokerOptions, address: StoreAddress) -> BrokerServer:
     """A broker that is not started yet. Its configs say how long a session lasts."""
     configs = BrokerConfigs(options.properties)
     timeout_s = configs.integer("zookeeper.session.timeout.ms") / 1000
@@ -80,7 +80,7 @@ def standalone(options: BrokerOptions, address: StoreAddress) -> Broker:
                 await top.close()
         return await connect(address.servers + address.root)
 
-    world = World(
+    world = BrokerRuntime(
         clock=clock,
         chance=SystemChance(),
         network=SystemNetwork(),
@@ -88,7 +88,7 @@ def standalone(options: BrokerOptions, address: StoreAddress) -> Broker:
         open_session=open_session,
     )
     # The server ends sessions at its next tick, which is later than promised by as much as a tick.
-    return Broker(replace(options, registration_patience_s=1.5 * timeout_s + _SPARE_S), world)
+    return BrokerServer(replace(options, registration_patience_s=1.5 * timeout_s + _SPARE_S), world)
 
 
 def _checked_host(text: str, whole: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from restow.client import BrokerError, ConfigOf, ReplicaOf
+from restow.client import BrokerError, ConfigResource, TopicPartitionReplica
 from restow.errors import InvalidReplicationFactor, RackInformationMissing, RestowError
 from restow.kafka_tool import lines, throttling
 from restow.kafka_tool.arguments import DEFAULT_TIMEOUT_MS
@@ -17,7 +17,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from restow.client import Admin, Disks, MoveUnderWay
+    from restow.client import Admin, BrokerLogDirs, PartitionReassignment
     from restow.kafka_tool.arguments import Arguments
     from restow.kafka_tool.throttling import Changes
     from restow.model import BrokerId
@@ -37,7 +37,7 @@ class Terse(Failed):
     """One that the original prints as it is, without calling it an error."""
 
 
-class Files(Protocol):
+class JsonFiles(Protocol):
     """Where the JSON comes from."""
 
     def __call__(self, path: str) -> str:
@@ -48,7 +48,7 @@ class Call:
     """One call of the tool: what it was asked, the cluster it works on, and where its lines go."""
 
     def __init__(
-        self, arguments: Arguments, admin: Admin, read: Files, say: Callable[[str], None], clock: Clock
+        self, arguments: Arguments, admin: Admin, read: JsonFiles, say: Callable[[str], None], clock: Clock
     ) -> None:
         self._arguments = arguments
         self._admin = admin
@@ -111,7 +111,7 @@ class Call:
         self._say(lines.started(proposed))
         await self._move_between_dirs(wishes)
 
-    async def _only_throttle(self, moves: Mapping[TopicPartition, MoveUnderWay], rate: int) -> None:
+    async def _only_throttle(self, moves: Mapping[TopicPartition, PartitionReassignment], rate: int) -> None:
         """ZooKeeper has room for one reassignment at a time; what can be changed of it is its throttle."""
         self._say(lines.RUNNING)
         if rate >= 0:
@@ -219,7 +219,7 @@ class Call:
                     "alive, and it would have no leader. Start one of these brokers first"
                 )
 
-    async def _disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, Disks | BrokerError]:
+    async def _disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         wanted = set(brokers)
         live = {node.id for node in (await self._admin.cluster()).nodes} if wanted else set()
         return await self._admin.disks(sorted(wanted & live)) if wanted else {}
@@ -249,7 +249,7 @@ class Call:
         if dead := sorted(brokers - live):
             raise Failed(f"broker {lines.comma(dead)} is not there: its throttles could not be cleared")
 
-    async def _move_between_dirs(self, wishes: Mapping[ReplicaOf, str]) -> None:
+    async def _move_between_dirs(self, wishes: Mapping[TopicPartitionReplica, str]) -> None:
         """Ask until every broker has agreed; one may not have heard of its new replica yet."""
         left = dict(wishes)
         timeout_s = self._arguments.number("timeout", DEFAULT_TIMEOUT_MS) / 1000
@@ -270,9 +270,9 @@ def _replicas(targets: Iterable[Target]) -> dict[TopicPartition, tuple[BrokerId,
     return {target.partition: target.replicas for target in targets}
 
 
-def _wishes(targets: Iterable[Target]) -> dict[ReplicaOf, str]:
+def _wishes(targets: Iterable[Target]) -> dict[TopicPartitionReplica, str]:
     return {
-        ReplicaOf(target.partition, broker): path
+        TopicPartitionReplica(target.partition, broker): path
         for target in targets
         for broker, path in zip(target.replicas, target.log_dirs, strict=False)
         if path != ANY_DIR
@@ -323,7 +323,7 @@ def _words(error: BrokerError) -> str:
     return str(error).removeprefix(f"{error.code.name}: ")
 
 
-def _check(outcome: Mapping[ConfigOf, BrokerError | None]) -> None:
+def _check(outcome: Mapping[ConfigResource, BrokerError | None]) -> None:
     for error in outcome.values():
         if error is not None:
             raise Failed(_words(error))

@@ -9,7 +9,7 @@ from restow.plan.files.kafka_json import format_reassignment
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from restow.client import MoveUnderWay
+    from restow.client import PartitionReassignment
     from restow.model import BrokerId, TopicPartition
 
     Assignment = Mapping[TopicPartition, Sequence[BrokerId]]
@@ -102,7 +102,9 @@ def _each(errors: Mapping[TopicPartition, str]) -> list[str]:
     return [f"{partition}: {said}" for partition, said in sorted(errors.items())]
 
 
-def progress(target: Assignment, now: Assignment, moves: Mapping[TopicPartition, MoveUnderWay]) -> list[str]:
+def progress(
+    target: Assignment, now: Assignment, moves: Mapping[TopicPartition, PartitionReassignment]
+) -> list[str]:
     """How far each partition has got. One that does not exist has no replicas."""
     return [
         STATUS,
@@ -131,13 +133,13 @@ def clearing_topics(topics: Collection[str]) -> str:
     return f"Clearing topic-level throttles on topic{s(topics)} {comma(sorted(topics))}"
 
 
-def listing(moves: Mapping[TopicPartition, MoveUnderWay]) -> list[str]:
+def listing(moves: Mapping[TopicPartition, PartitionReassignment]) -> list[str]:
     if not moves:
         return [NO_MOVES]
     return ["Current partition reassignments:", *(_move(each, moves[each]) for each in sorted(moves))]
 
 
-def _move(partition: TopicPartition, move: MoveUnderWay) -> str:
+def _move(partition: TopicPartition, move: PartitionReassignment) -> str:
     adding = f" adding: {comma(move.adding)}." if move.adding else ""
     removing = f" removing: {comma(move.removing)}." if move.removing else ""
     return f"{partition}: replicas: {comma(move.replicas)}.{adding}{removing}"

@@ -10,7 +10,7 @@ from restow.client import BrokerError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.client import Disks, ReplicaOf
+    from restow.client import BrokerLogDirs, TopicPartitionReplica
     from restow.model import BrokerId, TopicPartition
 
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class DirState:
     """One replica: where it is to be, where it is, and where it is going. `silent` brokers tell nothing."""
 
-    replica: ReplicaOf
+    replica: TopicPartitionReplica
     target: str
     current: str | None = None
     future: str | None = None
@@ -58,7 +58,7 @@ class DirState:
 
 
 def states(
-    wishes: Mapping[ReplicaOf, str], disks: Mapping[BrokerId, Disks | BrokerError]
+    wishes: Mapping[TopicPartitionReplica, str], disks: Mapping[BrokerId, BrokerLogDirs | BrokerError]
 ) -> tuple[DirState, ...]:
     """Every wish with what its broker says of it, in order."""
     current = places(disks)
@@ -76,7 +76,7 @@ def states(
 
 
 def places(
-    disks: Mapping[BrokerId, Disks | BrokerError], *, future: bool = False
+    disks: Mapping[BrokerId, BrokerLogDirs | BrokerError], *, future: bool = False
 ) -> dict[tuple[TopicPartition, BrokerId], str]:
     """The directory of every replica that brokers tell of."""
     return {

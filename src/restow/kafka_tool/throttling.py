@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.client import ConfigOf
+from restow.client import ConfigResource
 from restow.execute.throttle.throttles import (
     DIR_RATE,
     FOLLOWER_RATE,
@@ -22,10 +22,10 @@ from restow.execute.throttle.throttles import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from restow.client import MoveUnderWay
+    from restow.client import PartitionReassignment
     from restow.model import BrokerId, TopicPartition
 
-Changes = dict[ConfigOf, dict[str, str | None]]
+Changes = dict[ConfigResource, dict[str, str | None]]
 
 
 class Ways(NamedTuple):
@@ -38,7 +38,7 @@ class Ways(NamedTuple):
 def ways(
     proposed: Mapping[TopicPartition, Sequence[BrokerId]],
     present: Mapping[TopicPartition, Sequence[BrokerId]],
-    moves: Mapping[TopicPartition, MoveUnderWay],
+    moves: Mapping[TopicPartition, PartitionReassignment],
 ) -> dict[TopicPartition, Ways]:
     """All moves as they will be. What a running move is adding cannot be sent from there yet."""
     found = {
@@ -57,26 +57,28 @@ def changes_for(routes: Mapping[TopicPartition, Ways], bytes_per_s: int) -> Chan
     changes: Changes = {}
     for topic in sorted({partition.topic for partition in routes}):
         mine = {each.partition: way for each, way in routes.items() if each.topic == topic}
-        changes[ConfigOf("topic", topic)] = {
+        changes[ConfigResource("topic", topic)] = {
             LEADER_REPLICAS: _listed((number, way.sources) for number, way in mine.items()),
             FOLLOWER_REPLICAS: _listed((number, way.destinations) for number, way in mine.items()),
         }
     for broker in sorted(set().union(*(way.sources | way.destinations for way in routes.values()))):
         rate = str(bytes_per_s)
-        changes[ConfigOf("broker", str(broker))] = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
+        changes[ConfigResource("broker", str(broker))] = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
     return changes
 
 
 def dir_changes_for(brokers: Iterable[BrokerId], bytes_per_s: int) -> Changes:
-    return {ConfigOf("broker", str(broker)): {DIR_RATE: str(bytes_per_s)} for broker in sorted(set(brokers))}
+    return {
+        ConfigResource("broker", str(broker)): {DIR_RATE: str(bytes_per_s)} for broker in sorted(set(brokers))
+    }
 
 
 def clear_brokers(brokers: Iterable[BrokerId]) -> Changes:
-    return {ConfigOf("broker", str(broker)): dict.fromkeys(RATES) for broker in sorted(brokers)}
+    return {ConfigResource("broker", str(broker)): dict.fromkeys(RATES) for broker in sorted(brokers)}
 
 
 def clear_topics(topics: Iterable[str]) -> Changes:
-    return {ConfigOf("topic", topic): dict.fromkeys(REPLICAS) for topic in sorted(topics)}
+    return {ConfigResource("topic", topic): dict.fromkeys(REPLICAS) for topic in sorted(topics)}
 
 
 def _listed(pairs: Iterable[tuple[int, Iterable[BrokerId]]]) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from restow.client import Admin
-    from restow.kafka_tool.actions import Files
+    from restow.kafka_tool.actions import JsonFiles
     from restow.kafka_tool.arguments import Arguments
     from restow.runtime.clock import Clock
 
@@ -25,7 +25,7 @@ async def run_tool(
     arguments: Arguments,
     connect: Callable[[], AbstractAsyncContextManager[Admin]],
     *,
-    read: Files,
+    read: JsonFiles,
     say: Callable[[str], None],
     clock: Clock,
 ) -> int:

@@ -6,13 +6,14 @@ from restow.model.group import Member
 from restow.model.ids import BrokerId, Rack, TopicPartition
 from restow.model.plan import ANY_DIR, Left, Limits, Move, Plan, Promise, Step
 from restow.model.snapshot import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
-from restow.model.verdict import Check, Outcome, Verdict
+from restow.model.verdict import Check, CheckOutcome, Verdict
 
 __all__ = [
     "ANY_DIR",
     "Broker",
     "BrokerId",
     "Check",
+    "CheckOutcome",
     "Copy",
     "Left",
     "Limits",
@@ -20,7 +21,6 @@ __all__ = [
     "LogDir",
     "Member",
     "Move",
-    "Outcome",
     "Partition",
     "Plan",
     "Promise",

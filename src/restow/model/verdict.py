@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class Outcome(Enum):
+class CheckOutcome(Enum):
     """How a check came out."""
 
     HOLDS = "holds"
@@ -20,7 +20,7 @@ class Check:
     """One named thing that should hold. `evidence` says what was seen, `advice` what to do about it."""
 
     name: str
-    outcome: Outcome
+    outcome: CheckOutcome
     evidence: str
     advice: str = ""
 
@@ -34,4 +34,4 @@ class Verdict:
 
     @property
     def holds(self) -> bool:
-        return all(check.outcome is Outcome.HOLDS for check in self.checks)
+        return all(check.outcome is CheckOutcome.HOLDS for check in self.checks)

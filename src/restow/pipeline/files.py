@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-class Files:
+class LakeFiles:
     """Listing, moving and removing, by address or path."""
 
     def __init__(self, spark: SparkSession) -> None:

@@ -48,7 +48,7 @@ _KNOWN = {"column", "value", "unit", "pattern", "separator"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ColumnSource:
     """Where a column's values come from: another column, or always the same value."""
 
     column: str | None = None
@@ -65,7 +65,7 @@ class ImportMap:
     table: Table
     format: str
     where: Mapping[str, str]
-    columns: Mapping[str, Source]
+    columns: Mapping[str, ColumnSource]
 
 
 def import_map(text: str, source: str) -> ImportMap:
@@ -90,7 +90,7 @@ def import_map(text: str, source: str) -> ImportMap:
         raise InvalidDocument(
             f"{source}: {about.name} has no column {min(unknown)!r}; it has {', '.join(about.names)}"
         )
-    usual = {name: Source(value=value) for name, value in _USUAL.get(about.name, {}).items()}
+    usual = {name: ColumnSource(value=value) for name, value in _USUAL.get(about.name, {}).items()}
     whole = usual | sources
     missing = [each.name for each in about.schema.fields if not each.nullable and each.name not in whole]
     if missing:
@@ -99,15 +99,15 @@ def import_map(text: str, source: str) -> ImportMap:
     return ImportMap(table=about, format=said["format"], where=where, columns=whole)
 
 
-def _source(name: str, said: Any, source: str) -> Source:
+def _source(name: str, said: Any, source: str) -> ColumnSource:
     if isinstance(said, str):
-        return Source(column=said)
+        return ColumnSource(column=said)
     if not isinstance(said, dict) or said.keys() - _KNOWN or ("column" in said) == ("value" in said):
         raise InvalidDocument(
             f"{source}, {name}: write a column's name, or {{ column = … }} or {{ value = … }}, "
             "the first perhaps with unit, pattern or separator"
         )
-    found = Source(**said)
+    found = ColumnSource(**said)
     if found.unit is not None and found.unit not in _UNITS:
         raise InvalidDocument(f"{source}, {name}: the unit {found.unit!r} is none of {', '.join(_UNITS)}")
     if found.pattern is not None:
@@ -134,7 +134,7 @@ def imported(spark: SparkSession, paths: Sequence[str], given: ImportMap) -> Dat
     for name, value in given.where.items():
         rows = rows.where(_named(name).cast("string") == value)
     shaped = [
-        _value(given.columns.get(field.name, Source()), field.dataType).alias(field.name)
+        _value(given.columns.get(field.name, ColumnSource()), field.dataType).alias(field.name)
         for field in given.table.schema.fields
     ]
     return rows.select(*shaped)
@@ -144,7 +144,7 @@ def _named(column: str) -> Column:
     return f.col(f"`{column.replace('`', '``')}`")
 
 
-def _value(source: Source, kind: DataType) -> Column:
+def _value(source: ColumnSource, kind: DataType) -> Column:
     if source.column is None:
         return f.lit(source.value).cast(kind)
     value = _named(source.column)

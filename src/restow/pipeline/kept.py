@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.pipeline.files import Files
+from restow.pipeline.files import LakeFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,7 @@ class Kept:
 
     def __init__(self, spark: SparkSession, checkpoint: str) -> None:
         self._spark = spark
-        self._files = Files(spark)
+        self._files = LakeFiles(spark)
         self._folder = f"{checkpoint}/samples"
 
     def has(self, batch: int) -> bool:

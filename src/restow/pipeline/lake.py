@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from restow.errors import InvalidInput, LakeFailed
-from restow.pipeline.files import Files
+from restow.pipeline.files import LakeFiles
 from restow.pipeline.names import LONGEST_VALUE_BYTES, NOT_READ, NULL_VALUE, value_of
 from restow.pipeline.sampling.sample_files import STAGING
 from restow.pipeline.schemas import AT, CLUSTER, DAY, NAMES, VERSION, Field, Table, table
@@ -49,7 +49,7 @@ class Lake:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self.path = path.rstrip("/") or "/"
         self.spark = spark
-        self._files = Files(spark)
+        self._files = LakeFiles(spark)
         for name, value in SETTINGS.items():
             if spark.conf.get(name, None) != value:
                 raise InvalidInput(f"this Spark session has not {name}={value}: set it, times depend on it")

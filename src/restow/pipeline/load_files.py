@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from restow.errors import InvalidInput
 from restow.model.load import BYTES_IN, BYTES_OUT
 from restow.model.load_parquet import FOLLOWING, LEADING
-from restow.pipeline.files import Files
+from restow.pipeline.files import LakeFiles
 from restow.pipeline.names import file_name, value_of
 from restow.pipeline.schemas import CLUSTER
 
@@ -53,7 +53,7 @@ def without_load(model: DataFrame, statistic: str = "mean") -> int:
 
 def write_load(model: DataFrame, folder: str, *, made_ms: int, statistic: str = "mean") -> list[str]:
     """Put every cluster's load model into a folder, in the place of older ones. Returns the paths."""
-    files = Files(model.sparkSession)
+    files = LakeFiles(model.sparkSession)
     root = files.plain(folder)
     staging = f"{root}/_staging-{uuid4().hex}"
     rows = load_rows(model, made_ms=made_ms, statistic=statistic)

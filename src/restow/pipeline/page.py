@@ -30,7 +30,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportPage:
     """A page."""
 
     title: str
@@ -40,7 +40,7 @@ class Report:
     footer: str = ""
 
 
-def page(report: Report) -> str:
+def page(report: ReportPage) -> str:
     """The whole file."""
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     tiles = "".join(

@@ -15,7 +15,7 @@ from restow.errors import RestowError
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, LoadModel, Resource
 from restow.plan.files.text import dumps
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ _HALF_FULL = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class FleetRequest:
     """What every cluster's plan is to reach, and how long each may be looked for."""
 
-    request: Request = field(default_factory=lambda: Request(balance=True))
+    request: PlanRequest = field(default_factory=lambda: PlanRequest(balance=True))
     seconds: float = 30.0
     measure: str = "mean"
     """Which of the model's measures counts as the load: mean, p95 or peak."""
 
 
-def planned(cluster: str, partitions: Any, brokers: Any, wish: Wish) -> dict[str, Any]:
+def planned(cluster: str, partitions: Any, brokers: Any, wish: FleetRequest) -> dict[str, Any]:
     """One row: how the cluster stands, what a plan makes of it, and the plan; or why there is none."""
     from restow.plan.explain.explain import explain  # the compiled search: only where plans are made
     from restow.plan.propose import propose
@@ -98,7 +98,7 @@ def _have_it_compiled() -> None:
     unknown = dict.fromkeys(("rack", "total", "usable", "error"))
     snapshot = snapshot_of("small", rows, [{"broker": each, "log_dir": "/", **unknown} for each in range(4)])
     load, _ = load_of(snapshot, rows)
-    propose(snapshot, load, Request(balance=True), lambda: False, created_ms=0)
+    propose(snapshot, load, PlanRequest(balance=True), lambda: False, created_ms=0)
 
 
 def snapshot_of(
@@ -238,7 +238,7 @@ def _gains(plan: Plan, told: Explanation) -> dict[str, Any]:
     return gains
 
 
-def _urgency(about: Mapping[str, Any], told: Explanation | None, wish: Wish) -> dict[str, Any]:
+def _urgency(about: Mapping[str, Any], told: Explanation | None, wish: FleetRequest) -> dict[str, Any]:
     """The most urgent of four things, each between 0 and 1, and which it is.
 
     Partitions offline are the worst there is. A log dir becomes urgent from half full on and is at 1 when it

@@ -24,7 +24,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class SparkStatus:
     """All there is to say at one moment."""
 
     stages: tuple[Stage, ...]
@@ -37,7 +37,7 @@ class Standing:
         return self.rows_done + sum(stage.rows for stage in self.stages)
 
 
-class Progress:
+class SparkProgress:
     """Of one session, from the moment it is made."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -46,14 +46,14 @@ class Progress:
         self._under_way: dict[int, Stage] = {}
         self._ended: dict[int, int] = {}
 
-    def standing(self) -> Standing:
+    def standing(self) -> SparkStatus:
         """What is under way now; stages that came and went between two questions are not counted."""
         now = {stage.number: stage for stage in self._active()}
         self._ended |= {
             number: self._under_way[number].rows for number in self._under_way.keys() - now.keys()
         }
         self._under_way = now
-        return Standing(
+        return SparkStatus(
             stages=tuple(now.values()), stages_done=len(self._ended), rows_done=sum(self._ended.values())
         )
 

@@ -29,7 +29,7 @@ _COOPERATIVE_ROUNDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ReplayedGroup:
     """A group as it was seen last, its partitions numbered topic by topic."""
 
     members: tuple[Member, ...]
@@ -46,7 +46,7 @@ class Group:
     """Rack by rack which partitions have a replica there."""
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Group:
+    def of(cls, row: Mapping[str, Any]) -> ReplayedGroup:
         """From one row of the group table."""
         partitions = {each["topic"]: max(each["partition"]) + 1 for each in row["topics"]}
         names = list(chain.from_iterable(partitions_of(topic, size) for topic, size in partitions.items()))
@@ -125,7 +125,7 @@ def _per_partition(
 
 def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[str, Any]]:
     """One row per assignor: the measures, or why there are none."""
-    group = Group.of(row)
+    group = ReplayedGroup.of(row)
     about = {
         "cluster": row["cluster"],
         "group": row["group"],
@@ -159,7 +159,7 @@ def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[
         )
 
 
-def measures(group: Group, owner: NDArray[np.int64]) -> dict[str, Any]:
+def measures(group: ReplayedGroup, owner: NDArray[np.int64]) -> dict[str, Any]:
     """What an assignment is worth."""
     has = owner != NOBODY
     counts = np.bincount(owner[has], minlength=len(group.members))
@@ -178,7 +178,7 @@ def _skew(loads: NDArray[Any]) -> float | None:
     return float(loads.max() / mean) if mean > 0 else None
 
 
-def _cross_rack(group: Group, owner: NDArray[np.int64]) -> int | None:
+def _cross_rack(group: ReplayedGroup, owner: NDArray[np.int64]) -> int | None:
     """Partitions read by members in whose rack no replica is; unknown where no member tells its rack."""
     if not group.near:
         return None
@@ -189,7 +189,7 @@ def _cross_rack(group: Group, owner: NDArray[np.int64]) -> int | None:
     return far
 
 
-def _settled(name: str, group: Group, members: Sequence[Member]) -> Assignment:
+def _settled(name: str, group: ReplayedGroup, members: Sequence[Member]) -> Assignment:
     """The answer when the group has come to rest: cooperative assignors need a second round."""
     answer = assign(name, group.partitions, members, group.racks)
     if get(name).cooperative:
@@ -208,7 +208,7 @@ def _holding(members: Iterable[Member], answer: Assignment) -> list[Member]:
     ]
 
 
-def _moved_in_history(name: str, group: Group) -> int:
+def _moved_in_history(name: str, group: ReplayedGroup) -> int:
     """Partitions that change hands when members come and go as they did, with this assignor all along.
 
     What a member that left had must go elsewhere, so that is counted too: for every assignor alike.

@@ -14,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.forecast import note
-from restow.pipeline.page import Report, Section, Tile, paragraph, subtitle, table
+from restow.pipeline.page import ReportPage, Section, Tile, paragraph, subtitle, table
 from restow.pipeline.plots import Bar, Line, amount, bars, lines
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
     return [row.asDict(recursive=True) for row in frame.collect()]
 
 
-def report_of(found: Found, *, title: str, lead: str) -> Report:
+def report_of(found: Found, *, title: str, lead: str) -> ReportPage:
     """The page."""
-    return Report(
+    return ReportPage(
         title=title,
         lead=lead,
         tiles=_tiles(found),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 from restow.pipeline.checkpoints import hold
-from restow.pipeline.files import Files
+from restow.pipeline.files import LakeFiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +91,7 @@ class Stream:
         """Spark notes a batch down when our part of it is done; one that is not noted would come again."""
         if self._done is None:
             return
-        files = Files(self._frame.sparkSession)
+        files = LakeFiles(self._frame.sparkSession)
         looks = round(_NOTED_WITHIN_S / _LOOK_EVERY_S)
         while self._query.isActive and looks:
             if files.exists(f"{self._checkpoint}/commits/{self._done}"):

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from restow.pipeline.jobs.forecast import Limits
+    from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.lake import Lake
-    from restow.pipeline.planning import Wish
+    from restow.pipeline.planning import FleetRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +94,14 @@ class Work:
             self.made("model"),
         )
 
-    def forecast(self, limits: Limits | None = None) -> DataFrame:
-        from restow.pipeline.jobs.forecast import Limits, forecast
+    def forecast(self, limits: ForecastLimits | None = None) -> DataFrame:
+        from restow.pipeline.jobs.forecast import ForecastLimits, forecast
 
         return forecast(
             self.samples("disks"),
             self.made("rates"),
             self.samples("assignment", distinct=False),
-            limits or Limits(),
+            limits or ForecastLimits(),
         )
 
     def need(self, name: str) -> None:
@@ -111,7 +111,7 @@ class Work:
                 f"the lake {self.lake.path!r} has no {name} of these clusters: `restow pipeline run` makes it"
             )
 
-    def run(self, windows: Windows | None = None, limits: Limits | None = None) -> Iterator[str]:
+    def run(self, windows: Windows | None = None, limits: ForecastLimits | None = None) -> Iterator[str]:
         """Make rates, model, skew and forecast anew, one after the other; tells of each that is done."""
         self.check()
         jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
@@ -124,7 +124,7 @@ class Work:
             self.keep(name, make())
             yield name
 
-    def fleet(self, wish: Wish | None = None) -> DataFrame:
+    def fleet(self, wish: FleetRequest | None = None) -> DataFrame:
         from restow.pipeline.jobs.fleet import fleet
 
         return fleet(

@@ -11,7 +11,7 @@ from restow.errors import InvalidBrokers, InvalidPartitions, InvalidReplicationF
 from restow.placement.modes import RackMode, looks_at_racks
 from restow.placement.rack_aware import place_rack_aware
 from restow.placement.rack_unaware import place_rack_unaware
-from restow.placement.rounds import Request
+from restow.placement.rounds import PlacementRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ def place(
         start, shift = _draw(len(brokers), rng)
     else:
         start = shift = int(start_index)
-    request = Request(
+    request = PlacementRequest(
         partitions=int(partitions),
         factor=int(replication_factor),
         start=start,

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from restow.model import Broker, Rack
-    from restow.placement.rounds import Angles, Ids, Request
+    from restow.placement.rounds import Angles, Ids, PlacementRequest
 
 
-def place_rack_aware(brokers: Sequence[Broker], request: Request) -> Ids:
+def place_rack_aware(brokers: Sequence[Broker], request: PlacementRequest) -> Ids:
     """Replicas for every partition, from brokers that all have a rack, in whatever order.
 
     Goals: those of rack-unaware placement, and that a partition's replicas stand in as many racks as they

@@ -9,10 +9,10 @@ import numpy as np
 from restow.placement.rounds import in_rounds, rotated
 
 if TYPE_CHECKING:
-    from restow.placement.rounds import Angles, Ids, Request
+    from restow.placement.rounds import Angles, Ids, PlacementRequest
 
 
-def place_rack_unaware(ids: Ids, request: Request) -> Ids:
+def place_rack_unaware(ids: Ids, request: PlacementRequest) -> Ids:
     """Replicas for every partition, from broker ids in the caller's order.
 
     Goals: every broker leads as many partitions as any other (give or take one), and the followers of one

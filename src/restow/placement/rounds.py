@@ -30,7 +30,7 @@ REPEAT_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PlacementRequest:
     """What to place, already checked: the counts fit each other and nothing is left to chance."""
 
     partitions: int
@@ -40,7 +40,7 @@ class Request:
     first_partition: int
 
 
-def in_rounds(request: Request, brokers: int, stride: int, place_rounds: PlaceRounds) -> Ids:
+def in_rounds(request: PlacementRequest, brokers: int, stride: int, place_rounds: PlaceRounds) -> Ids:
     """Place all partitions, whole rounds at a time; the turn grows by `stride` from round to round.
 
     A turn is how far beyond its first replica a partition's search for the second begins; it counts modulo

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
-from restow.plan.request.wished_limits import settled
+from restow.plan.request.limits import settled
 from restow.plan.schedule.schedule import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.model import BrokerId, Limits, Partition, Snapshot, Topic, TopicPartition
-    from restow.plan.request.wished_limits import WishedLimits
+    from restow.plan.request.limits import RequestedLimits
 
 _NAMED = 5
 
@@ -42,7 +42,7 @@ def plan_from_targets(
     targets: Iterable[Target],
     *,
     created_ms: int,
-    limits: Limits | WishedLimits | None = None,
+    limits: Limits | RequestedLimits | None = None,
     title: str = "",
 ) -> Plan:
     """A plan that starts from this snapshot. What is as wished already is left out of it."""

@@ -21,9 +21,9 @@ from restow.plan.judge.bound import HOW, least_bytes
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.request.demotion import demoted_last, with_leaders_in_sync
 from restow.plan.request.framing import ask
+from restow.plan.request.limits import settled
 from restow.plan.request.promises import left_behind, promises_of
 from restow.plan.request.trim import changed_by, load_of, out_of_band, trim
-from restow.plan.request.wished_limits import settled
 from restow.plan.schedule.dirs import Shelves
 from restow.plan.schedule.schedule import order_of
 from restow.plan.search import never, solve
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.request.framing import Asked
-    from restow.plan.request.request import Request
-    from restow.plan.request.wished_limits import WishedLimits
+    from restow.plan.request.limits import RequestedLimits
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search import Solution
     from restow.plan.search.arrays import Bools, Ints
 
@@ -54,11 +54,11 @@ class _Chosen:
 def propose(
     snapshot: Snapshot,
     load: LoadModel | None,
-    request: Request,
+    request: PlanRequest,
     out_of_time: Callable[[], bool] = never,
     *,
     created_ms: int = 0,
-    limits: Limits | WishedLimits | None = None,
+    limits: Limits | RequestedLimits | None = None,
     asked: Asked | None = None,
 ) -> Plan:
     """The plan for a request; the best so far when time is up. The same request gives the same plan.
@@ -108,7 +108,7 @@ def propose(
     )
 
 
-def title_of(request: Request) -> str:
+def title_of(request: PlanRequest) -> str:
     """A request in a few words."""
     words = [word for word in ("balance", "leaders", "disks") if getattr(request, word)]
     words += ["fix racks"] * request.fix_racks + ["spread topics"] * request.spread_topics
@@ -175,7 +175,7 @@ def _moves(
     return tuple(moves), misfits
 
 
-def _within_budget(request: Request, moves: tuple[Move, ...]) -> tuple[Move, ...]:
+def _within_budget(request: PlanRequest, moves: tuple[Move, ...]) -> tuple[Move, ...]:
     """As many moves between directories as what is left of the budget allows; the others have their share."""
     if request.most_moves is None and request.most_bytes is None:
         return moves

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.model import TopicPartition
     from restow.sim.cluster import SimCluster
 
 
-class Violation(NamedTuple):
+class InvariantViolation(NamedTuple):
     """Something that must never be."""
 
     at_s: float
@@ -36,7 +36,7 @@ class Invariants:
                 for partition in node.broker.services.replicas.hosted():
                     yield from self._check_replica(node.id, partition)
 
-    def _check_replica(self, broker: int, partition: Partition) -> Iterator[str]:
+    def _check_replica(self, broker: int, partition: HostedPartition) -> Iterator[str]:
         name, log = partition.topic_partition, partition.log
         if log.high_watermark > log.end_offset:
             yield f"{name} on broker {broker}: high watermark {log.high_watermark} > end {log.end_offset}"

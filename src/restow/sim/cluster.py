@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.broker import Broker, BrokerOptions, World
+from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.runtime.chance import SeededChance
 from restow.sim.clock import NodeClock
@@ -28,7 +28,7 @@ _PORT = 9092
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SimulatedClusterSettings:
     """What a simulated cluster is made of."""
 
     seed: int | str = 0
@@ -42,7 +42,9 @@ class Settings:
 class SimNode:
     """One broker, its machine, and what can happen to them."""
 
-    def __init__(self, broker_id: int, network: SimNetwork, store: EmbeddedStore, settings: Settings) -> None:
+    def __init__(
+        self, broker_id: int, network: SimNetwork, store: EmbeddedStore, settings: SimulatedClusterSettings
+    ) -> None:
         self.id = broker_id
         self.host = f"broker-{broker_id}"
         self._network = network
@@ -53,7 +55,7 @@ class SimNode:
         for path in self.log_dirs:
             self.disk.volume(path)
         racks = settings.racks
-        self.broker = Broker(
+        self.broker = BrokerServer(
             BrokerOptions(
                 broker_id=broker_id,
                 log_dirs=self.log_dirs,
@@ -62,7 +64,7 @@ class SimNode:
                 rack=racks[broker_id % len(racks)] if racks else None,
                 properties={"group.initial.rebalance.delay.ms": "0", **settings.properties},
             ),
-            World(
+            BrokerRuntime(
                 clock=self.clock,
                 chance=SeededChance(f"{settings.seed} broker {broker_id}"),
                 network=network.at(self.host, self.clock),
@@ -104,8 +106,8 @@ class SimNode:
 class SimCluster:
     """Brokers with ids from 0, a network between them, and a store."""
 
-    def __init__(self, brokers: int = 3, settings: Settings | None = None) -> None:
-        settings = settings or Settings()
+    def __init__(self, brokers: int = 3, settings: SimulatedClusterSettings | None = None) -> None:
+        settings = settings or SimulatedClusterSettings()
         self.network = SimNetwork(SeededChance(f"{settings.seed} network"))
         self.store = EmbeddedStore(clock=NodeClock())
         self.nodes = {each: SimNode(each, self.network, self.store, settings) for each in range(brokers)}

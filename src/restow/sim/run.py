@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
-from restow.sim.checkers import Invariants, Violation
+from restow.sim.checkers import Invariants, InvariantViolation
 from restow.sim.client import SimClient
 from restow.sim.clock import NodeClock
-from restow.sim.cluster import Settings, SimCluster
+from restow.sim.cluster import SimCluster, SimulatedClusterSettings
 from restow.sim.faults import KINDS, Nemesis
 from restow.sim.loop import run
 from restow.sim.producer import SimProducer
@@ -44,7 +44,7 @@ class Scenario:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class SimulationReport:
     """What came of a run."""
 
     seed: int
@@ -65,13 +65,13 @@ class Report:
         return self.virtual_seconds / self.wall_seconds if self.wall_seconds else 0.0
 
 
-def simulate(scenario: Scenario) -> Report:
+def simulate(scenario: Scenario) -> SimulationReport:
     """Run it to its end in virtual time."""
     clock = SystemClock()
     began_s = clock.monotonic_s()
     simulation = _Simulation(scenario)
     virtual_s = run(simulation.run())
-    return Report(
+    return SimulationReport(
         seed=scenario.seed,
         virtual_seconds=virtual_s,
         wall_seconds=clock.monotonic_s() - began_s,
@@ -90,14 +90,14 @@ class _Simulation:
         self._scenario = scenario
         self.trace = hashlib.blake2b(digest_size=16)
         self.events: deque[str] = deque(maxlen=_LAST_EVENTS)
-        self.violations: list[Violation] = []
+        self.violations: list[InvariantViolation] = []
         self.steps = self.faults = self.acked = self.lost = 0
 
     async def run(self) -> float:
         """Return the virtual seconds that it took."""
         scenario = self._scenario
         loop = asyncio.get_running_loop()
-        settings = Settings(seed=scenario.seed, properties={"min.insync.replicas": "2"})
+        settings = SimulatedClusterSettings(seed=scenario.seed, properties={"min.insync.replicas": "2"})
         async with SimCluster(scenario.brokers, settings) as cluster:
             cluster.network.trace = self._note_frame
             client = SimClient("client", cluster.network, NodeClock())
@@ -134,7 +134,7 @@ class _Simulation:
         self.trace.update(line.encode())
 
     def _violated(self, what: str) -> None:
-        violation = Violation(asyncio.get_running_loop().time(), what)
+        violation = InvariantViolation(asyncio.get_running_loop().time(), what)
         if what not in {each.what for each in self.violations}:
             self.violations.append(violation)
             self._note(f"VIOLATION: {what}")

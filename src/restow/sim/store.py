@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from restow.cluster.store.embedded import EmbeddedStore
     from restow.cluster.store.errors import StoreError
     from restow.cluster.store.operations import Operation, Results
-    from restow.cluster.store.protocol import Node, Stat, Watch, WatchEvent
+    from restow.cluster.store.protocol import Stat, StoreNode, Watch, WatchEvent
     from restow.cluster.store.session import EmbeddedSession
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ class SimSession:
         except StoreUnavailable as error:
             return tuple(StoreUnavailable(str(error)) for _ in transactions)
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> StoreNode:
         return await self._access.read(lambda: self._inner.get(path))
 
     async def exists(self, path: str) -> Stat | None:
@@ -129,7 +129,7 @@ class SimSession:
     async def children(self, path: str) -> tuple[str, ...]:
         return await self._access.read(lambda: self._inner.children(path))
 
-    async def get_each(self, paths: Sequence[str]) -> tuple[Node | None, ...]:
+    async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
         return await self._access.read(lambda: self._inner.get_each(paths))
 
     async def watch_data(self, path: str, watch: Watch) -> None:

@@ -10,18 +10,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from restow.client import DENIALS, BrokerError, ClientError, ConfigOf
+from restow.client import DENIALS, BrokerError, ClientError, ConfigResource
 from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from restow.client import Admin, Config, Disks, MoveUnderWay
+    from restow.client import Admin, BrokerLogDirs, Config, PartitionReassignment
     from restow.model import BrokerId, Partition, Topic
     from restow.runtime.clock import Clock
 
 _MIN_INSYNC = "min.insync.replicas"
-_DEFAULT_BROKER = ConfigOf("broker", "")
+_DEFAULT_BROKER = ConfigResource("broker", "")
 
 
 async def capture(admin: Admin, clock: Clock) -> Snapshot:
@@ -35,8 +35,8 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
     configs = await admin.configs(
         (
             _DEFAULT_BROKER,
-            *(ConfigOf("broker", str(broker)) for broker in brokers),
-            *(ConfigOf("topic", topic.name) for topic in topics),
+            *(ConfigResource("broker", str(broker)) for broker in brokers),
+            *(ConfigResource("topic", topic.name) for topic in topics),
         )
     )
     told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
@@ -52,12 +52,12 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
                 port=node.port,
                 rack=node.rack,
                 log_dirs=told[node.id].log_dirs if node.id in told else (),
-                configs=_set_for(configs.get(ConfigOf("broker", str(node.id))), "broker"),
+                configs=_set_for(configs.get(ConfigResource("broker", str(node.id))), "broker"),
             )
             for node in view.nodes
         ),
         topics=tuple(
-            _topic(topic, configs.get(ConfigOf("topic", topic.name)), moves, copies) for topic in topics
+            _topic(topic, configs.get(ConfigResource("topic", topic.name)), moves, copies) for topic in topics
         ),
         default_configs=_set_for(configs.get(_DEFAULT_BROKER), "default broker"),
         unanswered=tuple(broker for broker in brokers if broker not in told),
@@ -83,8 +83,8 @@ async def hidden_topics(
 
 
 def denied(
-    disks: Mapping[BrokerId, Disks | BrokerError],
-    configs: Mapping[ConfigOf, Mapping[str, Config] | BrokerError],
+    disks: Mapping[BrokerId, BrokerLogDirs | BrokerError],
+    configs: Mapping[ConfigResource, Mapping[str, Config] | BrokerError],
 ) -> tuple[str, ...]:
     """Name the ACLs whose lack left something out of these answers."""
     found = set()
@@ -107,7 +107,7 @@ async def _controller(admin: Admin) -> BrokerId | None:
         return None
 
 
-def _copies(disks: Mapping[BrokerId, Disks]) -> dict[TopicPartition, tuple[Copy, ...]]:
+def _copies(disks: Mapping[BrokerId, BrokerLogDirs]) -> dict[TopicPartition, tuple[Copy, ...]]:
     found: dict[TopicPartition, list[Copy]] = {}
     for broker, answer in sorted(disks.items()):
         for each in answer.replicas:
@@ -126,7 +126,7 @@ def _copies(disks: Mapping[BrokerId, Disks]) -> dict[TopicPartition, tuple[Copy,
 def _topic(
     topic: Topic,
     configs: Mapping[str, Config] | BrokerError | None,
-    moves: Mapping[TopicPartition, MoveUnderWay],
+    moves: Mapping[TopicPartition, PartitionReassignment],
     copies: Mapping[TopicPartition, tuple[Copy, ...]],
 ) -> Topic:
     known = {} if configs is None or isinstance(configs, BrokerError) else configs
@@ -143,7 +143,9 @@ def _topic(
     )
 
 
-def _partition(partition: Partition, move: MoveUnderWay | None, copies: tuple[Copy, ...]) -> Partition:
+def _partition(
+    partition: Partition, move: PartitionReassignment | None, copies: tuple[Copy, ...]
+) -> Partition:
     if move is None:
         return partition._replace(copies=copies)
     return partition._replace(

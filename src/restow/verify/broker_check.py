@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.model import Check, Outcome, Verdict
+from restow.model import Check, CheckOutcome, Verdict
 from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
@@ -120,13 +120,13 @@ def _all_seen(snapshot: Snapshot) -> Check:
 def _known(snapshot: Snapshot, broker: BrokerId, has_replicas: bool) -> Check:
     """A number that nobody has ever had is more likely a slip than a broker that is long gone."""
     if broker in snapshot.broker:
-        return Check(name="known", outcome=Outcome.HOLDS, evidence="it is up")
+        return Check(name="known", outcome=CheckOutcome.HOLDS, evidence="it is up")
     if has_replicas:
-        return Check(name="known", outcome=Outcome.HOLDS, evidence="it is down, and has replicas")
+        return Check(name="known", outcome=CheckOutcome.HOLDS, evidence="it is down, and has replicas")
     there = some(sorted(snapshot.broker))
     return Check(
         name="known",
-        outcome=Outcome.UNKNOWN,
+        outcome=CheckOutcome.UNKNOWN,
         evidence=f"no broker of this number is up or has replicas; there are {there}",
         advice="check the number; if it was stopped already, nothing is left to do",
     )
@@ -155,14 +155,14 @@ def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
     if broker not in snapshot.broker:
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence="it is down, so nobody can tell what is in its directories",
             advice="nothing has to be done, unless it is to be started again",
         )
     if broker in snapshot.unanswered:
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence="it does not tell what is in its directories",
             advice="see whether it hangs",
         )
@@ -186,28 +186,28 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
     if voters is not None:
         if broker not in voters:
             evidence = f"the metadata quorum is {some(voters)}"
-            return Check(name=name, outcome=Outcome.HOLDS, evidence=evidence)
+            return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=evidence)
         return Check(
             name=name,
-            outcome=Outcome.FAILS,
+            outcome=CheckOutcome.FAILS,
             evidence=f"it is a voter of the metadata quorum ({some(voters)})",
             advice="take it out of the quorum first: kafka-metadata-quorum remove-controller",
         )
     if snapshot.controller is None:
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence="the cluster names no controller",
             advice="ask again when one was elected, as somebody who may describe the cluster",
         )
     if snapshot.controller == broker:
         return Check(
             name=name,
-            outcome=Outcome.FAILS,
+            outcome=CheckOutcome.FAILS,
             evidence="it is the controller",
             advice="another one takes over when it is stopped in order; do that when nothing is being moved",
         )
-    return Check(name=name, outcome=Outcome.HOLDS, evidence=f"that is broker {snapshot.controller}")
+    return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=f"that is broker {snapshot.controller}")
 
 
 def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:

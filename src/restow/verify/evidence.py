@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.model import Check, Outcome
+from restow.model import Check, CheckOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,6 @@ def count(number: int, noun: str) -> str:
 def none_of(name: str, found: Sequence[object], noun: str, *, good: str, advice: str) -> Check:
     """A check that holds if nothing of the kind was found."""
     if not found:
-        return Check(name=name, outcome=Outcome.HOLDS, evidence=good)
+        return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=good)
     evidence = f"{count(len(found), noun)}: {some(found)}"
-    return Check(name=name, outcome=Outcome.FAILS, evidence=evidence, advice=advice)
+    return Check(name=name, outcome=CheckOutcome.FAILS, evidence=evidence, advice=advice)

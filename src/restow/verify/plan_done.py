@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from restow.model import ANY_DIR, Check, Outcome, Verdict
+from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.plan.drift import REBASE, ids_of, remade
 from restow.verify.evidence import none_of, some
 from restow.verify.promises_kept import promise_checks
@@ -33,14 +33,14 @@ def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | Non
         *_moves_done(plan, snapshot),
         _no_throttles(plan, snapshot, ours),
     )
-    if same.outcome is not Outcome.HOLDS:
+    if same.outcome is not CheckOutcome.HOLDS:
         checks = tuple(_not_made(check.name, "this is another cluster") for check in checks)
     return Verdict(subject=subject, checks=(same, *checks))
 
 
 def _not_made(name: str, why: str) -> Check:
     """A check that could not be made."""
-    return Check(name=name, outcome=Outcome.UNKNOWN, evidence=f"not looked at: {why}")
+    return Check(name=name, outcome=CheckOutcome.UNKNOWN, evidence=f"not looked at: {why}")
 
 
 def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:
@@ -104,7 +104,7 @@ def _same_cluster(plan: Plan, snapshot: Snapshot) -> Check:
     same = plan.cluster_id == snapshot.cluster_id
     return Check(
         name="the plan's cluster",
-        outcome=Outcome.HOLDS if same else Outcome.FAILS,
+        outcome=CheckOutcome.HOLDS if same else CheckOutcome.FAILS,
         evidence=snapshot.cluster_id if same else f"{snapshot.cluster_id}, not {plan.cluster_id}",
         advice="connect to the cluster that the plan was made for",
     )
@@ -148,7 +148,7 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
     if unknown and not wrong:
         return Check(
             name="directories",
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"no word from broker {some(sorted(set(unknown)))}",
             advice="see why it does not tell about its disks",
         )
@@ -167,7 +167,7 @@ def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | N
     if unseen := [each for each in snapshot.denied if each.startswith("DESCRIBE_CONFIGS")]:
         return Check(
             name="no throttles left",
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"we may not look: {some(unseen)}",
             advice="grant it, and ask again",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from restow.model import ANY_DIR, Check, Outcome, Verdict
+from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.model.permissions import CLUSTER, RUN, TOPIC, Permissions
 from restow.plan.drift import REBASE, Drift, differences
 from restow.verify.evidence import count, none_of, some
@@ -56,7 +56,7 @@ def blocking(verdict: Verdict, of: Collection[str] | None = None) -> tuple[Check
     return tuple(
         check
         for check in verdict.checks
-        if check.outcome is Outcome.FAILS and (of is None or check.name in of)
+        if check.outcome is CheckOutcome.FAILS and (of is None or check.name in of)
     )
 
 
@@ -64,7 +64,7 @@ def _right_cluster(snapshot: Snapshot, plan: Plan) -> Check:
     holds = snapshot.cluster_id == plan.cluster_id
     return Check(
         name="cluster",
-        outcome=Outcome.HOLDS if holds else Outcome.FAILS,
+        outcome=CheckOutcome.HOLDS if holds else CheckOutcome.FAILS,
         evidence=f"it is {snapshot.cluster_id!r}"
         + ("" if holds else f", the plan is for {plan.cluster_id!r}"),
         advice="" if holds else "check the address, or plan again",
@@ -87,7 +87,7 @@ def _can_do(plan: Plan, versions: Mapping[BrokerId, Mapping[int, tuple[int, int]
     needed = _NEEDED | (_NEEDED_FOR_DIRS if any(move.log_dirs for move in plan.moves) else {})
     if not versions:
         evidence = "no broker tells which requests it answers"
-        return Check(name="api versions", outcome=Outcome.UNKNOWN, evidence=evidence)
+        return Check(name="api versions", outcome=CheckOutcome.UNKNOWN, evidence=evidence)
     lacking = [
         f"broker {broker} has no {name} (version {least})"
         for broker, served in sorted(versions.items())
@@ -107,7 +107,7 @@ def _may_do(plan: Plan, permissions: Permissions) -> Check:
     if permissions.cluster is None:
         return Check(
             name="permissions",
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence="the cluster does not tell what is allowed",
             advice="what is missing will show when it is asked for",
         )
@@ -223,7 +223,7 @@ def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
     if untold and not full:
         return Check(
             name="free space",
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"{count(len(untold), 'broker')} do not tell how large their disks are: {some(untold)}",
             advice="see to it that there is room; brokers tell it since 3.3",
         )

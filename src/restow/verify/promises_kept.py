@@ -9,7 +9,7 @@ import math
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from restow.model import Check, Outcome
+from restow.model import Check, CheckOutcome
 from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, s
     if known is None:
         return Check(
             name=promise.kind.replace("_", " "),
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence="this Restow does not know that kind of promise",
             advice="verify it with the version that made the plan",
         )
@@ -77,7 +77,7 @@ def _result(
     if hidden and not wrong:
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"topics that we may not describe have replicas too: {some(hidden)}",
             advice="grant DESCRIBE on them, and ask again",
         )
@@ -150,7 +150,7 @@ def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartit
     if down:
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"brokers that are down do not tell their racks: {some(sorted(down))}",
             advice="start them, or move their replicas away",
         )
@@ -181,7 +181,7 @@ def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition
     if untold and (missing or promise.goal == "disk"):
         return Check(
             name=name,
-            outcome=Outcome.UNKNOWN,
+            outcome=CheckOutcome.UNKNOWN,
             evidence=f"no word from broker {some(untold)}",
             advice="see why it does not answer",
         )

@@ -48,7 +48,7 @@ _USUAL = struct.Struct(">ihqqqBi")
 _NULL = b"\x00"
 
 
-class EpochEnd(NamedTuple):
+class DivergingEpoch(NamedTuple):
     """The largest epoch up to the one asked for, and the offset behind its last record."""
 
     epoch: int
@@ -74,7 +74,7 @@ class Fetched(NamedTuple):
     aborted: tuple[Aborted, ...] | None = None
     """None where nobody asked for committed records only."""
     preferred_read_replica: int = -1
-    diverging_epoch: EpochEnd | None = None
+    diverging_epoch: DivergingEpoch | None = None
     current_leader: LeaderAndEpoch | None = None
 
 

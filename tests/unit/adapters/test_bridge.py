@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from restow.assignors import Member, TopicPartition
-from restow.assignors.adapters.bridge import Seat, by_topic
+from restow.assignors.adapters.bridge import ConsumerSeat, by_topic
 from restow.assignors.user_data import decode_claim, decode_generation
 from restow.errors import UnknownAssignor
 
 
 def test_a_newcomer_claims_nothing() -> None:
-    said = Seat("sticky").subscription({"b", "a"})
+    said = ConsumerSeat("sticky").subscription({"b", "a"})
     assert (said.topics, said.user_data, said.owned, said.generation) == (("a", "b"), None, (), -1)
 
 
 def test_sticky_says_what_it_had_in_its_user_data_alone() -> None:
-    seat = Seat("sticky")
+    seat = ConsumerSeat("sticky")
     seat.told([("t", 1), ("t", 0)], 7)
     said = seat.subscription({"t"})
     assert said.user_data is not None
@@ -25,7 +25,7 @@ def test_sticky_says_what_it_had_in_its_user_data_alone() -> None:
 
 
 def test_cooperative_sticky_says_what_it_has_in_the_subscription() -> None:
-    seat = Seat("cooperative-sticky")
+    seat = ConsumerSeat("cooperative-sticky")
     seat.told([("t", 1), ("u", 3), ("t", 0)], 7)
     said = seat.subscription({"t", "u"})
     assert said.owned == (("t", (0, 1)), ("u", (3,)))
@@ -35,19 +35,19 @@ def test_cooperative_sticky_says_what_it_has_in_the_subscription() -> None:
 
 def test_cooperative_sticky_no_longer_claims_topics_it_has_unsubscribed_from() -> None:
     """The client has let go of them before it joins; a claim would keep them from everybody for a round."""
-    seat = Seat("cooperative-sticky")
+    seat = ConsumerSeat("cooperative-sticky")
     seat.told([("t", 1), ("u", 3)], 7)
     assert seat.subscription({"t"}).owned == (("t", (1,)),)
 
 
 def test_seats_do_not_share_what_they_were_told() -> None:
-    one, other = Seat("sticky"), Seat("sticky")
+    one, other = ConsumerSeat("sticky"), ConsumerSeat("sticky")
     one.told([("t", 0)], 1)
     assert other.subscription({"t"}).user_data is None
 
 
 def test_range_says_nothing_but_its_rack() -> None:
-    seat = Seat("range", rack="r1")
+    seat = ConsumerSeat("range", rack="r1")
     seat.told([("t", 0)], 4)
     said = seat.subscription({"t"})
     assert (said.user_data, said.owned, said.rack) == (None, (), "r1")
@@ -57,13 +57,13 @@ def test_range_says_nothing_but_its_rack() -> None:
 def test_topics_without_metadata_are_left_out(name: str) -> None:
     known = {"t": {0, 1}, "empty": set()}
     members = [Member(id="a", topics=("ghost", "t")), Member(id="b", topics=("empty", "t"))]
-    given = Seat(name).assign(members, known.get)
+    given = ConsumerSeat(name).assign(members, known.get)
     assert sorted(p for mine in given.values() for p in mine) == [("t", 0), ("t", 1)]
-    assert Seat(name).assign(members[:1], {}.get) == {"a": []}
+    assert ConsumerSeat(name).assign(members[:1], {}.get) == {"a": []}
 
 
 def test_a_partition_missing_from_the_metadata_does_not_hide_the_last_one() -> None:
-    given = Seat("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
+    given = ConsumerSeat("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
     assert given == {"a": [TopicPartition("t", p) for p in range(3)]}
 
 
@@ -75,17 +75,17 @@ def test_racks_are_looked_up_only_if_somebody_has_one() -> None:
         return {"t": [["r1"], ["r0"]]}
 
     without = [Member(id="a", topics=("t",)), Member(id="b", topics=("t",))]
-    Seat("range").assign(without, {"t": {0, 1}}.get, racks_of)
+    ConsumerSeat("range").assign(without, {"t": {0, 1}}.get, racks_of)
     assert asked == []
     racked = [Member(id="a", topics=("t",), rack="r0"), Member(id="b", topics=("t",), rack="r1")]
-    given = Seat("range").assign(racked, {"t": {0, 1}}.get, racks_of)
+    given = ConsumerSeat("range").assign(racked, {"t": {0, 1}}.get, racks_of)
     assert given == {"a": [("t", 1)], "b": [("t", 0)]}
     assert asked == [{"t": 2}]
 
 
 def test_an_unknown_name_is_refused_at_once() -> None:
     with pytest.raises(UnknownAssignor):
-        Seat("nonsense")
+        ConsumerSeat("nonsense")
 
 
 def test_by_topic() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from restow.assignors import Member, TopicPartition, assign
 from restow.assignors.claims import read_claims
-from restow.assignors.group import NOBODY, Group, by_id
+from restow.assignors.group import NOBODY, NumberedGroup, by_id
 from restow.assignors.user_data import Claim, encode_claim, encode_generation
 from restow.errors import InvalidGroup
 from tests.judge import contested, owners_before
@@ -28,7 +28,7 @@ ALL = tuple(COUNTS)
 
 def claims_of(*members: Member, counts: dict[str, int] = COUNTS) -> dict[str, str]:
     """The owner before of each partition that has one; `?` and the claimants where it is contested."""
-    group = Group.of(counts, members, by_id)
+    group = NumberedGroup.of(counts, members, by_id)
     claims = read_claims(group, lambda m: Claim(m.owned, m.generation))
     names = [m.id for m in group.members]
     row = [f"{topic}-{p}" for topic in group.topics for p in range(counts[topic])]

@@ -7,7 +7,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.assignors import Comparison, TopicPartition, compare
+from restow.assignors import AssignmentComparison, TopicPartition, compare
 from restow.assignors.compare import balance_score
 from tests.unit.assignors.small_groups import same_cases
 
@@ -24,7 +24,7 @@ def test_the_balance_score_is_the_sum_over_all_pairs(counts: list[int]) -> None:
 def test_what_moved_and_what_was_only_taken() -> None:
     before = {"a": [T0, T1, T2], "gone": [T3]}
     after = {"a": [T0], "new": [T1, T3]}
-    assert compare(before, after) == Comparison(
+    assert compare(before, after) == AssignmentComparison(
         balance_score=1,
         balance_score_before=2,
         moved=2,  # T1 and T3 have another reader

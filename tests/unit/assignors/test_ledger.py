@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from restow.assignors.compare import balance_score
 from restow.assignors.cycles import settle, swap
 from restow.assignors.gentle import share_out_gently
-from restow.assignors.ledger import Ledger
+from restow.assignors.ledger import BalanceTable
 from restow.assignors.leveling import level
 from restow.assignors.levels import Levels, bits, lowest
 from restow.assignors.water import pour
@@ -52,7 +52,9 @@ def test_bits(mask: int) -> None:
 
 
 @st.composite
-def ledgers(draw: st.DrawFn, *, kinds: int = 3, members: int = 4, most: int = 3) -> tuple[Ledger, Random]:
+def ledgers(
+    draw: st.DrawFn, *, kinds: int = 3, members: int = 4, most: int = 3
+) -> tuple[BalanceTable, Random]:
     """Some kinds and members, every kind allowed to somebody, and part of it held by those who may."""
     random = Random(draw(st.integers(0, 2**32 - 1)))
     shape = draw(st.integers(1, kinds)), draw(st.integers(1, members))
@@ -65,15 +67,15 @@ def ledgers(draw: st.DrawFn, *, kinds: int = 3, members: int = 4, most: int = 3)
         for _ in range(random.randint(0, units)):
             owned[kind, random.choice(np.flatnonzero(allowed[kind]).tolist())] += 1
     far = np.array([[random.random() < 0.5 for _ in range(shape[1])] for _ in range(shape[0])])
-    return Ledger(supply, allowed, owned, far if draw(st.booleans()) else None), random
+    return BalanceTable(supply, allowed, owned, far if draw(st.booleans()) else None), random
 
 
-def left(ledger: Ledger) -> list[tuple[int, int]]:
+def left(ledger: BalanceTable) -> list[tuple[int, int]]:
     """What nobody holds yet."""
     return list(enumerate((ledger.supply - ledger.held.sum(axis=1)).tolist()))
 
 
-def spill(ledger: Ledger, random: Random) -> None:
+def spill(ledger: BalanceTable, random: Random) -> None:
     """Give what is left to anybody, and let some change hands, so that the ledger is full and untidy."""
     for kind, units in left(ledger):
         takers = np.flatnonzero(ledger.allowed[kind]).tolist()
@@ -88,7 +90,7 @@ def spill(ledger: Ledger, random: Random) -> None:
             ledger.shift(kind, random.choice(givers), random.choice(takers))
 
 
-def check(ledger: Ledger) -> None:
+def check(ledger: BalanceTable) -> None:
     """Everything is held, by those who may, and the loads are right."""
     assert (ledger.held >= 0).all()
     assert (ledger.held.sum(axis=1) == ledger.supply).all()
@@ -96,12 +98,12 @@ def check(ledger: Ledger) -> None:
     assert (ledger.held.sum(axis=0) == ledger.loads).all()
 
 
-def worth(ledger: Ledger) -> tuple[int, int, int]:
+def worth(ledger: BalanceTable) -> tuple[int, int, int]:
     far = 0 if ledger.far is None else int(ledger.held[ledger.far].sum())
     return balance_score(ledger.loads.tolist()), ledger.moved, far
 
 
-def all_worths(ledger: Ledger) -> Iterator[tuple[int, int, int]]:
+def all_worths(ledger: BalanceTable) -> Iterator[tuple[int, int, int]]:
     """The worth of every way to fill the ledger."""
     rows = [
         [row for row in product(range(units + 1), repeat=ledger.allowed.shape[1]) if sum(row) == units]
@@ -115,7 +117,7 @@ def all_worths(ledger: Ledger) -> Iterator[tuple[int, int, int]]:
             yield worth(other)
 
 
-def helps(ledger: Ledger) -> bool:
+def helps(ledger: BalanceTable) -> bool:
     """Whether some direct move would improve the balance."""
     kinds, members = ledger.allowed.shape
     return any(
@@ -126,7 +128,7 @@ def helps(ledger: Ledger) -> bool:
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_sharing_out_gives_everything_and_takes_nothing(drawn: tuple[Ledger, Random]) -> None:
+def test_sharing_out_gives_everything_and_takes_nothing(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, _ = drawn
     ledger.share_out(left(ledger))
     check(ledger)
@@ -136,7 +138,9 @@ def test_sharing_out_gives_everything_and_takes_nothing(drawn: tuple[Ledger, Ran
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_leveling_ends_where_no_direct_move_helps_and_is_never_worse(drawn: tuple[Ledger, Random]) -> None:
+def test_leveling_ends_where_no_direct_move_helps_and_is_never_worse(
+    drawn: tuple[BalanceTable, Random],
+) -> None:
     ledger, random = drawn
     spill(ledger, random)
     before = worth(ledger)[0]
@@ -148,7 +152,7 @@ def test_leveling_ends_where_no_direct_move_helps_and_is_never_worse(drawn: tupl
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_gentle_leveling_ends_there_too_and_takes_no_more(drawn: tuple[Ledger, Random]) -> None:
+def test_gentle_leveling_ends_there_too_and_takes_no_more(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, _ = drawn
     direct = ledger.copy()
     direct.share_out(left(direct))
@@ -161,7 +165,7 @@ def test_gentle_leveling_ends_there_too_and_takes_no_more(drawn: tuple[Ledger, R
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_settling_never_worsens_and_a_second_time_finds_nothing(drawn: tuple[Ledger, Random]) -> None:
+def test_settling_never_worsens_and_a_second_time_finds_nothing(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     before = worth(ledger)
@@ -175,7 +179,7 @@ def test_settling_never_worsens_and_a_second_time_finds_nothing(drawn: tuple[Led
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_swapping_leaves_everybody_with_as_many_and_never_worsens(drawn: tuple[Ledger, Random]) -> None:
+def test_swapping_leaves_everybody_with_as_many_and_never_worsens(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     before, loads = worth(ledger), ledger.loads.copy()
@@ -187,7 +191,7 @@ def test_swapping_leaves_everybody_with_as_many_and_never_worsens(drawn: tuple[L
 
 @same_cases
 @given(drawn=ledgers(members=3, most=2))
-def test_settling_finds_the_best_there_is(drawn: tuple[Ledger, Random]) -> None:
+def test_settling_finds_the_best_there_is(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     settle(ledger)
@@ -196,7 +200,7 @@ def test_settling_finds_the_best_there_is(drawn: tuple[Ledger, Random]) -> None:
 
 @same_cases
 @given(drawn=ledgers(members=3, most=2))
-def test_what_is_surely_best_is(drawn: tuple[Ledger, Random]) -> None:
+def test_what_is_surely_best_is(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     least = min(all_worths(ledger))
@@ -209,7 +213,7 @@ def test_what_is_surely_best_is(drawn: tuple[Ledger, Random]) -> None:
 def test_the_quick_proof_is_found_where_it_matters() -> None:
     """Two left a group of four that was level: their partitions are shared out and nothing else moves."""
     owned = np.array([[3, 3, 0, 0]])
-    ledger = Ledger(np.array([12]), np.ones((1, 4), dtype=np.bool_), owned, None)
+    ledger = BalanceTable(np.array([12]), np.ones((1, 4), dtype=np.bool_), owned, None)
     ledger.share_out([(0, 6)])
     assert ledger.surely_best()
     ledger.shift(0, 0, 2)
@@ -218,7 +222,7 @@ def test_the_quick_proof_is_found_where_it_matters() -> None:
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9), moves=st.integers(0, 30))
-def test_the_bit_sets_keep_in_step(drawn: tuple[Ledger, Random], moves: int) -> None:
+def test_the_bit_sets_keep_in_step(drawn: tuple[BalanceTable, Random], moves: int) -> None:
     ledger, random = drawn
     spill(ledger, random)
     levels = Levels(ledger)
@@ -238,7 +242,7 @@ def test_the_bit_sets_keep_in_step(drawn: tuple[Ledger, Random], moves: int) -> 
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_what_the_bit_sets_answer(drawn: tuple[Ledger, Random]) -> None:
+def test_what_the_bit_sets_answer(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     levels = Levels(ledger)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.broker.broker import Broker, BrokerOptions, World
-from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
+from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.broker.registration import BrokerIdTaken, prepare_store, register
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.store import SessionExpired
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import BrokerRegistration, Endpoint
+from restow.cluster.store.znodes import AdvertisedEndpoint, BrokerRegistration
 from restow.errors import InvalidBrokers
 from restow.model import TopicPartition
 from restow.runtime.chance import SystemChance
@@ -37,7 +37,7 @@ PARTITION = TopicPartition("t", 0)
 async def with_topic(cluster: EmbeddedCluster, factor: int, partitions: int = 1) -> None:
     """Every broker knows the topic's leaders."""
     creation = cluster.brokers[0].services.creation
-    await creation.create(await creation.plan(NewTopic(name="t", partitions=partitions, factor=factor)))
+    await creation.create(await creation.plan(RequestedTopic(name="t", partitions=partitions, factor=factor)))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 30)
@@ -62,7 +62,7 @@ def test_brokers_are_registered_as_kafka_registers_them(tmp_path: Path) -> None:
             node = await services.store.get(path)
             found = BrokerRegistration.decode(node.data, path)
             host, _, port = cluster.brokers[1].address.rpartition(":")
-            assert found.endpoints == (Endpoint("PLAINTEXT", host, int(port)),)
+            assert found.endpoints == (AdvertisedEndpoint("PLAINTEXT", host, int(port)),)
             assert found.rack == "b"
             assert services.orders.broker_epoch == node.stat.czxid
 
@@ -73,7 +73,7 @@ def test_a_broker_id_is_taken_once() -> None:
     async def scenario() -> None:
         server = EmbeddedStore()
         first, second = server.session(), server.session()
-        entry = BrokerRegistration(endpoints=(Endpoint("PLAINTEXT", "h", 1),), timestamp_ms=0)
+        entry = BrokerRegistration(endpoints=(AdvertisedEndpoint("PLAINTEXT", "h", 1),), timestamp_ms=0)
         assert await prepare_store(first, SystemChance()) == await prepare_store(second, SystemChance())
         epoch = await register(first, 1, entry, SystemClock(), patience_s=0)
         with pytest.raises(BrokerIdTaken, match="broker of id 1 is registered already"):
@@ -211,7 +211,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> Non
             async def open_session() -> EmbeddedSession:
                 return store.session()
 
-            world = World(
+            world = BrokerRuntime(
                 clock=SystemClock(),
                 chance=SystemChance(),
                 network=SystemNetwork(),
@@ -222,7 +222,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> Non
             options = BrokerOptions(
                 broker_id=5, log_dirs=(str(tmp_path / "other"),), host=host, port=int(port)
             )
-            broker = Broker(options, world)
+            broker = BrokerServer(options, world)
             with pytest.raises(OSError, match="address already in use"):
                 await broker.start()
             assert not broker.is_running
@@ -288,14 +288,14 @@ def test_a_session_lost_as_the_broker_begins_is_noticed(tmp_path: Path) -> None:
             sessions.append(store.session())
             return sessions[-1]
 
-        world = World(
+        world = BrokerRuntime(
             clock=SystemClock(),
             chance=SystemChance(),
             network=SystemNetwork(),
             disk=SystemDisk(),
             open_session=open_session,
         )
-        broker = Broker(BrokerOptions(broker_id=1, log_dirs=(str(tmp_path / "log"),)), world)
+        broker = BrokerServer(BrokerOptions(broker_id=1, log_dirs=(str(tmp_path / "log"),)), world)
         starting = asyncio.create_task(broker.start())
         look = store.session()
         while not await look.exists(BrokerRegistration.path(1)):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.config.table import InvalidConfig
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.store.znodes import BrokerRegistration
@@ -39,7 +39,7 @@ async def told(client: Client, version: int = 5) -> list[bool]:
     return [each.is_cordoned for each in (await client.answer(35, version)).results]
 
 
-async def create(cluster: EmbeddedCluster, new: NewTopic) -> dict[int, tuple[int, ...]]:
+async def create(cluster: EmbeddedCluster, new: RequestedTopic) -> dict[int, tuple[int, ...]]:
     """Make the topic, wait until it is known, and say where its replicas are."""
     services = cluster.brokers[0].services
     planned = await services.creation.plan(new)
@@ -60,12 +60,12 @@ def test_cordoned_log_dir_is_told_and_gets_no_new_replicas(tmp_path: Path) -> No
             await until(lambda: logs.cordoned() == {paths[0], paths[2]})
             assert await told(client) == [True, False, True]
             assert await told(client, version=4) == [False, False, False]
-            await create(cluster, NewTopic(name="t", partitions=5, factor=1))
+            await create(cluster, RequestedTopic(name="t", partitions=5, factor=1))
             await until(lambda: len(logs.partitions) == 5)
             assert [len(each.logs) for each in logs.directories] == [0, 5, 0]
             assert await cordon(client, "0", "") == ErrorCode.NONE
             await until(lambda: not logs.cordoned())
-            await create(cluster, NewTopic(name="u", partitions=4, factor=1))
+            await create(cluster, RequestedTopic(name="u", partitions=4, factor=1))
             await until(lambda: len(logs.partitions) == 9)
             assert [len(each.logs) for each in logs.directories] == [2, 5, 2]
 
@@ -89,7 +89,7 @@ def test_broker_that_has_only_cordoned_log_dirs_is_no_target_of_placement(tmp_pa
             while not await is_cordoned():
                 await services.clock.sleep(0.01)
             assert (await services.store.get(path)).stat.czxid == epoch
-            placed = await create(cluster, NewTopic(name="t", partitions=6, factor=2))
+            placed = await create(cluster, RequestedTopic(name="t", partitions=6, factor=2))
             assert {replica for replicas in placed.values() for replica in replicas} == {0, 2}
             await expand(cluster, "t", 9)
             known = cluster.brokers[0].services.metadata
@@ -97,12 +97,12 @@ def test_broker_that_has_only_cordoned_log_dirs_is_no_target_of_placement(tmp_pa
             assert cluster.brokers[2].services.creation.create_in_passing("passing")
             assert await known.until(lambda: known.partition_count("passing") == 1, 60)
             assert 1 not in known.partitions("passing")[0].replicas
-            by_hand = await create(cluster, NewTopic(name="hand", by_hand={0: (1,)}))
+            by_hand = await create(cluster, RequestedTopic(name="hand", by_hand={0: (1,)}))
             assert by_hand == {0: (1,)}
             assert await cordon(client, "1", "") == ErrorCode.NONE
             while await is_cordoned():
                 await services.clock.sleep(0.01)
-            placed = await create(cluster, NewTopic(name="after", partitions=6, factor=3))
+            placed = await create(cluster, RequestedTopic(name="after", partitions=6, factor=3))
             assert {replica for replicas in placed.values() for replica in replicas} == {0, 1, 2}
 
     run(scenario())

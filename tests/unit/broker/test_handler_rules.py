@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
@@ -48,7 +48,7 @@ def on_bench(tmp_path: Path, scenario: Callable[[Bench], Awaitable[None]]) -> No
     async def whole() -> None:
         async with EmbeddedCluster(2, data=tmp_path, fsync=False, properties=NO_AUTO) as cluster:
             creation = cluster.brokers[0].services.creation
-            await creation.create(await creation.plan(NewTopic(name="t", by_hand={0: (0, 1)})))
+            await creation.create(await creation.plan(RequestedTopic(name="t", by_hand={0: (0, 1)})))
             for broker in cluster.brokers.values():
                 metadata = broker.services.metadata
                 assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
@@ -270,7 +270,7 @@ def test_records_are_not_deleted_where_they_must_stay(tmp_path: Path) -> None:
 
     async def scenario(bench: Bench) -> None:
         services = bench.cluster.brokers[0].services
-        compacted = NewTopic(name="compacted", by_hand={0: (0,)}, configs={"cleanup.policy": "compact"})
+        compacted = RequestedTopic(name="compacted", by_hand={0: (0,)}, configs={"cleanup.policy": "compact"})
         await services.creation.create(await services.creation.plan(compacted))
         metadata = services.metadata
         assert await metadata.until(lambda: metadata.partition_count("compacted") == 1, 30)

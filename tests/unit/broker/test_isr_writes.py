@@ -11,7 +11,7 @@ from restow.cluster.broker.isr_writes import StoreIsrWriter
 from restow.cluster.broker.tasks import Tasks
 from restow.cluster.store import StoreUnavailable, ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import PERSISTENT_PATHS, IsrChangeNotification, PartitionState
+from restow.cluster.store.znodes import PERSISTENT_PATHS, IsrChangeNotification, PartitionStateZNode
 from restow.model import TopicPartition
 from restow.runtime.clock import SystemClock
 from tests.unit.broker.conversations import run
@@ -29,9 +29,9 @@ async def with_states(partitions: Iterable[TopicPartition]) -> tuple[EmbeddedSto
     store = server.session()
     await ensure_paths(store, PERSISTENT_PATHS)
     for topic, number in partitions:
-        await ensure_paths(store, PartitionState.parents(topic, number))
-        state = PartitionState(leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=4)
-        await store.create(PartitionState.path(topic, number), state.encode())
+        await ensure_paths(store, PartitionStateZNode.parents(topic, number))
+        state = PartitionStateZNode(leader=1, leader_epoch=3, isr=(1, 2), controller_epoch=4)
+        await store.create(PartitionStateZNode.path(topic, number), state.encode())
     return server, StoreIsrWriter(store, SystemClock(), Tasks(), lambda: 4)
 
 
@@ -41,9 +41,9 @@ def test_many_changes_make_one_note() -> None:
         versions = await asyncio.gather(*(writer.write(each, 1, 3, (1,), 0) for each in PARTITIONS))
         assert versions == [1] * 5
         look = server.session()
-        path = PartitionState.path("t", 0)
-        state = PartitionState.decode((await look.get(path)).data, path)
-        assert state == PartitionState(leader=1, leader_epoch=3, isr=(1,), controller_epoch=4)
+        path = PartitionStateZNode.path("t", 0)
+        state = PartitionStateZNode.decode((await look.get(path)).data, path)
+        assert state == PartitionStateZNode(leader=1, leader_epoch=3, isr=(1,), controller_epoch=4)
         while not (notes := await look.children(IsrChangeNotification.PARENT)):
             await asyncio.sleep(0.01)
         (note,) = notes
@@ -106,7 +106,7 @@ def test_a_change_whose_answer_was_lost_is_found_written_and_told() -> None:
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
         while not await look.children(IsrChangeNotification.PARENT):
             await asyncio.sleep(0.01)
-        path = PartitionState.path("t", 0)
+        path = PartitionStateZNode.path("t", 0)
         assert (await look.get(path)).stat.version == 1
         await server.close()
 
@@ -120,8 +120,8 @@ def test_what_somebody_else_wrote_meanwhile_is_not_taken_for_ones_own() -> None:
         writer = StoreIsrWriter(store, SystemClock(), Tasks(), lambda: 4)
         with pytest.raises(StoreUnavailable):
             await writer.write(PARTITIONS[0], 1, 3, (1,), 0)
-        path = PartitionState.path("t", 0)
-        elected = PartitionState(leader=2, leader_epoch=4, isr=(2,), controller_epoch=4)
+        path = PartitionStateZNode.path("t", 0)
+        elected = PartitionStateZNode(leader=2, leader_epoch=4, isr=(2,), controller_epoch=4)
         await server.session().set(path, elected.encode(), 1)
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) is None
         await server.close()

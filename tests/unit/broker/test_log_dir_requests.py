@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.broker.creation import NewTopic
-from restow.cluster.controller import Wish
+from restow.cluster.broker.creation import RequestedTopic
+from restow.cluster.controller import ReassignmentTarget
 from restow.cluster.embedded import EmbeddedCluster
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -26,7 +26,7 @@ BATCH = build([Record(number, 1, None, bytes(1000)) for number in range(100)])
 
 async def create(cluster: EmbeddedCluster, *replicas: int) -> None:
     creation = cluster.brokers[0].services.creation
-    await creation.create(await creation.plan(NewTopic(name="t", by_hand={0: replicas})))
+    await creation.create(await creation.plan(RequestedTopic(name="t", by_hand={0: replicas})))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)
@@ -155,7 +155,9 @@ def test_a_move_onto_a_broker_with_an_offline_log_dir(tmp_path: Path) -> None:
                 if controller is not None:
                     break
                 await asyncio.sleep(0.01)
-            assert await controller.alter_reassignments({PARTITION: Wish((1,))}) == {PARTITION: None}
+            assert await controller.alter_reassignments({PARTITION: ReassignmentTarget((1,))}) == {
+                PARTITION: None
+            }
             while await controller.list_reassignments(None):
                 await asyncio.sleep(0.01)
             assert target.logs.directory_of(PARTITION) is target.logs.directories[1]

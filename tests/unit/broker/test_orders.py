@@ -11,7 +11,7 @@ from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.handlers import HangUp
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import Controller, ControllerEpoch
+from restow.cluster.store.znodes import ControllerEpoch, ControllerZNode
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
 from tests.unit.broker.conversations import Client, run
@@ -34,11 +34,13 @@ def order(epoch: int, controller_id: int = 1, broker_epoch: int = OURS) -> Any:
 
 async def elected(store: Store, controller_id: int, epoch: int) -> None:
     """Put a controller into the store, as an election would."""
-    if await store.exists(Controller.PATH):
-        await store.delete(Controller.PATH)
+    if await store.exists(ControllerZNode.PATH):
+        await store.delete(ControllerZNode.PATH)
     if not await store.exists(ControllerEpoch.PATH):
         await store.create(ControllerEpoch.PATH, b"0")
-    await store.create(Controller.PATH, Controller(broker_id=controller_id, timestamp_ms=1).encode())
+    await store.create(
+        ControllerZNode.PATH, ControllerZNode(broker_id=controller_id, timestamp_ms=1).encode()
+    )
     await store.set(ControllerEpoch.PATH, ControllerEpoch(epoch).encode())
 
 
@@ -92,7 +94,7 @@ def test_order_of_somebody_who_is_not_the_controller_is_refused() -> None:
 def test_order_is_refused_while_nobody_is_controller() -> None:
     async def scenario() -> None:
         orders, store = await with_controller()
-        await store.delete(Controller.PATH)
+        await store.delete(ControllerZNode.PATH)
         assert await orders.refusal_of(order(5)) == ErrorCode.STALE_CONTROLLER_EPOCH
         await elected(store, 3, 6)
         assert await orders.refusal_of(order(6, controller_id=3)) == ErrorCode.NONE

@@ -27,7 +27,7 @@ from restow.wire.messages import (
 from tests.unit.broker.conversations import HOST, Client, run
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.runtime.network import Listener
     from restow.wire.codec import Request
 
@@ -278,7 +278,7 @@ def test_large_requests_that_wait_for_answers_are_bounded_over_all_connections(
     go_on = asyncio.Event()
     begun: list[Request] = []
 
-    async def slow(request: Request, context: Context) -> Any:
+    async def slow(request: Request, context: RequestContext) -> Any:
         begun.append(request)
         await go_on.wait()
         return HeartbeatResponse(error_code=0)

@@ -6,15 +6,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.broker.broker import life
-from restow.cluster.broker.creation import NewTopic
+from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.broker.registration import register
 from restow.cluster.broker.strays import remove_strays
-from restow.cluster.controller.reassignment.rules import Wish
+from restow.cluster.controller.reassignment.rules import ReassignmentTarget
 from restow.cluster.embedded import EmbeddedCluster
 from restow.cluster.log import LogManager, MetaProperties
 from restow.cluster.log.config import DEFAULT_CONFIG
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import Topic
+from restow.cluster.store.znodes import TopicZNode
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
@@ -55,9 +55,9 @@ def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
         for path, data in (
             ("/brokers", b""),
             ("/brokers/topics", b""),
-            (Topic.path("kept"), Topic(topic_id=ID, partitions=kept).encode()),
-            (Topic.path("again"), Topic(topic_id=OTHER_ID, partitions=kept).encode()),
-            (Topic.path("unreadable"), b"{"),
+            (TopicZNode.path("kept"), TopicZNode(topic_id=ID, partitions=kept).encode()),
+            (TopicZNode.path("again"), TopicZNode(topic_id=OTHER_ID, partitions=kept).encode()),
+            (TopicZNode.path("unreadable"), b"{"),
         ):
             await session.create(path, data)
         held = [TopicPartition("kept", number) for number in range(4)]
@@ -141,14 +141,16 @@ async def written_to(cluster: EmbeddedCluster) -> tuple[int, int, int]:
 async def move(cluster: EmbeddedCluster, replicas: tuple[int, ...]) -> None:
     """Returns when it is over."""
     controller = cluster.brokers[await controller_of(cluster)].services.controller
-    assert await controller.alter_reassignments({PARTITION: Wish(replicas)}) == {PARTITION: None}
+    assert await controller.alter_reassignments({PARTITION: ReassignmentTarget(replicas)}) == {
+        PARTITION: None
+    }
     while await controller.list_reassignments(None):
         await asyncio.sleep(0.02)
 
 
 async def create(cluster: EmbeddedCluster) -> None:
     creation = cluster.brokers[0].services.creation
-    await creation.create(await creation.plan(NewTopic(name="t", partitions=1, factor=2)))
+    await creation.create(await creation.plan(RequestedTopic(name="t", partitions=1, factor=2)))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)

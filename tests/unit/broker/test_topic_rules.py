@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.cluster.broker.topic_rules import (
-    Refused,
+    TopicRefused,
     check_name,
     check_new_name,
     more_partitions,
@@ -27,17 +27,17 @@ def test_legal_names(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
 def test_names_that_cannot_be(name: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TopicRefused) as refused:
         check_name(name)
     assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_names_that_are_taken_or_look_alike() -> None:
     check_new_name("a.b", ["a-b", "a.c"])
-    with pytest.raises(Refused, match="already exists") as refused:
+    with pytest.raises(TopicRefused, match="already exists") as refused:
         check_new_name("a.b", ["x", "a.b"])
     assert refused.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
-    with pytest.raises(Refused, match=r"collides with the existing topic 'a_b'") as refused:
+    with pytest.raises(TopicRefused, match=r"collides with the existing topic 'a_b'") as refused:
         check_new_name("a.b", ["a_b"])
     assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
@@ -63,7 +63,7 @@ def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int
     ],
 )
 def test_counts_that_cannot_be(partitions: int, factor: int, code: ErrorCode) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TopicRefused) as refused:
         new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
     assert refused.value.code is code
 
@@ -78,7 +78,7 @@ def test_by_hand() -> None:
     "by_hand", [{0: ()}, {1: (0,)}, {0: (0, 0)}, {0: (0, 1), 1: (2,)}, {0: (9,)}, {0: (0,), 2: (1,)}]
 )
 def test_by_hand_what_cannot_be(by_hand: dict[int, tuple[int, ...]]) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TopicRefused) as refused:
         new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=by_hand)
     assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -102,7 +102,7 @@ def test_growth() -> None:
     ],
 )
 def test_growth_that_cannot_be(to: int, by_hand: list[tuple[int, ...]] | None, code: ErrorCode) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(TopicRefused) as refused:
         more_partitions({0: (1, 2), 1: (2, 3)}, BROKERS, to=to, by_hand=by_hand)
     assert refused.value.code is code
 

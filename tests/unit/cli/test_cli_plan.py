@@ -13,7 +13,7 @@ import pytest
 from restow.cli.app import run
 from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
 from restow.plan.files.text import loads
-from restow.plan.request.wished_limits import WishedLimits, settled
+from restow.plan.request.limits import RequestedLimits, settled
 from restow.snapshot.text import dumps
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def test_small_replicas_go_together_unless_told_otherwise(snapshot: str, tmp_pat
     path = tmp_path / "plan.json"
     assert run(["plan", "replace", "0:3", "--moves-out", "7", "--snapshot", snapshot, "-o", str(path)]) == 0
     plan = loads(path.read_text(encoding="utf-8"))
-    assert plan.limits == settled(WishedLimits(moves_out=7), plan.moves)
+    assert plan.limits == settled(RequestedLimits(moves_out=7), plan.moves)
     assert plan.limits.moves_in > Limits().moves_in
 
 

@@ -10,18 +10,18 @@ from rich.console import Console
 
 from restow.cli.runs.summary import draw_outcome
 from restow.cli.runs.view import duration, picture, until
-from restow.execute.progress.outcome import Ending, Outcome, Summary
-from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, Report
-from restow.execute.progress.standing import Standing, standing_of
+from restow.execute.progress.outcome import Ending, RunOutcome, Summary
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
+from restow.execute.progress.standing import RunStatus, standing_of
 from restow.execute.progress.stillness import Cause, Still
 from restow.model import TopicPartition
 
 GB = 10**9
 
 
-def standing(**changes: object) -> Standing:
+def standing(**changes: object) -> RunStatus:
     name = TopicPartition("orders\x1b[2J", 0)
-    report = Report(
+    report = ProgressReport(
         done_bytes=2 * GB,
         to_do_bytes=8 * GB,
         rate=50e6,
@@ -56,10 +56,10 @@ def standing(**changes: object) -> Standing:
         "offline": 0,
         "latency_s": 0.003,
     }
-    return Standing(**{**usual, **changes})  # type: ignore[arg-type]
+    return RunStatus(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def drawn(what: Standing) -> str:
+def drawn(what: RunStatus) -> str:
     page = Console(width=120, file=io.StringIO(), color_system=None)
     with page.capture() as captured:
         page.print(picture(what))
@@ -105,7 +105,7 @@ def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
         in_sync=False,
         log_dir="/var/lib/kafka/data-of-the-second-disk",
     )
-    report = Report(
+    report = ProgressReport(
         done_bytes=111_000_000,
         to_do_bytes=288_400_000,
         rate=1e6,
@@ -148,7 +148,7 @@ def test_moves_of_others_are_shown_beside_the_run() -> None:
 
 
 def test_the_summary_says_what_was_done_and_cleans_what_came_from_the_cluster() -> None:
-    outcome = Outcome(
+    outcome = RunOutcome(
         ending=Ending.IN_PART,
         reason="because \x1b[2J",
         dropped={TopicPartition("evil\x1b[31m", 0): "its topic \x1b]0;x\x07 is gone"},

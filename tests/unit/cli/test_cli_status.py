@@ -15,7 +15,7 @@ from restow.cli.cluster.status_view import Status, read_status, status_view
 from restow.cli.topics import delete as topics_delete
 from restow.cli.topics import describe as topics_describe
 from restow.cli.topics import list as topics_list
-from restow.client import BrokerError, ClusterView, ConfigOf, Node
+from restow.client import BrokerError, ClusterView, ConfigResource, Node
 from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
@@ -23,7 +23,7 @@ from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
-    from restow.client import Disks
+    from restow.client import BrokerLogDirs
     from restow.model import Topic
 
 
@@ -88,7 +88,7 @@ def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPat
     admin = fake()
     as_before = admin.disks
 
-    async def disks(brokers: Iterable[int]) -> Mapping[int, Disks | BrokerError]:
+    async def disks(brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
         answers = dict(await as_before(brokers))
         first = answers[1]
         assert not isinstance(first, BrokerError)
@@ -154,7 +154,7 @@ def test_topics_describe_and_errors_draw_no_escape_byte_of_names_and_configs(
 ) -> None:
     admin = FakeAdmin(FakeClock(), {1, 2})
     admin.add(HOSTILE, [(1, 2)])
-    admin.set_[ConfigOf("topic", HOSTILE)] = {HOSTILE: HOSTILE}
+    admin.set_[ConfigResource("topic", HOSTILE)] = {HOSTILE: HOSTILE}
 
     def on_fake(_: str, work: Callable[[FakeAdmin], Coroutine[Any, Any, object]]) -> object:
         return asyncio.run(work(admin))

@@ -35,7 +35,7 @@ from restow.cli.shared.tables import (
     word,
 )
 from restow.cli.topics import list as topics_list
-from restow.model import Check, Copy, LiveBroker, Outcome, Partition, Snapshot, Topic, Verdict
+from restow.model import Check, CheckOutcome, Copy, LiveBroker, Partition, Snapshot, Topic, Verdict
 from restow.snapshot.text import dumps
 from tests.unit.cli.test_cli_run_view import standing
 
@@ -98,12 +98,12 @@ def verdict() -> Verdict:
     checks = (
         Check(
             name="replicas",
-            outcome=Outcome.HOLDS,
+            outcome=CheckOutcome.HOLDS,
             evidence=f"{1_234_567:,} partitions are where they should be",
         ),
         Check(
             name="nothing left on disk",
-            outcome=Outcome.FAILS,
+            outcome=CheckOutcome.FAILS,
             evidence=f"{LONG} has 288,000,000,000,000 bytes on broker 4, 123,456 more partitions too",
             advice="wait until 288,000,000,000,000 bytes are gone, or look at /a/path/that/is/long",
         ),

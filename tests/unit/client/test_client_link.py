@@ -15,7 +15,7 @@ import pytest
 from kafka.errors import NodeNotReadyError
 
 from harness.process import free_ports
-from restow.client import Settings, Unreachable, connected, opening
+from restow.client import ConnectionSettings, Unreachable, connected, opening
 from restow.client.link import Link
 from restow.client.opening import Attempt
 from restow.cluster.embedded import EmbeddedCluster
@@ -35,7 +35,7 @@ def collected() -> Iterator[None]:
 
 
 async def connect(bootstrap: str, patience_s: float = 0.5) -> None:
-    async with connected(Settings(bootstrap=bootstrap, connect_timeout_s=patience_s)):
+    async with connected(ConnectionSettings(bootstrap=bootstrap, connect_timeout_s=patience_s)):
         raise AssertionError("somebody answered")
 
 
@@ -101,7 +101,10 @@ def test_connect_keeps_one_client_where_several_servers_let_us_in(monkeypatch: p
     monkeypatch.setattr(opening, "_LONG_S", 0.0)
 
     async def main() -> None:
-        async with EmbeddedCluster(3) as cluster, connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+        async with (
+            EmbeddedCluster(3) as cluster,
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
+        ):
             assert len((await admin.cluster()).nodes) == 3
             async with asyncio.timeout(120):
                 while sum(each.name.startswith("kafka-io") for each in threading.enumerate()) > 1:
@@ -132,7 +135,7 @@ class NeverReady:
 
 def test_ask_gives_all_its_tries_together_the_time_of_one() -> None:
     manager = NeverReady()
-    link = Link(SimpleNamespace(_manager=manager), Settings(bootstrap="h:1", timeout_s=3))
+    link = Link(SimpleNamespace(_manager=manager), ConnectionSettings(bootstrap="h:1", timeout_s=3))
     with pytest.raises(Unreachable, match="broker 1"):
         asyncio.run(link.ask(object(), 1))
     assert manager.given_ms[0] <= 3000

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from restow.client import Settings, Unreachable, connected, logins
+from restow.client import ConnectionSettings, Unreachable, connected, logins
 from restow.client.errors import LoginRefused
 from restow.client.properties import settings
 from restow.client.property_files import from_environment, from_flags, has_secrets
@@ -32,7 +32,7 @@ SASL = ["security.protocol=SASL_SSL"]
 WORD = "p4ss w:o=rd"
 
 
-def password(made: Settings) -> str:
+def password(made: ConnectionSettings) -> str:
     found: str = made.options["sasl_plain_password"].reveal()
     return found
 
@@ -180,7 +180,7 @@ def _serving() -> Iterator[TokenServer]:
             serving.join()
 
 
-def by_token(endpoint: TokenServer, *more: str) -> Settings:
+def by_token(endpoint: TokenServer, *more: str) -> ConnectionSettings:
     given = [*SASL, "sasl.mechanism=OAUTHBEARER", f"sasl.oauthbearer.token.endpoint.url={endpoint.url}"]
     return settings("127.0.0.1:1", from_flags([*given, *more]))
 
@@ -362,7 +362,7 @@ def test_connect_tells_why_a_login_could_not_even_be_tried(monkeypatch: pytest.M
         options = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
         async with (
             EmbeddedCluster(1) as cluster,
-            connected(Settings(bootstrap=cluster.bootstrap, options=options)),
+            connected(ConnectionSettings(bootstrap=cluster.bootstrap, options=options)),
         ):
             raise AssertionError("somebody answered")
 

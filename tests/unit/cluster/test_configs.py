@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.config.changes import Change, Operation, altered, check_broker, check_topic
-from restow.cluster.config.configs import BrokerConfigs, Source
+from restow.cluster.config.changes import AlterConfigOp, Operation, altered, check_broker, check_topic
+from restow.cluster.config.configs import BrokerConfigs, ConfigSource
 from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, ConfigType, InvalidConfig
 from restow.cluster.log import LogConfig
 from restow.cluster.replication import ReplicationConfig
@@ -82,13 +82,13 @@ def test_the_nearest_word_counts_and_all_are_shown() -> None:
     assert configs.log_config("t").retention_ms == 3000
     assert configs.log_config("other").retention_ms == 2000
     (entry,) = configs.describe_topic("t", ["retention.ms"])
-    assert (entry.value, entry.source, entry.type) == ("3000", Source.TOPIC, ConfigType.LONG)
+    assert (entry.value, entry.source, entry.type) == ("3000", ConfigSource.TOPIC, ConfigType.LONG)
     assert [(each.name, each.value, each.source) for each in entry.synonyms] == [
-        ("retention.ms", "3000", Source.TOPIC),
-        ("log.retention.ms", "2000", Source.BROKER),
-        ("log.retention.ms", "1000", Source.ALL_BROKERS),
-        ("log.retention.hours", "24", Source.FILE),
-        ("log.retention.hours", "168", Source.DEFAULT),
+        ("retention.ms", "3000", ConfigSource.TOPIC),
+        ("log.retention.ms", "2000", ConfigSource.BROKER),
+        ("log.retention.ms", "1000", ConfigSource.ALL_BROKERS),
+        ("log.retention.hours", "24", ConfigSource.FILE),
+        ("log.retention.hours", "168", ConfigSource.DEFAULT),
     ]
     configs.drop_topic("t")
     configs.set_broker({})
@@ -115,7 +115,7 @@ def test_a_broker_is_described_with_what_cannot_change() -> None:
     configs = BrokerConfigs({"broker.id": "7"})
     entries = {entry.name: entry for entry in configs.describe_broker()}
     assert entries["broker.id"].read_only
-    assert (entries["broker.id"].value, entries["broker.id"].source) == ("7", Source.FILE)
+    assert (entries["broker.id"].value, entries["broker.id"].source) == ("7", ConfigSource.FILE)
     assert not entries["leader.replication.throttled.rate"].read_only
     assert entries["log.retention.hours"].value == "168"
     assert entries["log.retention.ms"].value is None
@@ -127,7 +127,7 @@ def test_a_broker_is_described_with_what_cannot_change() -> None:
 def test_a_topic_to_be_is_described_by_what_it_would_say() -> None:
     entries = {entry.name: entry for entry in BrokerConfigs().describe_new_topic({"segment.ms": "5"})}
     assert set(entries) == set(TOPIC_CONFIGS)
-    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("5", Source.TOPIC)
+    assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("5", ConfigSource.TOPIC)
     assert entries["retention.ms"].is_default
 
 
@@ -143,39 +143,41 @@ def test_what_a_running_broker_cannot_change_is_refused() -> None:
 def test_changes_add_up() -> None:
     current = {"cleanup.policy": "delete", "retention.ms": "5"}
     changes = [
-        Change("cleanup.policy", Operation.APPEND, "compact,delete"),
-        Change("retention.ms", Operation.DELETE),
-        Change("segment.ms", Operation.SET, "7"),
+        AlterConfigOp("cleanup.policy", Operation.APPEND, "compact,delete"),
+        AlterConfigOp("retention.ms", Operation.DELETE),
+        AlterConfigOp("segment.ms", Operation.SET, "7"),
     ]
     after = altered(TOPIC_CONFIGS, current, changes)
     assert after == {"cleanup.policy": "delete,compact", "segment.ms": "7"}
-    fewer = altered(TOPIC_CONFIGS, after, [Change("cleanup.policy", Operation.SUBTRACT, "delete")])
+    fewer = altered(TOPIC_CONFIGS, after, [AlterConfigOp("cleanup.policy", Operation.SUBTRACT, "delete")])
     assert fewer["cleanup.policy"] == "compact"
     assert current == {"cleanup.policy": "delete", "retention.ms": "5"}
 
 
 def test_appending_begins_with_the_default() -> None:
-    after = altered(TOPIC_CONFIGS, {}, [Change("cleanup.policy", Operation.APPEND, "compact")])
+    after = altered(TOPIC_CONFIGS, {}, [AlterConfigOp("cleanup.policy", Operation.APPEND, "compact")])
     assert after == {"cleanup.policy": "delete,compact"}
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (Change("retention.ms", Operation.APPEND, "1"), "not a list"),
-        (Change("no.such.config", Operation.SUBTRACT, "1"), "not a list"),
-        (Change("retention.ms", 9, "1"), "no operation 9"),
-        (Change("retention.ms", Operation.SET), "needs a value"),
+        (AlterConfigOp("retention.ms", Operation.APPEND, "1"), "not a list"),
+        (AlterConfigOp("no.such.config", Operation.SUBTRACT, "1"), "not a list"),
+        (AlterConfigOp("retention.ms", 9, "1"), "no operation 9"),
+        (AlterConfigOp("retention.ms", Operation.SET), "needs a value"),
     ],
 )
-def test_changes_that_cannot_be(change: Change, told: str) -> None:
+def test_changes_that_cannot_be(change: AlterConfigOp, told: str) -> None:
     with pytest.raises(InvalidConfig, match=told):
         altered(TOPIC_CONFIGS, {}, [change])
 
 
 def test_a_config_changes_once_per_request() -> None:
     with pytest.raises(InvalidConfig, match="twice"):
-        altered(TOPIC_CONFIGS, {}, [Change("a", Operation.DELETE), Change("a", Operation.DELETE)])
+        altered(
+            TOPIC_CONFIGS, {}, [AlterConfigOp("a", Operation.DELETE), AlterConfigOp("a", Operation.DELETE)]
+        )
 
 
 @given(st.sampled_from(sorted(TOPIC_CONFIGS)), st.text(max_size=12))

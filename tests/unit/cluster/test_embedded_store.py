@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.store import Change, Create, SessionExpired, StoreUnavailable, WatchEvent
+from restow.cluster.store import Create, NodeChange, SessionExpired, StoreUnavailable, WatchEvent
 from restow.cluster.store.embedded import EmbeddedStore
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def test_a_full_disk_undoes_what_could_not_be_written(tmp_path: Path) -> None:
         assert [type(answer) for answer in answers] == [StoreUnavailable] * 3
         assert (await store.get("/a")).data == b"before"
         assert await store.children("/") == ("a",)
-        assert events == [WatchEvent(Change.UNKNOWN, "/a")]
+        assert events == [WatchEvent(NodeChange.UNKNOWN, "/a")]
         limit("PRAGMA max_page_count = 1000000")
         await store.multi([Create("/large", b"x" * 100_000)])
         await server.close()

@@ -12,21 +12,21 @@ from hypothesis import strategies as st
 
 from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import (
+    AdvertisedEndpoint,
     BrokerRegistration,
     ClusterId,
     ConfigChange,
     Controller,
     ControllerEpoch,
-    Endpoint,
     EntityConfig,
     FeatureState,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionState,
+    PartitionStateZNode,
     PreferredReplicaElection,
     ProducerIdBlock,
     ReassignPartitions,
-    Topic,
+    TopicZNode,
 )
 from restow.model import ReplicaAssignment, TopicPartition
 
@@ -40,7 +40,7 @@ REPLICAS = st.lists(IDS, max_size=4).map(tuple)
 PARTITIONS = st.builds(TopicPartition, NAMES, IDS)
 TOPIC_IDS = st.from_regex(r"[A-Za-z0-9_-]{22}", fullmatch=True)
 ENDPOINTS = st.builds(
-    Endpoint,
+    AdvertisedEndpoint,
     st.from_regex(r"[A-Z_]{1,9}", fullmatch=True),
     st.sampled_from(["localhost", "", "10.0.0.1", "::1", "fe80::1%eth0", "kafka-1.example"]),
     st.integers(0, 65535),
@@ -63,12 +63,12 @@ ZNODES: dict[str, st.SearchStrategy[Any]] = {
     "feature": st.builds(FeatureState, status=INTS, features=st.dictionaries(TEXTS, INTS)),
     "producer_ids": st.builds(ProducerIdBlock, broker_id=INTS, first=LONGS, last=LONGS),
     "topic": st.builds(
-        Topic,
+        TopicZNode,
         topic_id=st.none() | TOPIC_IDS,
         partitions=st.dictionaries(IDS, st.builds(ReplicaAssignment, REPLICAS, REPLICAS, REPLICAS)),
     ),
     "state": st.builds(
-        PartitionState,
+        PartitionStateZNode,
         leader=INTS,
         leader_epoch=INTS,
         isr=REPLICAS,
@@ -90,7 +90,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
     (ControllerEpoch(7), b"7"),
     (
         BrokerRegistration(
-            endpoints=(Endpoint("PLAINTEXT", "127.0.0.1", 9092),), timestamp_ms=5, rack="r\u00e4ck"
+            endpoints=(AdvertisedEndpoint("PLAINTEXT", "127.0.0.1", 9092),), timestamp_ms=5, rack="r\u00e4ck"
         ),
         (
             b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
@@ -105,7 +105,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
         b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}',
     ),
     (
-        Topic(
+        TopicZNode(
             topic_id="DZvYdF5HTeKytaMzvfgdEQ",
             partitions={1: ReplicaAssignment((3, 4, 1), (3, 4), (1,)), 0: ReplicaAssignment((1, 2))},
         ),
@@ -115,7 +115,7 @@ EXAMPLES: list[tuple[Any, bytes]] = [
         ),
     ),
     (
-        PartitionState(leader=1, leader_epoch=2, isr=(1, 2), controller_epoch=7),
+        PartitionStateZNode(leader=1, leader_epoch=2, isr=(1, 2), controller_epoch=7),
         b'{"controller_epoch":7,"leader":1,"version":1,"leader_epoch":2,"isr":[1,2]}',
     ),
     (
@@ -204,18 +204,18 @@ def test_a_field_of_another_kind_is_refused_or_understood(kind: str, data: st.Da
 )
 def test_a_topic_that_cannot_be_understood(data: bytes, reason: str) -> None:
     with pytest.raises(UnreadableNode, match=reason) as caught:
-        Topic.decode(data, "/brokers/topics/t")
+        TopicZNode.decode(data, "/brokers/topics/t")
     assert caught.value.path == "/brokers/topics/t"
 
 
 def test_older_topics() -> None:
-    first = Topic.decode(b'{"version":1,"partitions":{"0":[1,2]}}', PATH)
-    assert first == Topic(topic_id=None, partitions={0: ReplicaAssignment((1, 2))})
-    second = Topic.decode(
+    first = TopicZNode.decode(b'{"version":1,"partitions":{"0":[1,2]}}', PATH)
+    assert first == TopicZNode(topic_id=None, partitions={0: ReplicaAssignment((1, 2))})
+    second = TopicZNode.decode(
         b'{"version":2,"partitions":{"0":[3,1]},"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1]}}',
         PATH,
     )
-    assert second == Topic(topic_id=None, partitions={0: ReplicaAssignment((3, 1), (3,), (1,))})
+    assert second == TopicZNode(topic_id=None, partitions={0: ReplicaAssignment((3, 1), (3,), (1,))})
     assert b"topic_id" not in second.encode()
 
 
@@ -224,12 +224,12 @@ def test_older_topics() -> None:
     [
         (
             b'{"version":1,"host":"h","port":9092,"jmx_port":9999,"timestamp":"2233345666"}',
-            (Endpoint("PLAINTEXT", "h", 9092),),
+            (AdvertisedEndpoint("PLAINTEXT", "h", 9092),),
             None,
         ),
         (
             b'{"version":2,"host":"h","port":1,"jmx_port":-1,"endpoints":["PLAINTEXT://h:1","SSL://h:2"]}',
-            (Endpoint("PLAINTEXT", "h", 1), Endpoint("SSL", "h", 2, "SSL")),
+            (AdvertisedEndpoint("PLAINTEXT", "h", 1), AdvertisedEndpoint("SSL", "h", 2, "SSL")),
             None,
         ),
         (
@@ -237,12 +237,12 @@ def test_older_topics() -> None:
                 b'{"version":4,"host":null,"port":-1,"endpoints":["CLIENT://[::1]:1"],"rack":"r",'
                 b'"listener_security_protocol_map":{"CLIENT":"SSL"}}'
             ),
-            (Endpoint("CLIENT", "::1", 1, "SSL"),),
+            (AdvertisedEndpoint("CLIENT", "::1", 1, "SSL"),),
             "r",
         ),
     ],
 )
-def test_older_brokers(data: bytes, endpoints: tuple[Endpoint, ...], rack: str | None) -> None:
+def test_older_brokers(data: bytes, endpoints: tuple[AdvertisedEndpoint, ...], rack: str | None) -> None:
     found = BrokerRegistration.decode(data, PATH)
     assert (found.endpoints, found.rack) == (endpoints, rack)
 
@@ -257,9 +257,9 @@ def test_other_old_versions() -> None:
 
 
 def test_paths() -> None:
-    assert Topic.path("t") == "/brokers/topics/t"
-    assert PartitionState.path("t", 3) == "/brokers/topics/t/partitions/3/state"
-    assert PartitionState.parents("t", 3) == (
+    assert TopicZNode.path("t") == "/brokers/topics/t"
+    assert PartitionStateZNode.path("t", 3) == "/brokers/topics/t/partitions/3/state"
+    assert PartitionStateZNode.parents("t", 3) == (
         "/brokers/topics/t/partitions",
         "/brokers/topics/t/partitions/3",
     )

@@ -14,13 +14,13 @@ from restow.cluster.controller.steps import go_on
 from restow.cluster.store import Create, ensure_paths
 from restow.cluster.store.znodes import (
     PERSISTENT_PATHS,
+    AdvertisedEndpoint,
     BrokerRegistration,
-    Endpoint,
     EntityConfig,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionState,
-    Topic,
+    PartitionStateZNode,
+    TopicZNode,
 )
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.chance import SeededChance
@@ -161,7 +161,7 @@ class FakeCluster:
         if before is not None and keep:
             broker.on_disk = before.on_disk
         registration = BrokerRegistration(
-            endpoints=(Endpoint("PLAINTEXT", "localhost", 9092 + broker_id),), timestamp_ms=0
+            endpoints=(AdvertisedEndpoint("PLAINTEXT", "localhost", 9092 + broker_id),), timestamp_ms=0
         )
         broker.epoch = await register(
             broker.session, broker_id, registration, SystemClock(), patience_s=PATIENCE_S
@@ -202,21 +202,21 @@ class FakeCluster:
         """A new topic, by its nodes; replication factors may differ, as moves leave them behind."""
         topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
         partitions = {number: ReplicaAssignment(replicas) for number, replicas in assignment.items()}
-        topic = Topic(topic_id=self.new_topic_id(), partitions=partitions)
+        topic = TopicZNode(topic_id=self.new_topic_id(), partitions=partitions)
         await self.store.multi(
             [
                 Create(EntityConfig.topic_path(name), EntityConfig(topic_configs).encode()),
-                Create(Topic.path(name), topic.encode()),
+                Create(TopicZNode.path(name), topic.encode()),
             ]
         )
 
-    async def state(self, topic: str, partition: int) -> PartitionState:
+    async def state(self, topic: str, partition: int) -> PartitionStateZNode:
         """What the partition's node says."""
-        path = PartitionState.path(topic, partition)
-        return PartitionState.decode((await self.store.get(path)).data, path)
+        path = PartitionStateZNode.path(topic, partition)
+        return PartitionStateZNode.decode((await self.store.get(path)).data, path)
 
     async def topics(self) -> tuple[str, ...]:
-        return await self.store.children(Topic.PARENT)
+        return await self.store.children(TopicZNode.PARENT)
 
     async def has_nothing_under(self, path: str) -> bool:
         return await self.store.children(path) == ()
@@ -230,7 +230,9 @@ class FakeCluster:
         states = {}
         leaving = await self.store.children("/admin/delete_topics")
         for name in await self.topics():
-            topic = Topic.decode((await self.store.get(Topic.path(name))).data, Topic.path(name))
+            topic = TopicZNode.decode(
+                (await self.store.get(TopicZNode.path(name))).data, TopicZNode.path(name)
+            )
             if name in leaving:
                 replicas = [
                     (TopicPartition(name, number), broker_id)
@@ -241,7 +243,7 @@ class FakeCluster:
                     return False
                 continue
             for number, (replicas, _, _) in topic.partitions.items():
-                if not await self.store.exists(PartitionState.path(name, number)):
+                if not await self.store.exists(PartitionStateZNode.path(name, number)):
                     if live.intersection(replicas):
                         return False
                     continue
@@ -262,7 +264,7 @@ class FakeCluster:
     def _agrees(
         broker: FakeBroker,
         live: set[int],
-        states: Mapping[TopicPartition, PartitionState],
+        states: Mapping[TopicPartition, PartitionStateZNode],
         leaving: tuple[str, ...],
     ) -> bool:
         known = {
@@ -299,10 +301,10 @@ class FakeCluster:
 
 async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
     """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
-    path = PartitionState.path(*partition)
+    path = PartitionStateZNode.path(*partition)
     node = await cluster.store.get(path)
-    before = PartitionState.decode(node.data, path)
-    after = PartitionState(
+    before = PartitionStateZNode.decode(node.data, path)
+    after = PartitionStateZNode(
         leader=before.leader,
         leader_epoch=before.leader_epoch,
         isr=isr,

@@ -9,11 +9,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.controller.states import PartitionState as PartitionStage
+from restow.cluster.controller.states import PartitionStateZNode as PartitionStage
 from restow.cluster.controller.states import ReplicaState, States
 from restow.cluster.store import Create, Delete, Set
-from restow.cluster.store.znodes import BrokerRegistration, ControllerEpoch, PartitionState, Topic
-from restow.cluster.store.znodes import Controller as ControllerNode
+from restow.cluster.store.znodes import (
+    BrokerRegistration,
+    ControllerEpoch,
+    ControllerZNode,
+    PartitionStateZNode,
+    TopicZNode,
+)
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
 STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 # Where brokers write for themselves: candidacies and registrations.
-OWN = (ControllerNode.PATH, BrokerRegistration.PARENT)
+OWN = (ControllerZNode.PATH, BrokerRegistration.PARENT)
 
 # The tables of the specification, word for word: a state and those it may come from.
 REPLICAS = {
@@ -102,22 +107,22 @@ class Laws:
                 self._only_in_office(each, session)
         return outcome
 
-    def _state(self, path: str) -> PartitionState | None:
+    def _state(self, path: str) -> PartitionStateZNode | None:
         if not STATE_PATH.fullmatch(path) or (node := self._tree.find(path)) is None:
             return None
-        return PartitionState.decode(node.data, path)
+        return PartitionStateZNode.decode(node.data, path)
 
     def _only_in_office(self, change: Create | Set | Delete, session: int) -> None:
         """While there is a controller, no other candidate changes anything that lasts."""
-        office = self._tree.find(ControllerNode.PATH)
+        office = self._tree.find(ControllerZNode.PATH)
         if session == self._outsider or office is None:
             return
         if office.stat.ephemeral_owner != session:
             self.breaches.append(f"{change} was written by one who is not the controller")
 
-    def _written(self, partition: TopicPartition, before: PartitionState | None, session: int) -> None:
+    def _written(self, partition: TopicPartition, before: PartitionStateZNode | None, session: int) -> None:
         self.writes += 1
-        after = self._state(PartitionState.path(*partition))
+        after = self._state(PartitionStateZNode.path(*partition))
         assert after is not None
         for law, kept in (
             ("an ISR is not empty and names nobody twice", 0 < len(set(after.isr)) == len(after.isr)),
@@ -131,8 +136,8 @@ class Laws:
     def _between(
         self,
         partition: TopicPartition,
-        before: PartitionState | None,
-        after: PartitionState,
+        before: PartitionStateZNode | None,
+        after: PartitionStateZNode,
         *,
         by_leader: bool,
     ) -> list[tuple[str, bool]]:
@@ -151,5 +156,5 @@ class Laws:
         ]
 
     def _replicas(self, partition: TopicPartition) -> set[int]:
-        node = self._tree.get(Topic.path(partition.topic))
-        return set(Topic.decode(node.data, partition.topic).partitions[partition.partition].replicas)
+        node = self._tree.get(TopicZNode.path(partition.topic))
+        return set(TopicZNode.decode(node.data, partition.topic).partitions[partition.partition].replicas)

@@ -6,9 +6,14 @@ import asyncio
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller import Controller, Refusal, Step, Wish
+from restow.cluster.controller import Controller, ControllerStep, ReassignmentTarget, Refusal
 from restow.cluster.store import BadVersion, NoNode
-from restow.cluster.store.znodes import IsrChangeNotification, PartitionState, ReassignPartitions, Topic
+from restow.cluster.store.znodes import (
+    IsrChangeNotification,
+    PartitionStateZNode,
+    ReassignPartitions,
+    TopicZNode,
+)
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
 
@@ -16,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
 T0 = TopicPartition("t", 0)
-LABELS = tuple(step for step in Step if step.name[0] in "UAB")
+LABELS = tuple(step for step in ControllerStep if step.name[0] in "UAB")
 """Every step of a move, in its order."""
 
 
@@ -24,10 +29,10 @@ class Watcher:
     """Remembers the labels a controller passes, and does at them what it is told."""
 
     def __init__(self) -> None:
-        self.passed: list[Step] = []
-        self.then: dict[Step, Callable[[], Awaitable[object]]] = {}
+        self.passed: list[ControllerStep] = []
+        self.then: dict[ControllerStep, Callable[[], Awaitable[object]]] = {}
 
-    async def __call__(self, step: Step) -> None:
+    async def __call__(self, step: ControllerStep) -> None:
         self.passed.append(step)
         if step in self.then:
             await self.then[step]()
@@ -53,15 +58,15 @@ async def moving_cluster(
 
 async def assignment(cluster: FakeCluster, partition: TopicPartition = T0) -> ReplicaAssignment:
     """As the topic's node has it."""
-    path = Topic.path(partition.topic)
-    return Topic.decode((await cluster.store.get(path)).data, path).partitions[partition.partition]
+    path = TopicZNode.path(partition.topic)
+    return TopicZNode.decode((await cluster.store.get(path)).data, path).partitions[partition.partition]
 
 
 async def alter(
     controller: Controller, target: tuple[int, ...] | None, partition: TopicPartition = T0
 ) -> Refusal | None:
     """Ask as a client does."""
-    return (await controller.alter_reassignments({partition: Wish(target)}))[partition]
+    return (await controller.alter_reassignments({partition: ReassignmentTarget(target)}))[partition]
 
 
 async def ask_by_node(cluster: FakeCluster, **targets: tuple[int, ...]) -> None:
@@ -82,14 +87,14 @@ async def change_isr(
     leaves: tuple[int, ...] = (),
 ) -> None:
     """What a leader does when followers catch up or fall behind: it writes the state, and leaves a note."""
-    path = PartitionState.path(*partition)
+    path = PartitionStateZNode.path(*partition)
     while True:
         node = await cluster.store.get(path)
-        state = PartitionState.decode(node.data, path)
+        state = PartitionStateZNode.decode(node.data, path)
         isr = tuple(each for each in dict.fromkeys(state.isr + joins) if each not in leaves)
         if isr == state.isr:
             return
-        after = PartitionState(
+        after = PartitionStateZNode(
             leader=state.leader,
             leader_epoch=state.leader_epoch,
             isr=isr,
@@ -128,7 +133,7 @@ async def catch_up(cluster: FakeCluster) -> None:
 async def at_rest(cluster: FakeCluster) -> bool:
     """Whether nothing is moved or asked for any more."""
     for name in await cluster.topics():
-        topic = Topic.decode((await cluster.store.get(Topic.path(name))).data, name)
+        topic = TopicZNode.decode((await cluster.store.get(TopicZNode.path(name))).data, name)
         if any(each.is_moving for each in topic.partitions.values()):
             return False
     return await request_is_gone(cluster)
@@ -150,7 +155,7 @@ async def files_are_right(cluster: FakeCluster) -> bool:
     """Whether every live broker has exactly the replicas that are assigned to it."""
     assigned: dict[int, set[TopicPartition]] = {each: set() for each in cluster.brokers}
     for name in await cluster.topics():
-        topic = Topic.decode((await cluster.store.get(Topic.path(name))).data, name)
+        topic = TopicZNode.decode((await cluster.store.get(TopicZNode.path(name))).data, name)
         for number, each in topic.partitions.items():
             for broker_id in each.replicas:
                 assigned[broker_id].add(TopicPartition(name, number))

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from restow.cluster.controller import (
+    ControllerStep,
     Election,
     NotController,
     StaleBrokerEpoch,
-    Step,
     UnknownBroker,
     delete_topic,
 )
@@ -157,8 +157,8 @@ def test_what_a_broker_said_of_its_directories_in_a_former_life_is_forgotten() -
         async with fake_cluster(3) as cluster:
             paused, released = asyncio.Event(), asyncio.Event()
 
-            async def pause(step: Step) -> None:
-                if step is Step.C1 and cluster.unreachable:
+            async def pause(step: ControllerStep) -> None:
+                if step is ControllerStep.C1 and cluster.unreachable:
                     paused.set()
                     await released.wait()
 

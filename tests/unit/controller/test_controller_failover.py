@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import Step, delete_topic, expand_topic
-from restow.cluster.store.znodes import Controller as ControllerNode
-from restow.cluster.store.znodes import PreferredReplicaElection
+from restow.cluster.controller import ControllerStep, delete_topic, expand_topic
+from restow.cluster.store.znodes import ControllerZNode, PreferredReplicaElection
 from restow.model import TopicPartition
 from tests.unit.controller.fake_cluster import (
     PATIENCE_S,
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 class Pause:
     """Stops a controller where it is told to, and lets it go on when it is too late."""
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: ControllerStep) -> None:
         self._step = step
         self.armed = False
         self.reached = asyncio.Event()
         self.released = asyncio.Event()
 
-    async def __call__(self, step: Step) -> None:
+    async def __call__(self, step: ControllerStep) -> None:
         if self.armed and step is self._step and not self.reached.is_set():
             self.reached.set()
             await self.released.wait()
@@ -51,7 +50,7 @@ async def tree(cluster: FakeCluster, path: str = "/") -> dict[str, tuple[bytes, 
 
 async def depose(cluster: FakeCluster) -> None:
     """As if the controller's session had been lost without its hearing of it: the office is free."""
-    await cluster.store.delete(ControllerNode.PATH)
+    await cluster.store.delete(ControllerZNode.PATH)
 
 
 def heard_of(controller_id: int, cluster: FakeCluster) -> int:
@@ -89,24 +88,34 @@ async def ask_for_preferred_leaders(cluster: FakeCluster) -> None:
     await cluster.store.create(PreferredReplicaElection.PATH, request.encode())
 
 
-WORK: list[tuple[Callable[[FakeCluster], Awaitable[None]], tuple[Step, ...]]] = [
-    (create, (Step.C1, Step.C2, Step.W1, Step.C3)),
-    (expand, (Step.C1, Step.C2, Step.W1, Step.C3)),
-    (delete, (Step.D1, Step.D2, Step.D3, Step.D4, Step.D5, Step.D6)),
-    (lose_a_broker, (Step.F1, Step.W1, Step.F2, Step.F3)),
-    (lose_a_directory, (Step.F1, Step.W1, Step.F2, Step.F3)),
-    (change_an_isr, (Step.N1,)),
-    (ask_for_preferred_leaders, (Step.P1,)),
+WORK: list[tuple[Callable[[FakeCluster], Awaitable[None]], tuple[ControllerStep, ...]]] = [
+    (create, (ControllerStep.C1, ControllerStep.C2, ControllerStep.W1, ControllerStep.C3)),
+    (expand, (ControllerStep.C1, ControllerStep.C2, ControllerStep.W1, ControllerStep.C3)),
+    (
+        delete,
+        (
+            ControllerStep.D1,
+            ControllerStep.D2,
+            ControllerStep.D3,
+            ControllerStep.D4,
+            ControllerStep.D5,
+            ControllerStep.D6,
+        ),
+    ),
+    (lose_a_broker, (ControllerStep.F1, ControllerStep.W1, ControllerStep.F2, ControllerStep.F3)),
+    (lose_a_directory, (ControllerStep.F1, ControllerStep.W1, ControllerStep.F2, ControllerStep.F3)),
+    (change_an_isr, (ControllerStep.N1,)),
+    (ask_for_preferred_leaders, (ControllerStep.P1,)),
 ]
 
 
 @pytest.mark.parametrize(
     ("work", "step"),
     [(work, step) for work, steps in WORK for step in steps],
-    ids=lambda each: each.name if isinstance(each, Step) else each.__name__,
+    ids=lambda each: each.name if isinstance(each, ControllerStep) else each.__name__,
 )
 def test_the_successor_finishes_and_the_deposed_changes_nothing(
-    work: Callable[[FakeCluster], Awaitable[None]], step: Step
+    work: Callable[[FakeCluster], Awaitable[None]], step: ControllerStep
 ) -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
@@ -128,8 +137,12 @@ def test_the_successor_finishes_and_the_deposed_changes_nothing(
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("step", [Step.E1, Step.E2, Step.E3, Step.E4, Step.E5], ids=lambda step: step.name)
-def test_a_successor_may_be_deposed_before_it_has_read_everything(step: Step) -> None:
+@pytest.mark.parametrize(
+    "step",
+    [ControllerStep.E1, ControllerStep.E2, ControllerStep.E3, ControllerStep.E4, ControllerStep.E5],
+    ids=lambda step: step.name,
+)
+def test_a_successor_may_be_deposed_before_it_has_read_everything(step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             first = await cluster.start_controller(3)
@@ -157,8 +170,8 @@ def test_a_successor_may_be_deposed_before_it_has_read_everything(step: Step) ->
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("step", [Step.S1, Step.S2], ids=lambda step: step.name)
-def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(step: Step) -> None:
+@pytest.mark.parametrize("step", [ControllerStep.S1, ControllerStep.S2], ids=lambda step: step.name)
+def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             pause = Pause(step)
@@ -187,6 +200,6 @@ async def too_late(cluster: FakeCluster, controller: Controller, broker_id: int,
     pause.released.set()
     await cluster.until(lambda: not controller.is_active and controller.epoch == -1)
     for _ in range(50):
-        await cluster.store.exists(ControllerNode.PATH)
+        await cluster.store.exists(ControllerZNode.PATH)
     assert await tree(cluster) == before
     assert heard_of(broker_id, cluster) == told

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.controller import NotController, Step, delete_topic
+from restow.cluster.controller import ControllerStep, NotController, delete_topic
 from restow.cluster.store import StoreUnavailable
-from restow.cluster.store.znodes import Controller as ControllerNode
-from restow.cluster.store.znodes import ControllerEpoch
+from restow.cluster.store.znodes import ControllerEpoch, ControllerZNode
 from restow.model import TopicPartition
 from tests.unit.controller.fake_cluster import fake_cluster
 
@@ -26,8 +25,8 @@ def test_the_nodes_of_an_election_are_those_of_kafka() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             controller = await cluster.start_controller(0)
-            node = await cluster.store.get(ControllerNode.PATH)
-            assert ControllerNode.decode(node.data).broker_id == 0
+            node = await cluster.store.get(ControllerZNode.PATH)
+            assert ControllerZNode.decode(node.data).broker_id == 0
             assert node.stat.ephemeral_owner == cluster.brokers[0].session.session_id
             epoch = await cluster.store.get(ControllerEpoch.PATH)
             assert (epoch.data, epoch.stat.version) == (b"1", 1)
@@ -87,7 +86,7 @@ def test_an_office_that_somebody_takes_away_is_free_for_all() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(0)
             await cluster.start_controller(1)
-            await cluster.store.delete(ControllerNode.PATH)
+            await cluster.store.delete(ControllerZNode.PATH)
             await cluster.until(lambda: [c.epoch for c in cluster.controllers if c.is_active] == [2])
 
     asyncio.run(run())
@@ -96,9 +95,9 @@ def test_an_office_that_somebody_takes_away_is_free_for_all() -> None:
 def test_a_mistake_in_an_event_costs_the_office_and_not_the_work() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
-            mistakes = [Step.C2]
+            mistakes = [ControllerStep.C2]
 
-            async def mistake(step: Step) -> None:
+            async def mistake(step: ControllerStep) -> None:
                 if step in mistakes:
                     mistakes.remove(step)
                     raise ZeroDivisionError("a mistake")
@@ -187,8 +186,8 @@ def test_whoever_waits_for_a_controller_that_stops_is_told() -> None:
         async with fake_cluster(1) as cluster:
             reached = asyncio.Event()
 
-            async def stand_still(step: Step) -> None:
-                if step is Step.S1:
+            async def stand_still(step: ControllerStep) -> None:
+                if step is ControllerStep.S1:
                     reached.set()
                     await asyncio.Event().wait()
 

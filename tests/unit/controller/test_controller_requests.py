@@ -14,9 +14,9 @@ from restow.cluster.store.znodes import (
     DeleteTopic,
     IsrChangeNotification,
     LogDirEvent,
-    PartitionState,
+    PartitionStateZNode,
     PreferredReplicaElection,
-    Topic,
+    TopicZNode,
 )
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster, write_isr
@@ -121,12 +121,12 @@ def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFix
 
     async def run() -> None:
         async with fake_cluster(2) as cluster:
-            await cluster.store.create(Topic.path("early"), b"\xff\xfe")
+            await cluster.store.create(TopicZNode.path("early"), b"\xff\xfe")
             await cluster.store.create("/brokers/ids/seven", b"{}")
             controller = await cluster.start_controller(0)
             for parent in (IsrChangeNotification.PREFIX, LogDirEvent.PREFIX):
                 await cluster.store.create(parent, b"[1]", sequential=True)
-            await cluster.store.create(Topic.path("junk"), b'{"version":9}')
+            await cluster.store.create(TopicZNode.path("junk"), b'{"version":9}')
             await cluster.store.create("/brokers/ids/8", b"nothing")
             await cluster.create("t", {0: (0, 1)})
             await cluster.until(lambda: T0 in cluster.brokers[1].metadata)
@@ -144,11 +144,11 @@ def test_a_junk_topic_that_is_put_right_is_served() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(0)
-            await cluster.store.create(Topic.path("t"), b"junk")
+            await cluster.store.create(TopicZNode.path("t"), b"junk")
             await cluster.create("other", {0: (0,)})
             await cluster.until(lambda: TopicPartition("other", 0) in cluster.brokers[1].metadata)
-            right = Topic(topic_id=None, partitions={0: ReplicaAssignment((0, 1))})
-            await cluster.store.set(Topic.path("t"), right.encode())
+            right = TopicZNode(topic_id=None, partitions={0: ReplicaAssignment((0, 1))})
+            await cluster.store.set(TopicZNode.path("t"), right.encode())
             await cluster.settled()
             assert T0 in cluster.brokers[1].metadata
 
@@ -159,11 +159,11 @@ def test_a_topic_without_an_id_is_given_one() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             old = b'{"version":1,"partitions":{"0":[0]}}'
-            await cluster.store.create(Topic.path("t"), old)
+            await cluster.store.create(TopicZNode.path("t"), old)
             await cluster.start_controller(0)
             await cluster.settled()
-            path = Topic.path("t")
-            topic_id = Topic.decode((await cluster.store.get(path)).data, path).topic_id
+            path = TopicZNode.path("t")
+            topic_id = TopicZNode.decode((await cluster.store.get(path)).data, path).topic_id
             assert topic_id is not None
             assert cluster.brokers[0].heard[-1].topic_states[0].topic_id.int != 0
 
@@ -179,10 +179,10 @@ def test_a_topic_on_its_way_out_gets_no_more_partitions() -> None:
             await cluster.stop_broker(1)
             await cluster.settled()
             await delete_topic(cluster.store, "t")
-            path = Topic.path("t")
+            path = TopicZNode.path("t")
             before = await cluster.store.get(path)
-            topic = Topic.decode(before.data, path)
-            grown = Topic(
+            topic = TopicZNode.decode(before.data, path)
+            grown = TopicZNode(
                 topic_id=topic.topic_id, partitions={**topic.partitions, 1: ReplicaAssignment((0, 1))}
             )
             await cluster.store.multi([Set(path, grown.encode())])
@@ -215,15 +215,15 @@ def test_requests_to_delete_nothing_or_where_it_is_not_allowed_are_dropped() -> 
 def test_a_topic_in_mid_move_is_deleted_later() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
-            moving = Topic(
+            moving = TopicZNode(
                 topic_id="AAAAAAAAAAAAAAAAAAAAAQ",
                 partitions={0: ReplicaAssignment((0, 1), adding=(1,))},
             )
-            await cluster.store.create(Topic.path("t"), moving.encode())
-            for path in PartitionState.parents("t", 0):
+            await cluster.store.create(TopicZNode.path("t"), moving.encode())
+            for path in PartitionStateZNode.parents("t", 0):
                 await cluster.store.create(path)
-            behind = PartitionState(leader=0, leader_epoch=0, isr=(0,), controller_epoch=0)
-            await cluster.store.create(PartitionState.path("t", 0), behind.encode())
+            behind = PartitionStateZNode(leader=0, leader_epoch=0, isr=(0,), controller_epoch=0)
+            await cluster.store.create(PartitionStateZNode.path("t", 0), behind.encode())
             controller = await cluster.start_controller(2)
             await cluster.until(lambda: T0 in cluster.brokers[2].metadata)
             await delete_topic(cluster.store, "t")
@@ -241,11 +241,11 @@ def test_a_topic_removed_and_created_anew_by_hand_is_a_new_topic() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(1)
             for topic_id in ("AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg", "AAAAAAAAAAAAAAAAAAAAAw"):
-                topic = Topic(topic_id=topic_id, partitions={0: ReplicaAssignment((0, 1))})
-                await cluster.store.create(Topic.path("t"), topic.encode())
+                topic = TopicZNode(topic_id=topic_id, partitions={0: ReplicaAssignment((0, 1))})
+                await cluster.store.create(TopicZNode.path("t"), topic.encode())
                 await cluster.settled()
                 await cluster.until(lambda: T0 in cluster.brokers[0].metadata)
-                await remove_by_hand(cluster, Topic.path("t"))
+                await remove_by_hand(cluster, TopicZNode.path("t"))
             told = {s.topic_id.int for b in cluster.brokers.values() for r in b.heard for s in r.topic_states}
             assert len(told) == 3
 
@@ -261,7 +261,7 @@ async def remove_by_hand(cluster: FakeCluster, path: str) -> None:
 class Meddled:
     """A session on which somebody creates a topic right after it was looked for and not found."""
 
-    def __init__(self, store: Store, topic: Topic) -> None:
+    def __init__(self, store: Store, topic: TopicZNode) -> None:
         self._store = store
         self._topic = topic
         self.meddled = asyncio.Event()
@@ -271,7 +271,7 @@ class Meddled:
 
     async def exists(self, path: str) -> Stat | None:
         found = await self._store.exists(path)
-        if path == Topic.path("t") and found is None and not self.meddled.is_set():
+        if path == TopicZNode.path("t") and found is None and not self.meddled.is_set():
             await self._store.create(path, self._topic.encode())
             self.meddled.set()
         return found
@@ -279,7 +279,7 @@ class Meddled:
 
 def test_a_topic_created_anew_while_its_removal_is_looked_at_is_watched_again() -> None:
     first, second, third = (
-        Topic(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: ReplicaAssignment((0, 1))})
+        TopicZNode(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: ReplicaAssignment((0, 1))})
         for last in "Qgw"
     )
 
@@ -287,13 +287,17 @@ def test_a_topic_created_anew_while_its_removal_is_looked_at_is_watched_again() 
         async with fake_cluster(2) as cluster:
             store = Meddled(cluster.brokers[1].session, second)
             await cluster.start_controller(1, store=cast("Store", store))
-            await cluster.store.create(Topic.path("t"), first.encode())
+            await cluster.store.create(TopicZNode.path("t"), first.encode())
             await cluster.settled()
-            await remove_by_hand(cluster, Topic.path("t"))
+            await remove_by_hand(cluster, TopicZNode.path("t"))
             await store.meddled.wait()
             await cluster.settled()
-            nodes = (Topic.path("t"), *PartitionState.parents("t", 0), PartitionState.path("t", 0))
-            anew = Create(Topic.path("t"), third.encode())
+            nodes = (
+                TopicZNode.path("t"),
+                *PartitionStateZNode.parents("t", 0),
+                PartitionStateZNode.path("t", 0),
+            )
+            anew = Create(TopicZNode.path("t"), third.encode())
             await cluster.store.multi([*map(Delete, reversed(nodes)), anew])
             await cluster.settled()
 

@@ -16,18 +16,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from restow.cluster.controller import (
     Controller,
     ControllerError,
+    ControllerStep,
     Election,
-    Step,
     TopicError,
     delete_topic,
     expand_topic,
 )
 from restow.cluster.controller.brokers import read_brokers
-from restow.cluster.controller.context import Context
+from restow.cluster.controller.context import ControllerContext
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.store import BadVersion, NodeExists, NoNode
-from restow.cluster.store.znodes import Controller as ControllerNode
-from restow.cluster.store.znodes import DeleteTopic, PreferredReplicaElection, Topic
+from restow.cluster.store.znodes import ControllerZNode, DeleteTopic, PreferredReplicaElection, TopicZNode
 from restow.model import TopicPartition
 from restow.runtime.chance import SeededChance
 from tests.conformance.stores import Embedded
@@ -90,7 +89,7 @@ class Schedule(RuleBasedStateMachine):
         self.runner = asyncio.Runner()
         self.stack = AsyncExitStack()
         self.patch = pytest.MonkeyPatch()
-        self.ambush: Step | None = None
+        self.ambush: ControllerStep | None = None
         self.dies = False
         logging.disable(logging.CRITICAL)
 
@@ -137,7 +136,7 @@ class Schedule(RuleBasedStateMachine):
         store = Slow(self.cluster.brokers[broker_id].session, self.chance)
         await self.cluster.start_controller(broker_id, at=self.at, store=cast("Store", store))
 
-    async def at(self, step: Step) -> None:
+    async def at(self, step: ControllerStep) -> None:
         """A controller that comes by an ambush loses its office there, or its broker dies; and it goes on."""
         if step is not self.ambush:
             return
@@ -153,7 +152,7 @@ class Schedule(RuleBasedStateMachine):
 
     async def depose(self) -> None:
         with suppress(NoNode):
-            await self.cluster.store.delete(ControllerNode.PATH)
+            await self.cluster.store.delete(ControllerZNode.PATH)
 
     def active(self) -> list[tuple[Controller, int]]:
         """Whoever is in office, or thinks so."""
@@ -168,7 +167,7 @@ class Schedule(RuleBasedStateMachine):
         term = controller._term
         assert term is not None
         known, tools = term.context, term._tools
-        fresh = Context(known.broker_id, known.epoch)
+        fresh = ControllerContext(known.broker_id, known.epoch)
         fresh.brokers = await read_brokers(tools)
         for name, topic in (await self.topics()).items():
             fresh.know_topic(name, topic)
@@ -180,7 +179,7 @@ class Schedule(RuleBasedStateMachine):
             assert known.is_deleting(partition) or self.is_placed(known, partition), partition
         return True
 
-    def is_placed(self, known: Context, partition: TopicPartition) -> bool:
+    def is_placed(self, known: ControllerContext, partition: TopicPartition) -> bool:
         """Whether the partition and its replicas are in the states that the live brokers call for."""
         leader = known.leaderships[partition].leader if partition in known.leaderships else None
         expected = {None: PartitionState.NEW, -1: PartitionState.OFFLINE}
@@ -199,13 +198,15 @@ class Schedule(RuleBasedStateMachine):
         there = [TopicPartition(name, each) for name, topic in topics.items() for each in topic.partitions]
         return there[number % len(there)] if there else TopicPartition("absent", number)
 
-    async def topics(self) -> dict[str, Topic]:
+    async def topics(self) -> dict[str, TopicZNode]:
         names = await self.cluster.topics()
-        nodes = await self.cluster.store.get_each([Topic.path(name) for name in names])
-        return {name: Topic.decode(node.data, name) for name, node in zip(names, nodes, strict=True) if node}
+        nodes = await self.cluster.store.get_each([TopicZNode.path(name) for name in names])
+        return {
+            name: TopicZNode.decode(node.data, name) for name, node in zip(names, nodes, strict=True) if node
+        }
 
     @staticmethod
-    def placed_on(broker_id: int, topics: dict[str, Topic]) -> set[TopicPartition]:
+    def placed_on(broker_id: int, topics: dict[str, TopicZNode]) -> set[TopicPartition]:
         return {
             TopicPartition(name, number)
             for name, topic in topics.items()
@@ -335,8 +336,8 @@ class Schedule(RuleBasedStateMachine):
     def the_controller_is_deposed(self) -> None:
         self.runner.run(self.depose())
 
-    @rule(step=st.sampled_from(Step), dies=st.booleans())
-    def the_controller_will_be_deposed_or_die_at(self, step: Step, *, dies: bool) -> None:
+    @rule(step=st.sampled_from(ControllerStep), dies=st.booleans())
+    def the_controller_will_be_deposed_or_die_at(self, step: ControllerStep, *, dies: bool) -> None:
         self.ambush = step
         self.dies = dies
 

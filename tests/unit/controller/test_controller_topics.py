@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from restow.cluster.controller import delete_topic, expand_topic
-from restow.cluster.store.znodes import EntityConfig, Topic
+from restow.cluster.store.znodes import EntityConfig, TopicZNode
 from restow.model import TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
 
@@ -75,5 +75,5 @@ def test_a_deleted_topic_leaves_nothing() -> None:
 
 async def gone(cluster: FakeCluster, topic: str) -> bool:
     """Its node, its config, and the request to delete it."""
-    paths = (Topic.path(topic), EntityConfig.topic_path(topic), f"/admin/delete_topics/{topic}")
+    paths = (TopicZNode.path(topic), EntityConfig.topic_path(topic), f"/admin/delete_topics/{topic}")
     return not any([await cluster.store.exists(path) for path in paths])

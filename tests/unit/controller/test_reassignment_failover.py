@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import Step, delete_topic
-from restow.cluster.store.znodes import PartitionState
+from restow.cluster.controller import ControllerStep, delete_topic
+from restow.cluster.store.znodes import PartitionStateZNode
 from restow.model import ReplicaAssignment
 from tests.unit.controller.fake_cluster import PATIENCE_S, fake_cluster
 from tests.unit.controller.moves import (
@@ -52,25 +52,25 @@ async def shrink(_: FakeCluster, controller: Controller) -> None:
     await alter(controller, (1,))
 
 
-WORK: list[tuple[Begin, tuple[int, ...], tuple[Step, ...]]] = [
-    (by_node, (2, 1), (*LABELS, Step.W1)),
-    (by_api, (2, 1), (*LABELS, Step.W1)),
+WORK: list[tuple[Begin, tuple[int, ...], tuple[ControllerStep, ...]]] = [
+    (by_node, (2, 1), (*LABELS, ControllerStep.W1)),
+    (by_api, (2, 1), (*LABELS, ControllerStep.W1)),
     (reorder, (1, 0), WITHOUT_A),
     (shrink, (1,), WITHOUT_A),
 ]
 
 
-def is_undone(begin: Begin, step: Step) -> bool:
+def is_undone(begin: Begin, step: ControllerStep) -> bool:
     """What only the controller knew, and had not written, is gone with it."""
-    return step is Step.U0 and begin is not by_node
+    return step is ControllerStep.U0 and begin is not by_node
 
 
 @pytest.mark.parametrize(
     ("begin", "target", "step"),
     [(begin, target, step) for begin, target, steps in WORK for step in steps],
-    ids=lambda each: each.name if isinstance(each, Step) else getattr(each, "__name__", ""),
+    ids=lambda each: each.name if isinstance(each, ControllerStep) else getattr(each, "__name__", ""),
 )
-def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], step: Step) -> None:
+def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             pause = Pause(step)
@@ -107,7 +107,7 @@ def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("step", WITHOUT_A, ids=lambda step: step.name)
-def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Step) -> None:
+def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             pause = Pause(step)
@@ -124,7 +124,7 @@ def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Step
             await cluster.until(lambda: second.is_active)
             await drop_strays(cluster)
             await finish(cluster)
-            expected = (2, 1) if step is Step.U0 else (1, 0)
+            expected = (2, 1) if step is ControllerStep.U0 else (1, 0)
             assert await assignment(cluster) == ReplicaAssignment(expected)
             pause.released.set()
             await asyncio.gather(asked, return_exceptions=True)
@@ -134,12 +134,12 @@ def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Step
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["leader", "follower", "target"])
 @pytest.mark.parametrize("step", LABELS, ids=lambda step: step.name)
-def test_a_broker_may_die_at_any_step(step: Step, victim: int) -> None:
+def test_a_broker_may_die_at_any_step(step: ControllerStep, victim: int) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             killed = False
 
-            async def kill(at: Step) -> None:
+            async def kill(at: ControllerStep) -> None:
                 nonlocal killed
                 if at is step and not killed:
                     killed = True
@@ -204,10 +204,10 @@ def test_a_new_controller_finds_a_replica_in_the_isr_that_is_not_assigned(leader
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             await cluster.create("t", {0: (0, 1)})
-            for path in PartitionState.parents("t", 0):
+            for path in PartitionStateZNode.parents("t", 0):
                 await cluster.store.create(path)
-            left = PartitionState(leader=leader, leader_epoch=4, isr=(0, 1, 2), controller_epoch=0)
-            await cluster.store.create(PartitionState.path("t", 0), left.encode())
+            left = PartitionStateZNode(leader=leader, leader_epoch=4, isr=(0, 1, 2), controller_epoch=0)
+            await cluster.store.create(PartitionStateZNode.path("t", 0), left.encode())
             controller = await cluster.start_controller(3)
             await cluster.until(lambda: controller.is_active)
             await cluster.settled()

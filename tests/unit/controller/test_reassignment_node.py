@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from restow.cluster.controller import Step, Wish, delete_topic
+from restow.cluster.controller import ControllerStep, ReassignmentTarget, delete_topic
 from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.states import ReplicaState
 from restow.cluster.store.znodes import ReassignPartitions
@@ -180,7 +180,9 @@ def test_an_exception_on_one_partition_does_not_hold_up_the_others(monkeypatch: 
                 return await real(self, found, target)
 
             monkeypatch.setattr(ReplicaStates, "move", fail)
-            outcomes = await controller.alter_reassignments({T0: Wish((0, 2)), U0: Wish((0, 2))})
+            outcomes = await controller.alter_reassignments(
+                {T0: ReassignmentTarget((0, 2)), U0: ReassignmentTarget((0, 2))}
+            )
             assert outcomes[U0] is None
             refusal = outcomes[T0]
             assert refusal is not None
@@ -206,13 +208,15 @@ def test_steps_of_many_partitions_are_taken_together() -> None:
             await cluster.settled()
             watcher.passed.clear()
             many = [TopicPartition("many", number) for number in range(50)]
-            outcomes = await controller.alter_reassignments({each: Wish((1, 2)) for each in many})
+            outcomes = await controller.alter_reassignments(
+                {each: ReassignmentTarget((1, 2)) for each in many}
+            )
             assert set(outcomes.values()) == {None}
             assert watcher.labels() == ["U0", "U1", "U2", "A1", "A2"]
             stat = await cluster.store.exists("/brokers/topics/many")
             assert stat is not None
             assert stat.version == 1
             await finish(cluster)
-            assert watcher.passed.count(Step.B6) < 50
+            assert watcher.passed.count(ControllerStep.B6) < 50
 
     asyncio.run(run())

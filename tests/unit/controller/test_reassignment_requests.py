@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import NotController, Step, Wish, delete_topic
+from restow.cluster.controller import ControllerStep, NotController, ReassignmentTarget, delete_topic
 from restow.cluster.store import BadVersion
-from restow.cluster.store.znodes import PartitionState
+from restow.cluster.store.znodes import PartitionStateZNode
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.controller.moves import (
@@ -41,7 +41,9 @@ def test_a_bad_target_is_refused_and_the_rest_goes_on(target: tuple[int, ...], s
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("u", {0: (0, 1)})
             await cluster.settled()
-            outcomes = await controller.alter_reassignments({T0: Wish(target), U0: Wish((2, 1))})
+            outcomes = await controller.alter_reassignments(
+                {T0: ReassignmentTarget(target), U0: ReassignmentTarget((2, 1))}
+            )
             refusal = outcomes[T0]
             assert refusal is not None
             assert refusal.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -59,7 +61,11 @@ def test_kafka_16455_a_partition_that_does_not_exist_is_refused_and_the_rest_goe
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             nowhere = TopicPartition("nowhere", 0)
             outcomes = await controller.alter_reassignments(
-                {MISSING: Wish((0, 1)), nowhere: Wish((0,)), T0: Wish((0, 2))}
+                {
+                    MISSING: ReassignmentTarget((0, 1)),
+                    nowhere: ReassignmentTarget((0,)),
+                    T0: ReassignmentTarget((0, 2)),
+                }
             )
             codes = {each: None if found is None else found.code for each, found in outcomes.items()}
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -121,12 +127,12 @@ def test_a_topic_that_is_to_go_is_not_moved() -> None:
 def test_a_change_of_the_replication_factor_can_be_forbidden() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
-            wish = Wish((0, 1, 2), may_change_factor=False)
+            wish = ReassignmentTarget((0, 1, 2), may_change_factor=False)
             refusal = (await controller.alter_reassignments({T0: wish}))[T0]
             assert refusal is not None
             assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
             assert await alter(controller, (0, 1, 2)) is None
-            back = Wish((3, 2), may_change_factor=False)
+            back = ReassignmentTarget((3, 2), may_change_factor=False)
             assert (await controller.alter_reassignments({T0: back}))[T0] is None
             await finish(cluster)
 
@@ -236,10 +242,10 @@ def test_kafka_9672_a_leader_cannot_take_in_what_is_cancelled_at_that_moment() -
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (2, 1))
             await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
-            path = PartitionState.path("t", 0)
+            path = PartitionStateZNode.path("t", 0)
             version = (await cluster.store.get(path)).stat.version
             state = await cluster.state("t", 0)
-            late = PartitionState(
+            late = PartitionStateZNode(
                 leader=0, leader_epoch=state.leader_epoch, isr=(0, 1, 2), controller_epoch=1
             ).encode()
 
@@ -247,7 +253,7 @@ def test_kafka_9672_a_leader_cannot_take_in_what_is_cancelled_at_that_moment() -
                 with pytest.raises(BadVersion):
                     await cluster.store.set(path, late, version)
 
-            watcher.then[Step.U2] = write_late
+            watcher.then[ControllerStep.U2] = write_late
             assert await alter(controller, None) is None
             assert (await cluster.state("t", 0)).isr == (0, 1)
             watcher.then.clear()

@@ -14,10 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from restow.cluster.controller import ControllerError, Wish
+from restow.cluster.controller import ControllerError, ReassignmentTarget
 from restow.cluster.store import NodeExists, NoNode
-from restow.cluster.store.znodes import Controller as ControllerNode
-from restow.cluster.store.znodes import ReassignPartitions, Topic
+from restow.cluster.store.znodes import ControllerZNode, ReassignPartitions, TopicZNode
 from restow.model import TopicPartition
 from tests.seeds import SEED
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
@@ -109,7 +108,9 @@ class Moves(RuleBasedStateMachine):
                     self.targets[partition].add(frozenset(target))
             if (controller := self.active()) is not None:
                 asked = asyncio.create_task(
-                    controller.alter_reassignments({each: Wish(target) for each, target in wishes.items()})
+                    controller.alter_reassignments(
+                        {each: ReassignmentTarget(target) for each, target in wishes.items()}
+                    )
                 )
                 with suppress(ControllerError, TimeoutError):
                     await asyncio.wait_for(asked, 5)
@@ -152,7 +153,7 @@ class Moves(RuleBasedStateMachine):
     def the_controller_is_deposed(self) -> None:
         async def depose() -> None:
             with suppress(NoNode):
-                await self.cluster.store.delete(ControllerNode.PATH)
+                await self.cluster.store.delete(ControllerZNode.PATH)
 
         self.runner.run(depose())
 
@@ -163,7 +164,7 @@ class Moves(RuleBasedStateMachine):
 
     async def look(self) -> None:
         for name in await self.cluster.topics():
-            topic = Topic.decode((await self.cluster.store.get(Topic.path(name))).data, name)
+            topic = TopicZNode.decode((await self.cluster.store.get(TopicZNode.path(name))).data, name)
             for number, found in topic.partitions.items():
                 assert set(found.adding).isdisjoint(found.removing)
                 assert {*found.adding, *found.removing} <= set(found.replicas)

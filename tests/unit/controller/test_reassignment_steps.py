@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import Election, Step
+from restow.cluster.controller import ControllerStep, Election
 from restow.model import ReplicaAssignment
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
 from tests.unit.controller.moves import (
@@ -119,25 +119,25 @@ async def at_b8(cluster: FakeCluster) -> None:
 
 
 CHECKS = {
-    Step.U0: at_u0,
-    Step.U1: at_u1,
-    Step.A1: at_a1,
-    Step.B2: at_b2,
-    Step.B3: at_b3,
-    Step.B4: at_b4,
-    Step.B5: at_b5,
-    Step.B6: at_b6,
-    Step.B7: at_b7,
-    Step.B8: at_b8,
+    ControllerStep.U0: at_u0,
+    ControllerStep.U1: at_u1,
+    ControllerStep.A1: at_a1,
+    ControllerStep.B2: at_b2,
+    ControllerStep.B3: at_b3,
+    ControllerStep.B4: at_b4,
+    ControllerStep.B5: at_b5,
+    ControllerStep.B6: at_b6,
+    ControllerStep.B7: at_b7,
+    ControllerStep.B8: at_b8,
 }
 
 
 def test_what_is_true_at_each_label() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
-            seen: list[Step] = []
+            seen: list[ControllerStep] = []
 
-            async def look(step: Step) -> None:
+            async def look(step: ControllerStep) -> None:
                 await CHECKS[step](cluster)
                 seen.append(step)
 
@@ -261,7 +261,7 @@ def test_a_target_that_falls_behind_in_the_last_moment_is_waited_for_again() -> 
                 watcher.then.clear()
                 await change_isr(cluster, leaves=(2,))
 
-            watcher.then[Step.B2] = fall_behind
+            watcher.then[ControllerStep.B2] = fall_behind
             await alter(controller, (2, 0))
             await change_isr(cluster, joins=(2,))
             await cluster.until(lambda: watcher.labels()[-2:] == ["A1", "A2"] and "B3" in watcher.labels())
@@ -283,7 +283,7 @@ def test_kafka_9672_no_isr_has_more_than_the_replicas() -> None:
                 found = await assignment(cluster)
                 assert set((await cluster.state("t", 0)).isr) <= set(found.replicas)
 
-            watcher.then = dict.fromkeys(Step, compare)
+            watcher.then = dict.fromkeys(ControllerStep, compare)
             await alter(controller, (2, 3))
             await finish(cluster)
             await alter(controller, (0,))

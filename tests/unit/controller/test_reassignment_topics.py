@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from restow.cluster.controller import MoveInProgress, Step, delete_topic, expand_topic
-from restow.cluster.store.znodes import PartitionState
+from restow.cluster.controller import ControllerStep, MoveInProgress, delete_topic, expand_topic
+from restow.cluster.store.znodes import PartitionStateZNode
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.moves import (
     T0,
@@ -91,7 +91,7 @@ def test_partitions_that_come_while_a_move_is_written_stay() -> None:
                 watcher.then.clear()
                 await expand_topic(cluster.store, "t", {1: (1, 2)})
 
-            watcher.then[Step.U0] = expand
+            watcher.then[ControllerStep.U0] = expand
             await alter(controller, (0, 2))
             await cluster.until(lambda: TopicPartition("t", 1) in cluster.brokers[2].hosted)
             await finish(cluster)
@@ -140,7 +140,7 @@ def test_the_move_of_a_topic_removed_by_hand_is_forgotten() -> None:
             await cluster.settled()
             await ask_by_node(cluster, t=(0, 2), u=(0, 3))
             await cluster.until(lambda: T0 in cluster.brokers[2].hosted)
-            for path in (PartitionState.path("t", 0), *reversed(PartitionState.parents("t", 0))):
+            for path in (PartitionStateZNode.path("t", 0), *reversed(PartitionStateZNode.parents("t", 0))):
                 await cluster.store.delete(path)
             await cluster.store.delete("/brokers/topics/t")
 

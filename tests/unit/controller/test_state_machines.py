@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from restow.cluster.controller.config import ControllerConfig
-from restow.cluster.controller.context import Context, LiveBroker, Replica
+from restow.cluster.controller.context import ControllerContext, RegisteredBroker, Replica
 from restow.cluster.controller.guarded import GuardedStore
 from restow.cluster.controller.outbox import Outbox
 from restow.cluster.controller.partition_states import PartitionStates
@@ -24,10 +24,10 @@ from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import (
     PERSISTENT_PATHS,
+    AdvertisedEndpoint,
     BrokerRegistration,
     ControllerEpoch,
-    Endpoint,
-    Topic,
+    TopicZNode,
 )
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.runtime.clock import SystemClock
@@ -35,7 +35,7 @@ from tests.seeds import SEED
 from tests.unit.controller.laws import PARTITIONS, REPLICAS
 
 BROKERS = (0, 1, 2)
-TOPIC = Topic(
+TOPIC = TopicZNode(
     topic_id="AAAAAAAAAAAAAAAAAAAAAA",
     partitions={0: ReplicaAssignment((0, 1, 2)), 1: ReplicaAssignment((1, 2)), 2: ReplicaAssignment((2,))},
 )
@@ -76,9 +76,9 @@ class Machines(RuleBasedStateMachine):
     async def open(self) -> None:
         self.server = EmbeddedStore()
         store = self.server.session()
-        await ensure_paths(store, (*PERSISTENT_PATHS, Topic.path("t")))
+        await ensure_paths(store, (*PERSISTENT_PATHS, TopicZNode.path("t")))
         await store.create(ControllerEpoch.PATH, b"1")
-        self.context = Context(0, 1)
+        self.context = ControllerContext(0, 1)
         self.context.know_topic("t", TOPIC)
         guarded = GuardedStore(store, 0)
         outbox = Outbox(
@@ -99,8 +99,10 @@ class Machines(RuleBasedStateMachine):
         self.partitions = PartitionStates(self.tools)
 
     def up(self, broker_id: int) -> None:
-        registration = BrokerRegistration(endpoints=(Endpoint("PLAINTEXT", "h", 1),), timestamp_ms=0)
-        self.context.brokers[broker_id] = LiveBroker(broker_id, 1, registration)
+        registration = BrokerRegistration(
+            endpoints=(AdvertisedEndpoint("PLAINTEXT", "h", 1),), timestamp_ms=0
+        )
+        self.context.brokers[broker_id] = RegisteredBroker(broker_id, 1, registration)
         self.tools.outbox.open(broker_id)
 
     @rule(broker_id=st.sampled_from(BROKERS))

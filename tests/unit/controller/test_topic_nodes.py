@@ -22,7 +22,7 @@ from restow.cluster.controller import (
 )
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
-from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, Topic
+from restow.cluster.store.znodes import PERSISTENT_PATHS, DeleteTopic, EntityConfig, TopicZNode
 from restow.model import ReplicaAssignment
 from restow.runtime.chance import SeededChance
 
@@ -45,8 +45,8 @@ def on_a_store(test: Callable[[Store], Coroutine[object, object, None]]) -> None
     asyncio.run(run())
 
 
-async def read(store: Store, name: str) -> Topic:
-    return Topic.decode((await store.get(Topic.path(name))).data, Topic.path(name))
+async def read(store: Store, name: str) -> TopicZNode:
+    return TopicZNode.decode((await store.get(TopicZNode.path(name))).data, TopicZNode.path(name))
 
 
 def test_a_topic_and_its_config_are_written_together() -> None:
@@ -100,7 +100,7 @@ def test_replicas_that_do_not_fit_together(
     async def test(store: Store) -> None:
         with pytest.raises(error):
             await create_topic(store, "t", assignment, {}, ID)
-        assert await store.children(Topic.PARENT) == await store.children(EntityConfig.TOPICS) == ()
+        assert await store.children(TopicZNode.PARENT) == await store.children(EntityConfig.TOPICS) == ()
 
     on_a_store(test)
 
@@ -133,8 +133,8 @@ def test_a_topic_that_is_moved_or_deleted_does_not_grow() -> None:
         await delete_topic(store, "leaving")
         with pytest.raises(DeletionPending):
             await expand_topic(store, "leaving", {1: (1,)})
-        moving = Topic(topic_id=ID, partitions={0: ReplicaAssignment((1, 2), adding=(2,))})
-        await store.create(Topic.path("moving"), moving.encode())
+        moving = TopicZNode(topic_id=ID, partitions={0: ReplicaAssignment((1, 2), adding=(2,))})
+        await store.create(TopicZNode.path("moving"), moving.encode())
         with pytest.raises(MoveInProgress):
             await expand_topic(store, "moving", {1: (1, 2)})
 

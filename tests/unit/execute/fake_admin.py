@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from restow.client import (
     BrokerError,
+    BrokerLogDirs,
     ClusterView,
     Config,
-    Disks,
-    MoveUnderWay,
     Node,
+    PartitionReassignment,
     ReplicaOnDisk,
     Unreachable,
 )
@@ -22,7 +22,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from restow.client import ConfigOf, NewTopic, ReplicaOf
+    from restow.client import ConfigResource, NewTopic, TopicPartitionReplica
 
 MB = 10**6
 TOTAL = 1000 * MB
@@ -62,9 +62,9 @@ class FakeAdmin:
     lagging: set[tuple[TopicPartition, int]] = field(default_factory=set)
     copies: dict[TopicPartition, dict[int, int]] = field(default_factory=dict)
     sizes: dict[TopicPartition, int] = field(default_factory=dict)
-    set_: dict[ConfigOf, dict[str, str]] = field(default_factory=dict)
+    set_: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
     refuse: dict[TopicPartition, ErrorCode] = field(default_factory=dict)
-    refuse_configs: dict[ConfigOf, ErrorCode] = field(default_factory=dict)
+    refuse_configs: dict[ConfigResource, ErrorCode] = field(default_factory=dict)
     down: bool = False
     calls: list[tuple[str, object]] = field(default_factory=list)
     most_moving: int = 0
@@ -139,9 +139,11 @@ class FakeAdmin:
             if names is None or name_ in names
         )
 
-    async def configs(self, of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def configs(
+        self, of: Iterable[ConfigResource]
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         self.check()
-        answer: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {}
+        answer: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {}
         known = {name.topic for name in self.assignments}
         for each in of:
             if each.of == "topic" and each.name not in known:
@@ -157,11 +159,11 @@ class FakeAdmin:
         return answer
 
     async def set_configs(
-        self, changes: Mapping[ConfigOf, Mapping[str, str | None]]
-    ) -> Mapping[ConfigOf, BrokerError | None]:
+        self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
+    ) -> Mapping[ConfigResource, BrokerError | None]:
         self.check()
         self.calls.append(("set_configs", dict(changes)))
-        outcome: dict[ConfigOf, BrokerError | None] = {}
+        outcome: dict[ConfigResource, BrokerError | None] = {}
         for of, wanted in changes.items():
             if of in self.refuse_configs:
                 outcome[of] = BrokerError(self.refuse_configs[of])
@@ -177,10 +179,10 @@ class FakeAdmin:
             outcome[of] = None
         return outcome
 
-    async def disks(self, brokers: Iterable[int]) -> Mapping[int, Disks | BrokerError]:
+    async def disks(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
         self.check()
         return {
-            broker: Disks(
+            broker: BrokerLogDirs(
                 log_dirs=(LogDir(path="/d", total_bytes=100 * TOTAL, usable_bytes=99 * TOTAL),),
                 replicas=tuple(
                     ReplicaOnDisk(
@@ -196,8 +198,8 @@ class FakeAdmin:
         }
 
     async def move_between_dirs(
-        self, wishes: Mapping[ReplicaOf, str]
-    ) -> Mapping[ReplicaOf, BrokerError | None]:
+        self, wishes: Mapping[TopicPartitionReplica, str]
+    ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         raise NotImplementedError
 
     async def reassign(
@@ -239,11 +241,11 @@ class FakeAdmin:
 
     async def moves(
         self, partitions: Iterable[TopicPartition] | None = None
-    ) -> Mapping[TopicPartition, MoveUnderWay]:
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
         self.check()
         wanted = None if partitions is None else set(partitions)
         return {
-            name: MoveUnderWay(replicas=each.replicas, adding=each.adding, removing=each.removing)
+            name: PartitionReassignment(replicas=each.replicas, adding=each.adding, removing=each.removing)
             for name, each in self.assignments.items()
             if each.is_moving and (wanted is None or name in wanted)
         }

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.execute.run.control import Control
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
-from restow.execute.run.start import World, execute, resume, undo
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
+from restow.execute.run.start import RunContext, execute, resume, undo
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, Move, Plan, TopicPartition
 from restow.runtime.disk import SystemDisk
 from tests.unit.execute.fake_admin import MB, FakeAdmin, FakeClock
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Event, Standing
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunEvent, RunStatus
 
-THROTTLED = Options(throttle=Wanted(rate=5 * MB))
+THROTTLED = RunOptions(throttle=ThrottleRates(rate=5 * MB))
 
 
 @dataclass
@@ -31,31 +31,31 @@ class Stage:
 
     admin: FakeAdmin
     clock: FakeClock
-    world: World
-    events: list[Event] = field(default_factory=list)
-    standings: list[Standing] = field(default_factory=list)
-    hooks: list[Callable[[Event], None]] = field(default_factory=list)
+    world: RunContext
+    events: list[RunEvent] = field(default_factory=list)
+    standings: list[RunStatus] = field(default_factory=list)
+    hooks: list[Callable[[RunEvent], None]] = field(default_factory=list)
 
     @property
-    def watcher(self) -> Watcher:
-        def event(each: Event) -> None:
+    def watcher(self) -> RunListener:
+        def event(each: RunEvent) -> None:
             self.events.append(each)
             for hook in self.hooks:
                 hook(each)
 
-        return Watcher(event=event, standing=self.standings.append)
+        return RunListener(event=event, standing=self.standings.append)
 
     def kinds(self) -> list[str]:
         return [each.kind for each in self.events]
 
-    def execute(self, plan: Plan, options: Options | None = None) -> Outcome:
-        return asyncio.run(execute(self.world, plan, options or Options(), self.watcher))
+    def execute(self, plan: Plan, options: RunOptions | None = None) -> RunOutcome:
+        return asyncio.run(execute(self.world, plan, options or RunOptions(), self.watcher))
 
-    def resume(self, options: Options | None = None) -> Outcome:
-        return asyncio.run(resume(self.world, options or Options(), self.watcher))
+    def resume(self, options: RunOptions | None = None) -> RunOutcome:
+        return asyncio.run(resume(self.world, options or RunOptions(), self.watcher))
 
-    def undo(self, options: Options | None = None) -> Outcome:
-        return asyncio.run(undo(self.world, options or Options(), self.watcher))
+    def undo(self, options: RunOptions | None = None) -> RunOutcome:
+        return asyncio.run(undo(self.world, options or RunOptions(), self.watcher))
 
     def replicas(self, topic: str = "t") -> list[tuple[int, ...]]:
         return [each.replicas for name, each in sorted(self.admin.assignments.items()) if name.topic == topic]
@@ -76,7 +76,7 @@ def make_stage(tmp_path: Path) -> Stage:
     clock = FakeClock()
     admin = FakeAdmin(clock, {1, 2, 3, 4, 5, 6})
     admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
-    return Stage(admin, clock, World(admin=admin, clock=clock, disk=SystemDisk(), root=str(tmp_path)))
+    return Stage(admin, clock, RunContext(admin=admin, clock=clock, disk=SystemDisk(), root=str(tmp_path)))
 
 
 def plan_for(

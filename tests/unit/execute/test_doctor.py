@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf
+from restow.client import ConfigResource
 from restow.execute.repair.doctor import Ill, examine
 from restow.execute.repair.fix import diagnose, fix
 from restow.execute.run.control import Wishes
@@ -74,7 +74,10 @@ def test_a_throttle_that_nobody_needs_is_told_and_not_ours_to_fix() -> None:
 
 
 def test_fixing_takes_back_what_a_run_left_and_nothing_of_others(stage: Stage) -> None:
-    theirs = {ConfigOf("broker", "6"): {FOLLOWER_RATE: "5"}, ConfigOf("topic", "t"): {LEADER_REPLICAS: "9:9"}}
+    theirs = {
+        ConfigResource("broker", "6"): {FOLLOWER_RATE: "5"},
+        ConfigResource("topic", "t"): {LEADER_REPLICAS: "9:9"},
+    }
     stage.admin.set_.update({of: dict(values) for of, values in theirs.items()})
     other = TopicPartition("other", 0)
     stage.admin.add("other", [(1, 2)], size=10**12)

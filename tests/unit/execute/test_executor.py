@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf, Unreachable
+from restow.client import ConfigResource, Unreachable
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.lock import ClusterLocked, Holder, cluster_lock
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.run.start import NotNow
 from restow.execute.throttle.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    Wanted,
+    ThrottleRates,
 )
 from restow.model import Limits, Plan, ReplicaAssignment, TopicPartition
 from restow.runtime.disk import SystemDisk
@@ -43,8 +43,8 @@ def test_everything_arrives_and_nothing_is_left(stage: Stage) -> None:
 
 
 def test_throttles_are_on_exactly_what_moves_while_it_does(stage: Stage) -> None:
-    stage.admin.set_[ConfigOf("topic", "t")] = {LEADER_REPLICAS: "9:9"}
-    seen: list[dict[ConfigOf, dict[str, str]]] = []
+    stage.admin.set_[ConfigResource("topic", "t")] = {LEADER_REPLICAS: "9:9"}
+    seen: list[dict[ConfigResource, dict[str, str]]] = []
     stage.hooks.append(
         lambda event: (
             seen.append({k: dict(v) for k, v in stage.admin.set_.items()}) if event.kind == "begun" else None
@@ -53,13 +53,13 @@ def test_throttles_are_on_exactly_what_moves_while_it_does(stage: Stage) -> None
     stage.execute(plan_for(stage, [(1, 3), (1, 2), (2, 1), (2, 3)]), THROTTLED)
     assert seen == [
         {
-            ConfigOf("topic", "t"): {LEADER_REPLICAS: "0:1,0:2,9:9", FOLLOWER_REPLICAS: "0:3"},
-            ConfigOf("broker", "1"): {LEADER_RATE: str(5 * MB)},
-            ConfigOf("broker", "2"): {LEADER_RATE: str(5 * MB)},
-            ConfigOf("broker", "3"): {FOLLOWER_RATE: str(5 * MB)},
+            ConfigResource("topic", "t"): {LEADER_REPLICAS: "0:1,0:2,9:9", FOLLOWER_REPLICAS: "0:3"},
+            ConfigResource("broker", "1"): {LEADER_RATE: str(5 * MB)},
+            ConfigResource("broker", "2"): {LEADER_RATE: str(5 * MB)},
+            ConfigResource("broker", "3"): {FOLLOWER_RATE: str(5 * MB)},
         }
     ]
-    assert stage.admin.set_ == {ConfigOf("topic", "t"): {LEADER_REPLICAS: "9:9"}}
+    assert stage.admin.set_ == {ConfigResource("topic", "t"): {LEADER_REPLICAS: "9:9"}}
 
 
 def test_limits_hold(stage: Stage) -> None:
@@ -147,7 +147,7 @@ def test_a_dead_target_holds_up_its_own_and_is_named(stage: Stage) -> None:
 def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     stage.hooks.append(lambda _: stage.admin.brokers.discard(4))
-    outcome = stage.execute(plan, Options(throttle=Wanted(rate=MB), give_up_s=30))
+    outcome = stage.execute(plan, RunOptions(throttle=ThrottleRates(rate=MB), give_up_s=30))
     stage.hooks.clear()
     assert outcome.ending is Ending.STUCK
     assert outcome.reason == "t-1: broker 4 is not there"
@@ -158,11 +158,11 @@ def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None
 
 
 def test_a_throttle_that_cannot_be_set_begins_nothing(stage: Stage) -> None:
-    stage.admin.refuse_configs[ConfigOf("topic", "t")] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    stage.admin.refuse_configs[ConfigResource("topic", "t")] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.IN_PART
     assert not any(kind == "reassign" for kind, _ in stage.admin.calls)
-    assert {ConfigOf("topic", "t")}.isdisjoint(stage.admin.set_)
+    assert {ConfigResource("topic", "t")}.isdisjoint(stage.admin.set_)
     assert not any(of.of == "broker" for of in stage.admin.set_)
 
 
@@ -184,7 +184,9 @@ def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
 ) -> None:
     ask, silent = stage.admin.configs, ["once"]
 
-    async def configs(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def configs(
+        of: Iterable[ConfigResource],
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         if "run" in stage.kinds() and silent:
             silent.pop()
             raise Unreachable("nobody answers")

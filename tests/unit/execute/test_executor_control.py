@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from restow.client import ConfigOf
-from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, Outcome
+from restow.client import ConfigResource
+from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, RunOutcome
 from restow.execute.repair.fix import fix
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Guards, Options
+from restow.execute.run.options import Guards, RunOptions
 from restow.execute.run.start import cancel, execute
 from restow.execute.throttle.hours import Hours
-from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.snapshot import capture
@@ -160,7 +160,7 @@ def test_undo_asks_first_whether_the_originals_are_alive(stage: Stage) -> None:
 
 
 def test_a_rate_that_somebody_else_sets_meanwhile_is_theirs(stage: Stage) -> None:
-    broker = ConfigOf("broker", "3")
+    broker = ConfigResource("broker", "3")
     stage.after(2.5, lambda: stage.admin.set_[broker].update({FOLLOWER_RATE: "77"}))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
     assert stage.admin.set_ == {broker: {FOLLOWER_RATE: "77"}}
@@ -168,10 +168,10 @@ def test_a_rate_that_somebody_else_sets_meanwhile_is_theirs(stage: Stage) -> Non
 
 
 def test_a_throttle_that_somebody_takes_off_while_things_move_is_put_on_again(stage: Stage) -> None:
-    stage.after(2.5, lambda: stage.admin.set_.pop(ConfigOf("topic", "t")))
+    stage.after(2.5, lambda: stage.admin.set_.pop(ConfigResource("topic", "t")))
     seen = []
-    stage.after(8, lambda: seen.append(dict(stage.admin.set_.get(ConfigOf("topic", "t"), {}))))
-    stage.execute(plan_for(stage, AWAY), Options(throttle=Wanted(rate=5 * MB)))
+    stage.after(8, lambda: seen.append(dict(stage.admin.set_.get(ConfigResource("topic", "t"), {}))))
+    stage.execute(plan_for(stage, AWAY), RunOptions(throttle=ThrottleRates(rate=5 * MB)))
     assert seen[0]
     assert stage.admin.set_ == {}
 
@@ -182,7 +182,7 @@ def test_new_under_replicated_partitions_pause_it_until_they_are_well(stage: Sta
     stage.after(2, lambda: stage.admin.lagging.add((name, 6)))
     stage.after(60, lambda: stage.admin.lagging.discard((name, 6)))
     plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
-    assert stage.execute(plan, Options(guards=Guards())).is_good
+    assert stage.execute(plan, RunOptions(guards=Guards())).is_good
     why = [each.facts["why"] for each in stage.events if each.kind == "paused"]
     assert why == ["1 partitions have become under-replicated, such as other-0"]
 
@@ -190,7 +190,7 @@ def test_new_under_replicated_partitions_pause_it_until_they_are_well(stage: Sta
 def test_a_replica_out_of_sync_keeps_others_from_going(stage: Stage) -> None:
     stage.admin.lagging.add((TopicPartition("t", 0), 1))
     stage.admin.leaders[TopicPartition("t", 0)] = 2
-    outcome = stage.execute(plan_for(stage, [(1, 3)]), Options(give_up_s=10))
+    outcome = stage.execute(plan_for(stage, [(1, 3)]), RunOptions(give_up_s=10))
     assert outcome.ending is Ending.STUCK
     assert "its replica on broker 1 is not in sync" in outcome.reason
 
@@ -201,14 +201,14 @@ def test_outside_its_hours_nothing_begins(stage: Stage) -> None:
     now = datetime.fromtimestamp(stage.clock.now_s).astimezone()
     minute = now.hour * 60 + now.minute
     hours = Hours((minute + 5) % 1440, (minute + 100) % 1440)
-    assert stage.execute(plan_for(stage, AWAY), Options(hours=hours)).is_good
+    assert stage.execute(plan_for(stage, AWAY), RunOptions(hours=hours)).is_good
     begun = next(each.at_ms for each in stage.events if each.kind == "begun")
     assert begun / 1000 - 1_000_000 > 200
 
 
 def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
     stage.admin.rate = 40 * MB
-    outcome = stage.execute(plan_for(stage, AWAY), Options(auto=True))
+    outcome = stage.execute(plan_for(stage, AWAY), RunOptions(auto=True))
     assert outcome.is_good
     decided = [each.facts for each in stage.events if each.kind == "throttle decided"]
     assert decided[0]["rate"] == 10 * MB
@@ -219,7 +219,7 @@ def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
 def test_a_run_that_is_cut_off_in_a_request_that_hangs_says_how_it_ended(stage: Stage) -> None:
     """Its journal has it, its throttles stay on, and it can be gone on with."""
 
-    async def main() -> Outcome:
+    async def main() -> RunOutcome:
         run = asyncio.create_task(execute(stage.world, plan_for(stage, AWAY), THROTTLED, stage.watcher))
         hanging = asyncio.Event()
 

@@ -10,16 +10,16 @@ import pytest
 
 from restow.errors import InvalidInput
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.throttle.hours import HourlyThrottle
-from restow.execute.throttle.throttles import FOLLOWER_RATE, Wanted
+from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
 from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import Stage, control_of, plan_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from restow.execute.progress.standing import Event
+    from restow.execute.progress.standing import RunEvent
 
 NIGHT = "1MB/s,22-06=5MB/s"
 
@@ -34,10 +34,10 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def options(text: str) -> Options:
+def options(text: str) -> RunOptions:
     wanted = HourlyThrottle.parse(text)
-    return Options(
-        throttle=Wanted(rate=wanted.usual.bytes_per_s),
+    return RunOptions(
+        throttle=ThrottleRates(rate=wanted.usual.bytes_per_s),
         hourly=wanted if wanted.by_hour else None,
         look_every_s=20,
         survey_every_s=60,
@@ -53,7 +53,7 @@ def set_clock(stage: Stage, *when: int) -> None:
 def changes(stage: Stage) -> list[tuple[str, str, str]]:
     """When the throttle has changed by the hour, to what and why."""
 
-    def told(event: Event) -> tuple[str, str, str]:
+    def told(event: RunEvent) -> tuple[str, str, str]:
         at = datetime.fromtimestamp(event.at_ms / 1000).astimezone()
         return f"{at:%d %H:%M %Z}", str(event.facts["throttle"]), str(event.facts["why"])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf
+from restow.client import ConfigResource
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import Wishes
 from restow.execute.throttle.throttles import LEADER_REPLICAS
@@ -38,8 +38,8 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     known = deepcopy(admin.set_)
 
     async def change(
-        changes: Mapping[ConfigOf, Mapping[str, str | None]],
-    ) -> Mapping[ConfigOf, BrokerError | None]:
+        changes: Mapping[ConfigResource, Mapping[str, str | None]],
+    ) -> Mapping[ConfigResource, BrokerError | None]:
         outcome = await set_(changes)
         then = deepcopy(admin.set_)
 
@@ -50,7 +50,9 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         stage.after(LATE_S, heard)
         return outcome
 
-    async def told(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
+    async def told(
+        of: Iterable[ConfigResource],
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         real, admin.set_ = admin.set_, known
         try:
             return await ask(of)
@@ -63,7 +65,7 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_throttle_is_brought_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Moves end one after the other, each before brokers have heard of the list without the last."""
-    topic = ConfigOf("topic", "t")
+    topic = ConfigResource("topic", "t")
     stage.admin.set_[topic] = {LEADER_REPLICAS: "77:1"}
     for number, name in enumerate(sorted(stage.admin.assignments)):
         stage.admin.sizes[name] = (20 + 3 * number) * MB

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import BrokerError, Disks, ReplicaOf, ReplicaOnDisk
+from restow.client import BrokerError, BrokerLogDirs, ReplicaOnDisk, TopicPartitionReplica
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import Wishes
 from restow.execute.run.foreign import dir_taken
@@ -207,9 +207,9 @@ def test_brokers_that_know_less_do_not_make_a_run_drop_its_own_partition(
     assert stage.replicas()[0] == (3, 4)
 
 
-def on_disk(path: str, *, future: bool) -> Disks:
+def on_disk(path: str, *, future: bool) -> BrokerLogDirs:
     copy = ReplicaOnDisk(partition=FIRST, log_dir=path, size_bytes=1, lag_messages=0, future=future)
-    return Disks(replicas=(copy,))
+    return BrokerLogDirs(replicas=(copy,))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,7 @@ def on_disk(path: str, *, future: bool) -> Disks:
     ],
 )
 def test_directories_that_others_chose_are_noticed(path: str, future: bool, taken: str | None) -> None:
-    wishes, before = {ReplicaOf(FIRST, 1): "/b"}, {1: "/a"}
+    wishes, before = {TopicPartitionReplica(FIRST, 1): "/b"}, {1: "/a"}
     assert dir_taken(wishes, before, {1: on_disk(path, future=future)}) == taken
     assert dir_taken(wishes, before, {1: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)}) is None
 

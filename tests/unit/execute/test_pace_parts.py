@@ -8,7 +8,7 @@ import pytest
 
 from restow.errors import InvalidInput
 from restow.execute.run.control import BadControl, Control, Wishes
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.throttle.auto import FLOOR, Signs, decide, first
 from restow.execute.throttle.hours import Hours
 from restow.execute.throttle.pace import Pace
@@ -97,7 +97,7 @@ def test_what_ends_quickly_is_seen_quickly() -> None:
     """And where nothing ends for long, brokers are not asked more often than is wanted."""
     clock = FakeClock()
     nobody: Any = None
-    pace = Pace(clock, nobody, Options(look_every_s=0.1), nobody, nobody, nobody)
+    pace = Pace(clock, nobody, RunOptions(look_every_s=0.1), nobody, nobody, nobody)
     asked = []
     for _ in range(200):
         asked.append(pace.until_next_look_s(0.0, some_wait=True))

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from restow.client import MoveUnderWay
-from restow.execute.progress.progress import BrokerPart, DirPart, Eta, Progress
+from restow.client import PartitionReassignment
+from restow.execute.progress.progress import BrokerPart, DirPart, Eta, RunProgress
 from restow.execute.progress.sight import Sight
 from restow.execute.progress.stillness import Cause
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
 from restow.plan.schedule.traffic import Channel, Way
 
@@ -33,7 +33,7 @@ def sight(
         at_s=at_s,
         alive=alive,
         partitions={NAME: Partition(number=0, replicas=(1, 3, 2), isr=isr, leader=leader)},
-        moves={NAME: MoveUnderWay(replicas=(1, 3, 2), adding=(3,), removing=(2,))},
+        moves={NAME: PartitionReassignment(replicas=(1, 3, 2), adding=(3,), removing=(2,))},
         copies={
             NAME: {
                 1: Copy(broker=1, log_dir="/d", size_bytes=size),
@@ -45,15 +45,15 @@ def sight(
 
 
 def causes(*sights: Sight, throttle: int | None = None, foreign: dict[int, int] | None = None) -> list[Cause]:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     for each in sights:
-        report = progress.report(each, [STEP], throttle=Wanted(rate=throttle), foreign_rates=foreign)
+        report = progress.report(each, [STEP], throttle=ThrottleRates(rate=throttle), foreign_rates=foreign)
     return [each.cause for each in report.still]
 
 
 def test_bytes_rate_and_estimate() -> None:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.report(sight(0, 0), [STEP])
     report = progress.report(sight(5, 100), [STEP])
@@ -73,7 +73,7 @@ def test_bytes_rate_and_estimate() -> None:
 
 
 def test_what_is_dropped_is_not_to_be_done() -> None:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.forget([STEP])
     report = progress.report(sight(0, 0), [])
@@ -81,14 +81,14 @@ def test_what_is_dropped_is_not_to_be_done() -> None:
 
 
 def test_report_has_no_estimate_while_nothing_is_known_of_the_rate() -> None:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     assert progress.report(sight(0, 0), [STEP]).eta is None
     assert progress.predicted_s is None
 
 
 def test_nothing_is_predicted_afterwards_where_nothing_could_be_before() -> None:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.report(sight(0, 0), [STEP])
     progress.finish(STEP, 10)
@@ -97,9 +97,9 @@ def test_nothing_is_predicted_afterwards_where_nothing_could_be_before() -> None
 
 
 def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
-    report = progress.report(sight(0, 0), [STEP], throttle=Wanted(rate=50))
+    report = progress.report(sight(0, 0), [STEP], throttle=ThrottleRates(rate=50))
     assert report.eta == Eta(soonest_s=20, latest_s=20)
     assert progress.predicted_s == 20
 
@@ -135,12 +135,12 @@ def test_estimate_goes_by_the_busiest_broker_and_not_by_the_sum_of_all_rates() -
         Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=480) for name in names
     ]
     sizes = dict.fromkeys(names, 480)
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     for step in steps:
         progress.expect([step], LIES)
     for second in range(0, 22, 2):
         copied = {(names[0], 3): 5 * second, (names[1], 4): 5 * second}
-        report = progress.report(cluster(second, sizes, copied), steps, throttle=Wanted(rate=10))
+        report = progress.report(cluster(second, sizes, copied), steps, throttle=ThrottleRates(rate=10))
     assert report.rate == 10
     assert report.eta == Eta(soonest_s=76, latest_s=76)
     assert progress.predicted_s == 96
@@ -151,7 +151,7 @@ def test_estimate_waits_for_the_broker_that_is_slower_than_the_others() -> None:
     steps = [
         Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=1000) for name in names
     ]
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     for step in steps:
         progress.expect([step], LIES)
     for second in range(0, 22, 2):
@@ -165,7 +165,7 @@ def test_done_never_exceeds_the_total_and_ends_at_all_of_it_while_the_leader_gro
     """A replica copies what its leader has by the time it arrives, not what it had when the plan was made."""
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
     steps = [Step(partition=n, before=(1, 2), after=(1, 3), size_bytes=1000) for n in names]
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     for step in steps:
         progress.expect([step], LIES)
     seen = []
@@ -201,7 +201,7 @@ def between_dirs(at_s: float, copied: int | None) -> Sight:
 
 def test_a_replica_that_changes_its_directory_counts_with_its_own_size() -> None:
     step = Step(partition=NAME, before=(1, 2), after=(1, 2), size_bytes=5000, log_dirs=(ANY_DIR, "/e"))
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([step], LIES)
     progress.report(between_dirs(0, 0), [step])
     report = progress.report(between_dirs(4, 200), [step])
@@ -221,7 +221,7 @@ def test_a_chain_of_steps_counts_a_change_of_directory_once() -> None:
         partition=NAME, before=(1, 2), after=(1, 2, 3), size_bytes=100, log_dirs=(ANY_DIR, "/e", "/f")
     )
     second = Step(partition=NAME, before=(1, 2, 3), after=(2, 3), size_bytes=100, log_dirs=("/e", "/f"))
-    progress = Progress(stall_s=30)
+    progress = RunProgress(stall_s=30)
     progress.expect([first, second], LIES)
     empty = Sight(at_s=0)
     assert progress.report(empty, []).to_do_bytes == 200, "to broker 3, and within broker 2"

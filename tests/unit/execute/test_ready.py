@@ -11,7 +11,7 @@ import pytest
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.run.start import NotNow, resume
 from restow.model import Move, Plan, TopicPartition
 from restow.model.permissions import Permissions
@@ -102,7 +102,7 @@ def test_what_is_left_goes_on_without_a_target_that_is_down(stage: Stage) -> Non
     left(stage)
     stage.admin.brokers.discard(6)
     stage.after(100, lambda: control_of(stage).wish(Wishes(stop="leave")))
-    assert stage.resume(Options(throttle=THROTTLED.throttle)).ending is Ending.LEFT
+    assert stage.resume(RunOptions(throttle=THROTTLED.throttle)).ending is Ending.LEFT
     (warned,) = [each.facts["why"] for each in stage.events if each.kind == "warned"]
     assert "brokers alive: 1 broker: 6" in str(warned)
     assert stage.replicas()[:2] == [(1, 3), (1, 4)]

@@ -17,9 +17,9 @@ from restow.execute.repair.doctor import Ill
 from restow.execute.repair.fix import diagnose, fix
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import Wishes
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.run.start import NotNow, resume
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
@@ -28,7 +28,7 @@ from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_fo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from restow.client import MoveUnderWay
+    from restow.client import PartitionReassignment
 
 ONE_BY_ONE = Limits(moves_in=1, moves_out=1)
 
@@ -120,7 +120,7 @@ def test_a_journal_of_another_cluster_lets_nothing_begin(stage: Stage) -> None:
     with pytest.raises(NotNow, match=r"it is of the cluster 'fake', not of this one\. See `restow doctor`"):
         stage.execute(replace(plan_for(stage, []), cluster_id="moved-in"))
     with pytest.raises(NotNow, match="is for the cluster 'fake', and this one is 'moved-in'"):
-        asyncio.run(resume(stage.world, Options(), stage.watcher))
+        asyncio.run(resume(stage.world, RunOptions(), stage.watcher))
     (found, *_) = asyncio.run(fix(stage.world, stage.watcher))
     assert found.ill is Ill.JOURNAL
     assert found.what == str(elsewhere / folder.name)
@@ -131,7 +131,7 @@ def test_permissions_withdrawn_for_looking_end_it_and_resume_goes_on(stage: Stag
 
     async def refused(
         partitions: Iterable[TopicPartition] | None = None,
-    ) -> Mapping[TopicPartition, MoveUnderWay]:
+    ) -> Mapping[TopicPartition, PartitionReassignment]:
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     stage.after(3, lambda: setattr(stage.admin, "moves", refused))
@@ -171,7 +171,7 @@ def test_permissions_withdrawn_for_moving_drop_what_is_left_and_resume_moves_it(
             stage.admin.refuse[name] = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
     stage.after(3, withdraw)
-    outcome = stage.execute(plan, Options(throttle=Wanted(rate=5 * MB)))
+    outcome = stage.execute(plan, RunOptions(throttle=ThrottleRates(rate=5 * MB)))
     assert outcome.ending is Ending.IN_PART
     assert "CLUSTER_AUTHORIZATION_FAILED" in next(iter(outcome.dropped.values()))
     assert stage.admin.set_ == {}

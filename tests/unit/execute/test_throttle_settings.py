@@ -11,7 +11,7 @@ from restow.execute.throttle.throttles import (
     LEADER_RATE,
     LEADER_REPLICAS,
     Setting,
-    Wanted,
+    ThrottleRates,
     merged,
     needed,
     restoration,
@@ -23,7 +23,7 @@ LEADERS = Setting("topic", "t", LEADER_REPLICAS)
 
 
 def test_senders_and_receivers_and_nobody_else() -> None:
-    assert needed([STEP], [], Wanted(rate=1000)) == {
+    assert needed([STEP], [], ThrottleRates(rate=1000)) == {
         Setting("broker", "1", LEADER_RATE): "1000",
         Setting("broker", "2", LEADER_RATE): "1000",
         Setting("broker", "4", FOLLOWER_RATE): "1000",
@@ -33,11 +33,13 @@ def test_senders_and_receivers_and_nobody_else() -> None:
 
 
 def test_a_step_that_copies_nothing_needs_nothing() -> None:
-    assert needed([Step(partition=STEP.partition, before=(1, 2), after=(2, 1))], [], Wanted(rate=5)) == {}
+    assert (
+        needed([Step(partition=STEP.partition, before=(1, 2), after=(2, 1))], [], ThrottleRates(rate=5)) == {}
+    )
 
 
 def test_without_a_rate_nothing_is_set() -> None:
-    assert needed([STEP], [7], Wanted()) == {}
+    assert needed([STEP], [7], ThrottleRates()) == {}
 
 
 def test_lists_grow_and_a_star_stays() -> None:

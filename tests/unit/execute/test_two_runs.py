@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import ConfigOf
+from restow.client import ConfigResource
 from restow.execute.repair.fix import fix
-from restow.execute.run.executor import Watcher
-from restow.execute.run.options import Options
+from restow.execute.run.executor import RunListener
+from restow.execute.run.options import RunOptions
 from restow.execute.run.start import execute
-from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, Wanted
+from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, ThrottleRates
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.execute.fake_admin import MB, FakeClock
 from tests.unit.execute.stage import THROTTLED, Stage, plan_for
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Event
-    from restow.execute.run.start import World
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunEvent
+    from restow.execute.run.start import RunContext
     from restow.model import Plan
 
-SENDER = ConfigOf("broker", "1")
-SLOWER = Options(throttle=Wanted(rate=1 * MB))
+SENDER = ConfigResource("broker", "1")
+SLOWER = RunOptions(throttle=ThrottleRates(rate=1 * MB))
 
 
 class TakingTurns(FakeClock):
@@ -53,27 +53,27 @@ def shared(stage: Stage, clock: TakingTurns) -> Stage:
     return stage
 
 
-def both(stage: Stage, folder: Path, first: Plan, second: Plan) -> tuple[Outcome, Outcome]:
+def both(stage: Stage, folder: Path, first: Plan, second: Plan) -> tuple[RunOutcome, RunOutcome]:
     """The second begins when the first is under way."""
     begun = asyncio.Event()
 
-    def heard(each: Event) -> None:
+    def heard(each: RunEvent) -> None:
         if each.kind == "begun":
             begun.set()
 
-    async def later(world: World) -> Outcome:
+    async def later(world: RunContext) -> RunOutcome:
         await begun.wait()
         return await execute(world, second, SLOWER, quiet(lambda _: None))
 
-    async def main() -> tuple[Outcome, Outcome]:
+    async def main() -> tuple[RunOutcome, RunOutcome]:
         other = replace(stage.world, root=str(folder / "elsewhere"))
         return await asyncio.gather(execute(stage.world, first, THROTTLED, quiet(heard)), later(other))
 
     return asyncio.run(main())
 
 
-def quiet(heard: Callable[[Event], None]) -> Watcher:
-    return Watcher(event=heard, standing=lambda _: None)
+def quiet(heard: Callable[[RunEvent], None]) -> RunListener:
+    return RunListener(event=heard, standing=lambda _: None)
 
 
 @pytest.mark.parametrize(("first_mb", "second_mb"), [(50, 2_000), (2_000, 50), (300, 300)])
@@ -100,7 +100,7 @@ def test_rate_that_was_set_for_good_comes_back(shared: Stage, tmp_path: Path) ->
     # Somebody moves something meanwhile, but does not throttle it: the rate is not theirs.
     shared.admin.sizes[TopicPartition("u", 0)] = 10_000 * MB
     shared.admin.assignments[TopicPartition("u", 0)] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
-    shared.admin.set_[ConfigOf("topic", "u")] = {LEADER_REPLICAS: "*"}
+    shared.admin.set_[ConfigResource("topic", "u")] = {LEADER_REPLICAS: "*"}
     assert shared.execute(plan_for(shared, [(1, 2)]), THROTTLED).is_good
     assert shared.admin.set_[SENDER] == policy
 
@@ -110,7 +110,7 @@ def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Sta
     name = TopicPartition("u", 0)
     shared.admin.sizes[name] = 10_000 * MB
     shared.admin.assignments[name] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
-    shared.admin.set_[ConfigOf("topic", "u")] = {LEADER_REPLICAS: "0:1,0:4"}
+    shared.admin.set_[ConfigResource("topic", "u")] = {LEADER_REPLICAS: "0:1,0:4"}
     shared.admin.set_[SENDER] = {LEADER_RATE: "1000000"}
 
     class Killed(Exception):
@@ -125,6 +125,6 @@ def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Sta
         shared.execute(plan_for(shared, [(1, 3)]), THROTTLED)
     assert shared.admin.set_[SENDER] == {LEADER_RATE: "5000000"}
     shared.admin.cancel(name)
-    del shared.admin.set_[ConfigOf("topic", "u")]
+    del shared.admin.set_[ConfigResource("topic", "u")]
     asyncio.run(fix(shared.world, shared.watcher))
     assert shared.admin.set_ == {}

@@ -16,12 +16,12 @@ from restow.model.permissions import Permissions
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
 if TYPE_CHECKING:
-    from restow.execute.progress.outcome import Outcome
+    from restow.execute.progress.outcome import RunOutcome
 
 FIRST = TopicPartition("t", 0)
 
 
-def may_be_undone(stage: Stage, outcome: Outcome) -> None:
+def may_be_undone(stage: Stage, outcome: RunOutcome) -> None:
     """What is said at the end agrees with what undo then does."""
     if outcome.no_undo is None:
         assert "restow undo" in outcome.next

@@ -27,15 +27,15 @@ from restow.cluster.groups import GroupConfig, GroupState, JoinReply, LeavingMem
 from restow.cluster.groups.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
-    Answer,
     Arm,
     Disarm,
     Effect,
+    Reply,
     Save,
     TimerKey,
     TimerKind,
 )
-from restow.cluster.groups.group import Group
+from restow.cluster.groups.group import ClassicGroup
 from restow.wire.error_codes import ErrorCode
 from tests.unit.groups.workbench import joining
 
@@ -63,7 +63,7 @@ class GroupMachine(RuleBasedStateMachine):
         ids = count(1)
         self.now_ms = 0
         config = GroupConfig(max_size=5, initial_rebalance_delay_ms=1_000)
-        self.group = Group("crew", config, lambda: str(next(ids)), 0)
+        self.group = ClassicGroup("crew", config, lambda: str(next(ids)), 0)
         self.tickets = count(1)
         self.waiting: dict[int, Someone] = {}
         self.timers: dict[TimerKey, int] = {}
@@ -79,7 +79,7 @@ class GroupMachine(RuleBasedStateMachine):
     def apply(self, effects: tuple[Effect, ...]) -> None:
         for effect in effects:
             match effect:
-                case Answer(ticket, reply):
+                case Reply(ticket, reply):
                     self.answered(ticket, self.waiting.pop(ticket), reply)
                 case Arm(timer, delay_ms):
                     assert delay_ms > 0

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from restow.client import BrokerError, ConfigOf, Disks, MoveUnderWay, ReplicaOf, ReplicaOnDisk
+from restow.client import (
+    BrokerError,
+    BrokerLogDirs,
+    ConfigResource,
+    PartitionReassignment,
+    ReplicaOnDisk,
+    TopicPartitionReplica,
+)
 from restow.kafka_tool import lines, throttling
 from restow.kafka_tool.log_dirs import states
 from restow.model import TopicPartition
@@ -12,7 +19,7 @@ A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 def test_progress_of_each_partition() -> None:
-    moving = {A: MoveUnderWay(replicas=(1, 2, 3), adding=(3,), removing=(1,))}
+    moving = {A: PartitionReassignment(replicas=(1, 2, 3), adding=(3,), removing=(1,))}
     target = {B: (1, 2), A: (2, 3), TopicPartition("z", 0): (1,)}
     assert lines.progress(target, {A: (1, 2, 3), B: (1, 2)}, moving) == [
         "Status of partition reassignment:",
@@ -25,8 +32,8 @@ def test_progress_of_each_partition() -> None:
 def test_the_list_of_moves() -> None:
     assert lines.listing({}) == ["No partition reassignments found."]
     moves = {
-        B: MoveUnderWay(replicas=(1, 2), adding=(2,), removing=()),
-        A: MoveUnderWay(replicas=(1, 2, 3), adding=(3,), removing=(1, 2)),
+        B: PartitionReassignment(replicas=(1, 2), adding=(2,), removing=()),
+        A: PartitionReassignment(replicas=(1, 2, 3), adding=(3,), removing=(1, 2)),
     }
     assert lines.listing(moves) == [
         "Current partition reassignments:",
@@ -42,11 +49,11 @@ def test_plurals() -> None:
 
 
 def test_throttles_cover_what_runs_and_what_begins() -> None:
-    running = {A: MoveUnderWay(replicas=(1, 2, 3), adding=(3,), removing=())}
+    running = {A: PartitionReassignment(replicas=(1, 2, 3), adding=(3,), removing=())}
     routes = throttling.ways({A: (1, 4), B: (6, 5)}, {A: (1, 2, 3), B: (5, 6)}, running)
     assert routes[A] == (frozenset({1, 2}), frozenset({4}))
     changes = throttling.changes_for(routes, 7)
-    assert changes[ConfigOf("topic", "a")] == {
+    assert changes[ConfigResource("topic", "a")] == {
         "leader.replication.throttled.replicas": "0:1,0:2,1:5,1:6",
         "follower.replication.throttled.replicas": "0:4",
     }
@@ -59,7 +66,7 @@ def test_each_state_between_directories() -> None:
 
     c, d = TopicPartition("c", 0), TopicPartition("d", 0)
     disks = {
-        1: Disks(
+        1: BrokerLogDirs(
             replicas=(
                 disk("/x", A),
                 disk("/y", A, future=True),
@@ -69,11 +76,11 @@ def test_each_state_between_directories() -> None:
                 disk("/x", d),
             )
         ),
-        2: Disks(),
+        2: BrokerLogDirs(),
         3: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE),
     }
-    wishes = {ReplicaOf(each, 1): "/y" for each in (A, B, c, d)}
-    wishes |= {ReplicaOf(A, 2): "/y", ReplicaOf(A, 3): "/y"}
+    wishes = {TopicPartitionReplica(each, 1): "/y" for each in (A, B, c, d)}
+    wishes |= {TopicPartitionReplica(A, 2): "/y", TopicPartitionReplica(A, 3): "/y"}
     found = states(wishes, disks)
     assert [(str(each), each.done) for each in found] == [
         ("Reassignment of replica a-0-1 is still in progress.", False),

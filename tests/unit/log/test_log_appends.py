@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.log import EpochEnd, EpochStart, LeaderEpochs, LogConfig
+from restow.cluster.log import EpochEndOffset, EpochStart, LeaderEpochs, LogConfig
 from restow.cluster.log.errors import (
     BatchTooLarge,
     InvalidAppend,
@@ -196,9 +196,9 @@ def test_where_epochs_end() -> None:
     epochs = LeaderEpochs((EpochStart(2, 10), EpochStart(4, 20), EpochStart(5, 30)))
     asked = {-1: (-1, -1), 1: (1, 10), 2: (2, 20), 3: (2, 20), 4: (4, 30), 5: (5, 99), 6: (-1, -1)}
     assert {epoch: epochs.end_offset_for(epoch, 99) for epoch in asked} == {
-        epoch: EpochEnd(*end) for epoch, end in asked.items()
+        epoch: EpochEndOffset(*end) for epoch, end in asked.items()
     }
-    assert LeaderEpochs().end_offset_for(0, 5) == EpochEnd(-1, -1)
+    assert LeaderEpochs().end_offset_for(0, 5) == EpochEndOffset(-1, -1)
     assert [epochs.epoch_of(offset) for offset in (9, 10, 19, 20, 35)] == [-1, 2, 2, 4, 5]
 
 

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from restow.cluster.log import EpochEnd, LogConfig, PartitionLog
+from restow.cluster.log import EpochEndOffset, LogConfig, PartitionLog
 from restow.cluster.log.errors import OffsetOutOfRange, UnexpectedOffset
 from restow.wire.batches import scan
 from restow.wire.records import Record, build
@@ -152,7 +152,7 @@ class LogAsList(RuleBasedStateMachine):
             last = max(batch.last for batch in self.batches if batch.epoch == epoch)
             assert found.epoch == epoch
             assert last < found.end_offset <= (later[0] if later else self.end)
-        assert self.log.epochs.end_offset_for(self.epoch + 1, self.end) == EpochEnd(-1, -1)
+        assert self.log.epochs.end_offset_for(self.epoch + 1, self.end) == EpochEndOffset(-1, -1)
 
 
 TestLogAsList = LogAsList.TestCase

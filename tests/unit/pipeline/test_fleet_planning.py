@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 
 from restow.model import TopicPartition
-from restow.pipeline.planning import Wish, load_of, planned, snapshot_of
+from restow.pipeline.planning import FleetRequest, load_of, planned, snapshot_of
 from restow.plan.files.text import loads
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 GB = 10**9
-COUNTS = Wish(request=Request(balance=True, bands={"disk": 0.3, "leaders": None}), seconds=60)
+COUNTS = FleetRequest(request=PlanRequest(balance=True, bands={"disk": 0.3, "leaders": None}), seconds=60)
 
 
 def partition(number: int, *replicas: int, size: int = GB, load: float | None = None, **changes: Any) -> dict:
@@ -70,7 +70,7 @@ def test_urgency_names_what_is_worst() -> None:
 
 def test_a_cluster_that_cannot_be_planned_says_why() -> None:
     nothing = pa.table({"at": pa.array([], pa.timestamp("us"))})
-    found = planned("c", nothing, pa.Table.from_pylist([disk(0)]), Wish())
+    found = planned("c", nothing, pa.Table.from_pylist([disk(0)]), FleetRequest())
     assert "knows no partitions" in found["error"]
     all_dead = answer([partition(0, 7, leader=-1, isr=[])], [disk(0)])
     assert "without a leader" in all_dead["error"]

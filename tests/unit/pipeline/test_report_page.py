@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from restow.pipeline.page import Report, Section, Tile, page, table
+from restow.pipeline.page import ReportPage, Section, Tile, page, table
 from restow.pipeline.plots import Area, Bar, Line, Moment, amount, bars, changes, lines
 from restow.pipeline.report import Found, report_of
 
@@ -104,7 +104,9 @@ def test_names_cannot_break_out_of_a_page() -> None:
         title=EVIL, note=EVIL, parts=(table((EVIL,), [(EVIL,)]), bars([Bar(name=EVIL, value=1)]))
     )
     text = page(
-        Report(title=EVIL, lead=EVIL, tiles=(Tile(value=EVIL, name=EVIL),), sections=(section,), footer=EVIL)
+        ReportPage(
+            title=EVIL, lead=EVIL, tiles=(Tile(value=EVIL, name=EVIL),), sections=(section,), footer=EVIL
+        )
     )
     assert "<script" not in text
     assert not re.search(r"(?:src|href)=|url\(|@import", text), "a page needs nothing from elsewhere"

@@ -26,7 +26,7 @@ from restow.plan.files import text
 from restow.plan.files.kafka_json import check_reassignment, parse_reassignment, parse_topics, there_and_back
 from restow.plan.pin import Target, plan_from_targets
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.snapshot import text as snapshot_text
 from restow.snapshot.differences import differences as snapshot_differences
 from restow.verify.broker_check import broker_check
@@ -139,7 +139,7 @@ def use_snapshot(found: str) -> None:
     assert snapshot_text.loads(snapshot_text.dumps(here)) == here
     snapshot_differences(sound(), here)
     broker_check(here, 1)
-    for request in (Request(drain=frozenset({1})), Request(balance=True, fix_racks=True, disks=True)):
+    for request in (PlanRequest(drain=frozenset({1})), PlanRequest(balance=True, fix_racks=True, disks=True)):
         try:
             plan = propose(here, None, request, created_ms=here.taken_ms)
             explain(here, None, plan, request)
@@ -150,7 +150,7 @@ def use_snapshot(found: str) -> None:
 
 def use_load(found: str) -> None:
     load = load_text.loads(found)
-    propose(sound(), load, Request(balance=True), created_ms=1)
+    propose(sound(), load, PlanRequest(balance=True), created_ms=1)
 
 
 def use_plan(found: str) -> None:

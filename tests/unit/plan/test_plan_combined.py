@@ -14,7 +14,7 @@ from restow.model import Copy, Limits, Move, Plan, Step, TopicPartition
 from restow.plan.judge.evaluate import Score, evaluate
 from restow.plan.judge.waves import waves_broken
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 from test_plan_propose import COUNTED, cluster, loads  # isort: skip
 
@@ -22,13 +22,13 @@ BAND = 0.09
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Request:
+def wishes(draw: st.DrawFn) -> PlanRequest:
     """At least one wish, often several, now and then with something that is not to be touched."""
 
     def now_and_then(value: object, otherwise: object, odds: int = 4) -> object:
         return value if draw(st.integers(1, odds)) == 1 else otherwise
 
-    request = Request(
+    request = PlanRequest(
         balance=draw(st.booleans()),
         leaders=now_and_then(True, False),
         disks=now_and_then(True, False),
@@ -70,7 +70,7 @@ shapes = st.fixed_dictionaries(
 )
 
 
-def judge(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+def judge(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     down = frozenset({shape["brokers"] - 1}) if dead and shape["brokers"] > 2 else frozenset[int]()
     shut = shape.get("shut", 0)
     snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])}, down=down)
@@ -96,7 +96,7 @@ def judge(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> 
             assert after <= before
 
 
-def out(score: Score, request: Request, *, after: bool) -> float:
+def out(score: Score, request: PlanRequest, *, after: bool) -> float:
     band = request.bands.get(score.goal, BAND)
     if score.goal in request.relieve and not request.balance:
         band = request.relieve[score.goal] - 1
@@ -110,30 +110,32 @@ def out(score: Score, request: Request, *, after: bool) -> float:
     shape={"brokers": 4, "partitions": 4, "factor": 3, "racks": 2, "dirs": 1, "seed": 0},
     dead=True,
     loaded=False,
-    request=Request(balance=True),
+    request=PlanRequest(balance=True),
 )
 @example(
     shape={"brokers": 6, "partitions": 40, "factor": 3, "racks": 3, "dirs": 2, "seed": 1},
     dead=False,
     loaded=True,
-    request=Request(
+    request=PlanRequest(
         balance=True, drain=frozenset({0}), add=frozenset({5}), disks=True, fix_racks=True, factors={"t0": 2}
     ),
 )
-def test_nothing_is_ever_broken(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+def test_nothing_is_ever_broken(
+    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
+) -> None:
     judge(shape, dead, loaded, request)
 
 
 @pytest.mark.full
 @settings(max_examples=1500, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
-def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: Request) -> None:
+def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     judge(shape, dead, loaded, request)
 
 
 @settings(max_examples=5, deadline=None)
 @given(shape=shapes, request=wishes())
-def test_the_same_wishes_give_the_same_plan(shape: dict[str, int], request: Request) -> None:
+def test_the_same_wishes_give_the_same_plan(shape: dict[str, int], request: PlanRequest) -> None:
     plans = []
     for _ in range(2):
         snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])})
@@ -187,9 +189,9 @@ def test_the_judge_of_topics_counts_what_is_too_much_on_one_broker() -> None:
     )
     crowd = replace(snapshot, topics=(replace(topic, partitions=here),))
     share = math.ceil(len(here) / 4)
-    found = evaluate(crowd, None, (), Request(balance=True, spread_topics=True)).crowded
+    found = evaluate(crowd, None, (), PlanRequest(balance=True, spread_topics=True)).crowded
     assert found["topic_replicas"] == (len(here) - share, len(here) - share)
     assert found["topic_leaders"] == (len(here) - share, len(here) - share)
-    request = Request(balance=True, spread_topics=True)
+    request = PlanRequest(balance=True, spread_topics=True)
     after = evaluate(crowd, None, propose(crowd, None, request).moves, request).crowded
     assert after["topic_replicas"][1] == 0

@@ -15,14 +15,14 @@ from restow.plan.explain.explain import explain
 from restow.plan.judge.compare import compare
 from restow.plan.propose import propose
 from restow.plan.request.framing import ask
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 from test_plan_propose import cluster, loads  # isort: skip
 
 
 def test_sums_agree_before_and_after() -> None:
     snapshot = cluster(partitions=90, dirs=2)
-    request = Request(balance=True, disks=True)
+    request = PlanRequest(balance=True, disks=True)
     plan = propose(snapshot, loads(snapshot), request)
     told = explain(snapshot, loads(snapshot), plan, request)
     dirs = by_dir(snapshot, ask(snapshot, None, request).arrays, plan.moves)
@@ -49,7 +49,7 @@ def test_sums_agree_before_and_after() -> None:
 
 def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
     snapshot = cluster(partitions=7, factor=1)
-    request = Request(balance=True, bands={"disk": 0.001})
+    request = PlanRequest(balance=True, bands={"disk": 0.001})
     told = explain(snapshot, None, propose(snapshot, None, request), request)
     assert any(each.goal == "disk" and "single replicas are too large" in each.because for each in told.unmet)
     assert any("no load model" in note.text for note in told.notes)
@@ -57,7 +57,7 @@ def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
 
 def test_a_budget_is_named_as_what_stops_it() -> None:
     snapshot = cluster(partitions=90)
-    request = Request(balance=True, most_moves=1)
+    request = PlanRequest(balance=True, most_moves=1)
     plan = propose(snapshot, None, request)
     assert len(plan.moves) == 1
     assert any(
@@ -67,8 +67,8 @@ def test_a_budget_is_named_as_what_stops_it() -> None:
 
 def test_two_plans_side_by_side() -> None:
     snapshot = cluster(partitions=60)
-    all_of_it = propose(snapshot, None, Request(balance=True))
-    drained = propose(snapshot, None, Request(drain=frozenset({0})))
+    all_of_it = propose(snapshot, None, PlanRequest(balance=True))
+    drained = propose(snapshot, None, PlanRequest(drain=frozenset({0})))
     same = compare(all_of_it, all_of_it)
     assert same.same == len(all_of_it.moves)
     assert not same.different

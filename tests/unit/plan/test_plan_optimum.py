@@ -10,13 +10,13 @@ from scipy.sparse import lil_matrix
 from restow.plan.judge.bound import least_bytes
 from restow.plan.propose import propose
 from restow.plan.request.framing import Asked, ask
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from restow.plan.request.trim import load_of, out_of_band
 
 from test_plan_propose import cluster, loads  # isort: skip
 
-SIZES = Request(balance=True, bands={"disk": 0.2})
-LOADS = Request(
+SIZES = PlanRequest(balance=True, bands={"disk": 0.2})
+LOADS = PlanRequest(
     balance=True, bands=dict.fromkeys(("disk", "bytes_in", "bytes_out", "cpu", "leader_bytes_in"), 0.4)
 )
 

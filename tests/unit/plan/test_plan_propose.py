@@ -14,7 +14,7 @@ from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, T
 from restow.model.load import LoadModel, Resource
 from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 COUNTED = {"replicas", "leaders"}
 
@@ -103,24 +103,24 @@ def loads(snapshot: Snapshot, seed: int = 1) -> LoadModel:
 
 
 requests = st.one_of(
-    st.just(Request(balance=True)),
-    st.just(Request(balance=True, bands={"disk": 0.02, "replicas": 0.3})),
-    st.just(Request(balance=True, spread_topics=True)),
-    st.just(Request(balance=True, except_topics=("t1",), except_brokers=frozenset({2}))),
-    st.just(Request(balance=True, most_moves=5)),
-    st.just(Request(balance=True, most_bytes=20_000_000)),
-    st.just(Request(add=frozenset({1}))),
-    st.just(Request(leaders=True)),
-    st.just(Request(disks=True)),
-    st.just(Request(disks=True, leaders=True, only_topics=("t0",))),
-    st.just(Request(fix_racks=True)),
-    st.just(Request(drain=frozenset({0}))),
-    st.just(Request(drain=frozenset({0}), balance=True, disks=True)),
-    st.just(Request(replace={0: 1})),
-    st.just(Request(factors={"t0": 2})),
-    st.just(Request(factors={"t*": 1}, balance=True)),
-    st.just(Request(factors={"*": 3}, fix_racks=True)),
-    st.just(Request(relieve={"disk": 1.2})),
+    st.just(PlanRequest(balance=True)),
+    st.just(PlanRequest(balance=True, bands={"disk": 0.02, "replicas": 0.3})),
+    st.just(PlanRequest(balance=True, spread_topics=True)),
+    st.just(PlanRequest(balance=True, except_topics=("t1",), except_brokers=frozenset({2}))),
+    st.just(PlanRequest(balance=True, most_moves=5)),
+    st.just(PlanRequest(balance=True, most_bytes=20_000_000)),
+    st.just(PlanRequest(add=frozenset({1}))),
+    st.just(PlanRequest(leaders=True)),
+    st.just(PlanRequest(disks=True)),
+    st.just(PlanRequest(disks=True, leaders=True, only_topics=("t0",))),
+    st.just(PlanRequest(fix_racks=True)),
+    st.just(PlanRequest(drain=frozenset({0}))),
+    st.just(PlanRequest(drain=frozenset({0}), balance=True, disks=True)),
+    st.just(PlanRequest(replace={0: 1})),
+    st.just(PlanRequest(factors={"t0": 2})),
+    st.just(PlanRequest(factors={"t*": 1}, balance=True)),
+    st.just(PlanRequest(factors={"*": 3}, fix_racks=True)),
+    st.just(PlanRequest(relieve={"disk": 1.2})),
 )
 
 
@@ -144,7 +144,7 @@ def test_the_judge_finds_no_rule_broken(
     dirs: int,
     dead: bool,
     loaded: bool,
-    request: Request,
+    request: PlanRequest,
     seed: int,
 ) -> None:
     snapshot = cluster(
@@ -166,7 +166,7 @@ def test_the_judge_finds_no_rule_broken(
     judgement = evaluate(snapshot, load, plan.moves, request)
     assert not judgement.violations
     assert {step.partition for wave in plan.waves for step in wave} == {move.partition for move in plan.moves}
-    if request == Request(balance=True):
+    if request == PlanRequest(balance=True):
         for name, score in judgement.scores.items():
             counted = name in COUNTED
             before = score.out_of_band(0.09, after=False, counted=counted)
@@ -175,19 +175,19 @@ def test_the_judge_finds_no_rule_broken(
         score.out_of_band(0.09, counted=name in COUNTED) < 1e-9 for name, score in judgement.scores.items()
     ):
         between_brokers = sum(move.size_bytes * len(move.adding) for move in plan.moves)
-        if request == Request(balance=True):
+        if request == PlanRequest(balance=True):
             assert between_brokers >= plan.bound_bytes * (1 - 1e-9)
 
 
 def test_the_same_request_gives_the_same_plan() -> None:
     snapshot = cluster()
-    first, second = (propose(snapshot, loads(snapshot), Request(balance=True)) for _ in range(2))
+    first, second = (propose(snapshot, loads(snapshot), PlanRequest(balance=True)) for _ in range(2))
     assert first == second
 
 
 def test_leaders_move_no_byte() -> None:
     snapshot = cluster(partitions=60)
-    plan = propose(snapshot, loads(snapshot), Request(leaders=True))
+    plan = propose(snapshot, loads(snapshot), PlanRequest(leaders=True))
     assert plan.moves
     assert plan.bytes_to_copy == 0
     assert all(set(move.before) == set(move.after) for move in plan.moves)
@@ -195,7 +195,7 @@ def test_leaders_move_no_byte() -> None:
 
 def test_disks_are_evened_out_within_brokers() -> None:
     snapshot = cluster(dirs=2, partitions=90)
-    plan = propose(snapshot, None, Request(disks=True))
+    plan = propose(snapshot, None, PlanRequest(disks=True))
     assert plan.moves
     assert all(move.before == move.after and move.dir_changes for move in plan.moves)
 
@@ -214,7 +214,7 @@ def test_replacing_a_broker_moves_what_it_has_and_nothing_else(is_dead: bool) ->
             LiveBroker(id=9, host="h", port=1, log_dirs=snapshot.brokers[6].log_dirs),
         ),
     )
-    plan = propose(for_nine, None, Request(replace={0: 9}))
+    plan = propose(for_nine, None, PlanRequest(replace={0: 9}))
     assert {move.partition for move in plan.moves} == had
     for move in plan.moves:
         assert move.adding == (9,)
@@ -225,7 +225,7 @@ def test_replacing_a_broker_moves_what_it_has_and_nothing_else(is_dead: bool) ->
 
 def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
     snapshot = cluster()
-    request = Request(drain=frozenset({0}), balance=True)
+    request = PlanRequest(drain=frozenset({0}), balance=True)
     plan = propose(snapshot, None, request, lambda: True)
     assert not evaluate(snapshot, None, plan.moves, request).violations
 
@@ -233,27 +233,27 @@ def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (Request(drain=frozenset({42})), "unknown brokers 42"),
+        (PlanRequest(drain=frozenset({42})), "unknown brokers 42"),
         (
-            Request(drain=frozenset(range(4))),
+            PlanRequest(drain=frozenset(range(4))),
             "add 1 or let 1 fewer leave, or lower its replication factor to 2",
         ),
-        (Request(drain=frozenset(range(6))), "no broker is left"),
-        (Request(balance=True, only_topics=("nope*",)), "no topic is called 'nope*'"),
-        (Request(balance=True, except_topics=("*",)), "every partition is excluded"),
-        (Request(balance=True, bands={"speed": 0.1}), "there is no goal 'speed'"),
-        (Request(balance=True, bands={"disk": float("nan")}), "cannot be a band"),
-        (Request(factors={"t0": 0}), "at least 1"),
-        (Request(factors={"t0": 7}), "only 6 brokers"),
-        (Request(replace={0: 0}), "choose one"),
-        (Request(drain=frozenset({0}), most_bytes=10), "allow"),
+        (PlanRequest(drain=frozenset(range(6))), "no broker is left"),
+        (PlanRequest(balance=True, only_topics=("nope*",)), "no topic is called 'nope*'"),
+        (PlanRequest(balance=True, except_topics=("*",)), "every partition is excluded"),
+        (PlanRequest(balance=True, bands={"speed": 0.1}), "there is no goal 'speed'"),
+        (PlanRequest(balance=True, bands={"disk": float("nan")}), "cannot be a band"),
+        (PlanRequest(factors={"t0": 0}), "at least 1"),
+        (PlanRequest(factors={"t0": 7}), "only 6 brokers"),
+        (PlanRequest(replace={0: 0}), "choose one"),
+        (PlanRequest(drain=frozenset({0}), most_bytes=10), "allow"),
         (
-            Request(balance=True, except_partitions=frozenset({TopicPartition("t0", 99)})),
+            PlanRequest(balance=True, except_partitions=frozenset({TopicPartition("t0", 99)})),
             "no partition t0-99",
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(request_: Request, says: str) -> None:
+def test_what_cannot_be_is_refused_with_what_to_do(request_: PlanRequest, says: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(says)):
         propose(cluster(), None, request_)
 
@@ -261,7 +261,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(request_: Request, says: str)
 def test_a_drain_that_does_not_fit_says_how_much_is_missing() -> None:
     snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=200_000_000)
     with pytest.raises(InvalidInput, match=r"fit nowhere.*bytes|has to move, but cannot"):
-        propose(snapshot, None, Request(drain=frozenset({0, 1}), factors={"*": 2}, fill=0.5))
+        propose(snapshot, None, PlanRequest(drain=frozenset({0, 1}), factors={"*": 2}, fill=0.5))
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1.0, float("inf")])
@@ -270,11 +270,11 @@ def test_loads_that_cannot_be_are_refused(value: float) -> None:
     load = loads(snapshot)
     load.resources["bytes_in"].leading[3] = value
     with pytest.raises(InvalidInput, match="loads are from 0 to"):
-        propose(snapshot, load, Request(balance=True))
+        propose(snapshot, load, PlanRequest(balance=True))
 
 
 def test_a_load_model_that_lacks_partitions_is_refused() -> None:
     snapshot = cluster()
     load = loads(cluster(partitions=39))
     with pytest.raises(InvalidInput, match="knows nothing of 1 of 40 partitions"):
-        propose(snapshot, load, Request(balance=True))
+        propose(snapshot, load, PlanRequest(balance=True))

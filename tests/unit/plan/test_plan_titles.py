@@ -13,7 +13,7 @@ from restow.model import Copy, Left, Partition, Promise, TopicPartition
 from restow.plan.explain.explain import explain
 from restow.plan.judge.evaluate import evaluate
 from restow.plan.propose import propose
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def without_broker(there: Snapshot, dead: int) -> Snapshot:
     )
 
 
-def planned(there: Snapshot, request: Request) -> Plan:
+def planned(there: Snapshot, request: PlanRequest) -> Plan:
     plan = propose(there, None, request)
     assert not evaluate(there, None, plan.moves, request).violations
     return plan
@@ -71,7 +71,7 @@ def test_replacement_has_exactly_the_same_places_when_its_rack_is_the_same(dead:
     racks = {1: "a", 2: "b", 3: "c", 4: "d", 6: "d"}
     there = racked(snapshot({"t": ROWS, "u": [(6, 1)]}, brokers=(1, 2, 3, 4, 6)), racks)
     there = without_broker(there, 4) if dead else there
-    plan = planned(there, Request(replace={4: 6}))
+    plan = planned(there, PlanRequest(replace={4: 6}))
     after = {str(move.partition): move.after for move in plan.moves}
     assert after == {"t-0": (6, 1, 2), "t-1": (1, 6, 2), "t-2": (1, 2, 6), "t-4": (6, 2, 3)}
     assert plan.promises == (Promise(kind="replaced", brokers=(4, 6)),)
@@ -84,30 +84,30 @@ def test_replacement_in_a_rack_that_has_a_replica_is_refused_unless_any_rack_wil
     with pytest.raises(
         InvalidInput, match=re.escape("broker 4 is in rack 'd', but broker 6 in rack 'a'")
     ) as told:
-        propose(there, None, Request(replace={4: 6}))
+        propose(there, None, PlanRequest(replace={4: 6}))
     assert "of 3 partitions: t-0, t-1, t-2." in str(told.value)
     assert "--any-rack" in str(told.value)
-    plan = planned(there, Request(replace={4: 6}, any_rack=True))
+    plan = planned(there, PlanRequest(replace={4: 6}, any_rack=True))
     assert [move.after for move in plan.moves] == [(6, 1, 2), (1, 6, 2), (1, 2, 6), (6, 2, 3)]
 
 
 def test_replacement_that_has_a_replica_already_is_refused_with_the_partition() -> None:
     there = snapshot({"t": [(4, 1), (4, 6)]}, brokers=(1, 2, 4, 6))
     with pytest.raises(InvalidInput, match=r"of 1 partitions it has a replica already: t-1\."):
-        propose(there, None, Request(replace={4: 6}))
+        propose(there, None, PlanRequest(replace={4: 6}))
 
 
 def test_replacement_without_room_is_refused_instead_of_using_others() -> None:
     there = snapshot({"t": [(4, 1), (1, 4)]}, brokers=(1, 2, 4, 6), used={6: 899 * 10**9})
     with pytest.raises(InvalidInput, match="no log dir of broker 6 has room"):
-        propose(there, None, Request(replace={4: 6}))
+        propose(there, None, PlanRequest(replace={4: 6}))
 
 
 def test_drain_names_what_it_must_leave_behind_and_why() -> None:
     there = snapshot({"t": [(3, 1), (3,), (1, 3), (2, 3)], "x": [(3, 2)]}, brokers=(1, 2, 3, 4))
     there = without_broker(there, 3)
     there = with_partition(there, TopicPartition("t", 2), replicas=(1, 3, 4), adding=(4,), removing=(3,))
-    request = Request(
+    request = PlanRequest(
         drain=frozenset({3}),
         except_topics=("x",),
         except_partitions=frozenset({TopicPartition("t", 3)}),
@@ -125,7 +125,7 @@ def test_drain_names_what_it_must_leave_behind_and_why() -> None:
 
 def test_drain_of_some_topics_is_complete_when_these_are_gone() -> None:
     there = snapshot({"t": [(3, 1)], "x": [(3, 2)]}, brokers=(1, 2, 3, 4))
-    plan = planned(there, Request(drain=frozenset({3}), only_topics=("t",)))
+    plan = planned(there, PlanRequest(drain=frozenset({3}), only_topics=("t",)))
     assert not plan.leaves
     assert plan.promises == (Promise(kind="drained", brokers=(3,), topics=("t",)),)
     assert plan.title == "drain 3; only topics t"
@@ -133,7 +133,7 @@ def test_drain_of_some_topics_is_complete_when_these_are_gone() -> None:
 
 def test_drain_that_can_move_nothing_is_a_plan_that_names_everything() -> None:
     there = without_broker(snapshot({"t": [(3,), (3,)]}, brokers=(1, 2, 3)), 3)
-    plan = planned(there, Request(drain=frozenset({3})))
+    plan = planned(there, PlanRequest(drain=frozenset({3})))
     assert not plan.moves
     assert names(plan) == ["t-0", "t-1"]
 
@@ -141,28 +141,28 @@ def test_drain_that_can_move_nothing_is_a_plan_that_names_everything() -> None:
 def test_factor_leaves_internal_topics_alone_unless_they_are_named() -> None:
     there = snapshot({"__consumer_offsets": [(1, 2)], "t": [(1, 2)]}, brokers=(1, 2, 3))
     there = replace(there, topics=(replace(there.topics[0], internal=True), there.topics[1]))
-    everything = Request(factors={"*": 1}, only_topics=("*",))
+    everything = PlanRequest(factors={"*": 1}, only_topics=("*",))
     plan = planned(there, everything)
     assert [(move.partition.topic, len(move.after)) for move in plan.moves] == [("t", 1)]
     told = explain(there, None, plan, everything)
     assert any(
         "internal topics keep" in note.text and "__consumer_offsets" in note.text for note in told.notes
     )
-    named = planned(there, Request(factors={"__*": 3}))
+    named = planned(there, PlanRequest(factors={"__*": 3}))
     assert [(move.partition.topic, len(move.after)) for move in named.moves] == [("__consumer_offsets", 3)]
 
 
 def test_factor_below_what_must_be_in_sync_is_refused() -> None:
     there = snapshot({"t": [(1, 2, 3)]}, brokers=(1, 2, 3), least=2)
     with pytest.raises(InvalidInput, match=r"t-0 is to have 1 replicas, but min\.insync\.replicas of t is 2"):
-        propose(there, None, Request(factors={"t": 1}))
+        propose(there, None, PlanRequest(factors={"t": 1}))
 
 
 def test_factor_names_partitions_that_keep_theirs() -> None:
     there = with_partition(
         snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), TopicPartition("t", 1), adding=(2,)
     )
-    plan = planned(there, Request(factors={"t": 3}))
+    plan = planned(there, PlanRequest(factors={"t": 3}))
     assert plan.leaves == (
         Left(partition=TopicPartition("t", 1), why="stays at 2 replicas: it is being moved (adding 2)"),
     )
@@ -171,7 +171,7 @@ def test_factor_names_partitions_that_keep_theirs() -> None:
 def test_racks_that_stay_as_they_are_are_named() -> None:
     there = racked(snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), {1: "a", 2: "a", 3: "b"})
     there = with_partition(there, TopicPartition("t", 1), leader=None)
-    plan = planned(there, Request(fix_racks=True))
+    plan = planned(there, PlanRequest(fix_racks=True))
     assert [str(move.partition) for move in plan.moves] == ["t-0"]
     assert names(plan) == ["t-1"]
     assert "stays in 1 of 2 racks" in plan.leaves[0].why
@@ -179,7 +179,7 @@ def test_racks_that_stay_as_they_are_are_named() -> None:
 
 def test_demoted_broker_leads_nothing_and_keeps_its_replicas() -> None:
     there = snapshot({"t": [(3, 1, 2), (1, 3), (3, 2), (2, 3, 1)]}, brokers=(1, 2, 3))
-    plan = planned(there, Request(demote=frozenset({3})))
+    plan = planned(there, PlanRequest(demote=frozenset({3})))
     assert plan.bytes_to_copy == 0
     assert all(set(move.before) == set(move.after) and move.after[-1] == 3 for move in plan.moves)
     assert {str(move.partition) for move in plan.moves} == {"t-0", "t-2"}
@@ -192,7 +192,7 @@ def test_demotion_passes_leadership_only_to_replicas_in_sync() -> None:
     there = snapshot({"t": [(3, 1, 2), (3, 1), (3,)]}, brokers=(1, 2, 3))
     there = with_partition(there, TopicPartition("t", 0), isr=(3, 2))
     there = with_partition(there, TopicPartition("t", 1), isr=(3,))
-    plan = planned(there, Request(demote=frozenset({3})))
+    plan = planned(there, PlanRequest(demote=frozenset({3})))
     assert [move.after for move in plan.moves] == [(2, 1, 3)]
     why = {str(each.partition): each.why for each in plan.leaves}
     assert why == {
@@ -203,7 +203,7 @@ def test_demotion_passes_leadership_only_to_replicas_in_sync() -> None:
 
 def test_demotion_says_where_only_an_election_is_missing() -> None:
     there = with_partition(snapshot({"t": [(1, 3)]}, brokers=(1, 2, 3)), TopicPartition("t", 0), leader=3)
-    plan = planned(there, Request(demote=frozenset({3})))
+    plan = planned(there, PlanRequest(demote=frozenset({3})))
     assert not plan.moves
     assert "although broker 1 is its first replica" in plan.leaves[0].why
 
@@ -211,10 +211,10 @@ def test_demotion_says_where_only_an_election_is_missing() -> None:
 def test_leaders_stay_where_another_replica_lags_behind() -> None:
     rows = [(1, 2)] * 6
     there = snapshot({"t": rows}, brokers=(1, 2))
-    assert propose(there, None, Request(leaders=True)).moves
+    assert propose(there, None, PlanRequest(leaders=True)).moves
     for number in range(6):
         there = with_partition(there, TopicPartition("t", number), isr=(1,))
-    request = Request(leaders=True)
+    request = PlanRequest(leaders=True)
     plan = propose(there, None, request)
     assert not plan.moves
     (note,) = [each for each in explain(there, None, plan, request).notes if "lags behind" in each.text]
@@ -230,7 +230,7 @@ def test_moves_that_only_reorder_are_explained_by_leadership() -> None:
             TopicPartition("t", number),
             copies=tuple(Copy(broker=each, log_dir="/d", size_bytes=size * 10**9) for each in (1, 2)),
         )
-    plan = planned(there, Request(balance=True))
+    plan = planned(there, PlanRequest(balance=True))
     assert plan.moves
     for move in plan.moves:
         assert set(move.before) == set(move.after)
@@ -242,13 +242,13 @@ def test_balance_warns_of_partitions_that_stay_in_one_rack() -> None:
         snapshot({"t": [(1, 2), (3, 4), (1, 3), (2, 4)]}, brokers=(1, 2, 3, 4)),
         {1: "a", 2: "a", 3: "b", 4: "b"},
     )
-    request = Request(balance=True)
+    request = PlanRequest(balance=True)
     told = explain(there, None, planned(there, request), request)
     (note,) = [note for note in told.notes if "in one rack" in note.text]
     assert note.warning
     assert list(map(str, note.partitions)) == ["t-0", "t-1"]
     assert "fix-racks" in note.advice
-    fixed = Request(fix_racks=True)
+    fixed = PlanRequest(fix_racks=True)
     assert not [
         note
         for note in explain(there, None, planned(there, fixed), fixed).notes
@@ -260,7 +260,7 @@ def test_plan_made_while_moves_run_warns_and_names_them() -> None:
     racks = {1: "a", 2: "b", 3: "b"}
     there = racked(snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), racks)
     there = with_partition(there, TopicPartition("t", 0), replicas=(1, 2, 3), adding=(3,), removing=(2,))
-    request = Request(balance=True)
+    request = PlanRequest(balance=True)
     told = explain(there, None, planned(there, request), request)
     (note,) = [note for note in told.notes if "being moved" in note.text]
     assert note.warning
@@ -270,7 +270,7 @@ def test_plan_made_while_moves_run_warns_and_names_them() -> None:
 
 def test_goal_that_was_not_asked_for_is_told_when_it_is_out_of_band() -> None:
     there = snapshot({"t": [(1,)] * 8 + [(2,)] * 4}, brokers=(1, 2, 3))
-    request = Request(drain=frozenset({3}))
+    request = PlanRequest(drain=frozenset({3}))
     told = explain(there, None, planned(there, request), request)
     replicas = next(goal for goal in told.goals if goal.name == "replicas")
     assert not replicas.asked
@@ -280,7 +280,7 @@ def test_goal_that_was_not_asked_for_is_told_when_it_is_out_of_band() -> None:
 
 def test_goal_of_whole_numbers_says_what_is_allowed() -> None:
     there = snapshot({"t": [(broker,) for broker in range(6)] * 5 + [(0,), (1,), (2,), (3,)]})
-    request = Request(balance=True)
+    request = PlanRequest(balance=True)
     told = explain(there, None, planned(there, request), request)
     leaders = next(goal for goal in told.goals if goal.name == "leaders")
     assert leaders.asked
@@ -297,25 +297,25 @@ def test_balance_copies_nothing_where_other_leaders_are_enough(seed: int) -> Non
         snapshot({"t": [(1, 2), (3, 4), (1, 3), (2, 4)]}, brokers=(1, 2, 3, 4)),
         {1: "a", 2: "a", 3: "b", 4: "b"},
     )
-    plan = planned(there, Request(balance=True, seed=seed))
+    plan = planned(there, PlanRequest(balance=True, seed=seed))
     assert plan.moves
     assert plan.bytes_to_copy == 0
 
 
 def test_smaller_factor_beside_a_drain_keeps_the_racks() -> None:
     there = racked(snapshot({"t": [(3, 1, 0)]}, brokers=(0, 1, 2, 3)), {0: "a", 1: "b", 2: "a", 3: "b"})
-    plan = planned(there, Request(drain=frozenset({0}), factors={"t": 2}))
+    plan = planned(there, PlanRequest(drain=frozenset({0}), factors={"t": 2}))
     assert {broker % 2 for move in plan.moves for broker in move.after} == {0, 1}
 
 
 def test_replicas_without_bytes_are_spread_over_log_dirs_by_number() -> None:
     there = snapshot({"t": [(1,)] * 6}, brokers=(1, 2), size=0, dirs=("/a", "/b"))
-    plan = planned(there, Request(drain=frozenset({1})))
+    plan = planned(there, PlanRequest(drain=frozenset({1})))
     assert sorted(move.log_dirs[0] for move in plan.moves) == ["/a"] * 3 + ["/b"] * 3
 
 
 def test_log_dirs_that_stay_uneven_are_named() -> None:
-    request = Request(disks=True)
+    request = PlanRequest(disks=True)
     there = snapshot({"t": [(1,), (2,), (2,)]}, brokers=(1, 2), dirs=("/a", "/b"))
     plan = planned(there, request)
     assert [move.dir_changes for move in plan.moves] == [{2: "/b"}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from restow.model import Limits, Move, TopicPartition
-from restow.plan.request.wished_limits import WishedLimits, settled
+from restow.plan.request.limits import RequestedLimits, settled
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -60,7 +60,7 @@ def test_directories_are_counted() -> None:
 def test_what_is_said_is_kept() -> None:
     tiny = moves(*[MIB] * 5)
     assert settled(Limits(moves_in=3), tiny) == Limits(moves_in=3)
-    assert settled(WishedLimits(moves_in=3, fill=0.5), tiny) == Limits(moves_in=3, moves_out=100, fill=0.5)
-    assert settled(WishedLimits(moves_out=1, extra_copies=2), tiny) == Limits(
+    assert settled(RequestedLimits(moves_in=3, fill=0.5), tiny) == Limits(moves_in=3, moves_out=100, fill=0.5)
+    assert settled(RequestedLimits(moves_out=1, extra_copies=2), tiny) == Limits(
         moves_in=200, moves_out=1, extra_copies=2
     )

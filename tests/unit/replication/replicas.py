@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from pathlib import Path
 
-    from restow.cluster.replication import Partition
+    from restow.cluster.replication import HostedPartition
     from restow.runtime.disk import Disk
     from restow.wire.fetch import Fetched
     from restow.wire.produce import Produced
@@ -293,7 +293,7 @@ class Cluster:
         )
         return int(self.brokers[broker].stop_replicas(request).partition_errors[0].error_code)
 
-    def at(self, broker: int, topic_partition: TopicPartition = T0) -> Partition:
+    def at(self, broker: int, topic_partition: TopicPartition = T0) -> HostedPartition:
         partition = self.brokers[broker].partition(topic_partition)
         assert partition is not None
         return partition

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.cluster.replication import FetchPartition, FetchSpec
-from restow.cluster.replication.partition import Partition
+from restow.cluster.replication.partition import HostedPartition
 from restow.cluster.replication.sessions import FetchSessions, Session
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -201,13 +201,13 @@ def test_an_idle_session_looks_at_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         fetch = cluster.brokers[1].fetch
         first = await fetch(begin(*keys))
         looks = []
-        real = Partition.fetch
+        real = HostedPartition.fetch
 
-        def counted(self: Partition, *args: object, **options: object) -> object:
+        def counted(self: HostedPartition, *args: object, **options: object) -> object:
             looks.append(self.topic_partition)
             return real(self, *args, **options)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(Partition, "fetch", counted)
+        monkeypatch.setattr(HostedPartition, "fetch", counted)
         for epoch in range(1, 6):
             assert (await fetch(go_on(first, epoch))).partitions == {}
         assert looks == []

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from restow.cluster.log import EpochStart, LeaderEpochs
 from restow.cluster.replication.following import find_back, truncation_offset
-from restow.cluster.replication.partition import Partition
-from restow.cluster.replication.refusals import Refused
+from restow.cluster.replication.partition import HostedPartition
+from restow.cluster.replication.refusals import PartitionRefused
 from restow.cluster.replication.values import FetchPartition
 from restow.wire.error_codes import ErrorCode
-from restow.wire.fetch import EpochEnd, Fetched
+from restow.wire.fetch import DivergingEpoch, Fetched
 from tests.unit.log.making import batch_of, open_log
 from tests.unit.replication.replicas import T0, Cluster, run, settle
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 def test_where_to_cut() -> None:
     epochs = LeaderEpochs((EpochStart(0, 0), EpochStart(2, 10), EpochStart(5, 20)))
-    assert truncation_offset(epochs, 30, EpochEnd(5, 25)) == 25
-    assert truncation_offset(epochs, 30, EpochEnd(5, 40)) == 30
-    assert truncation_offset(epochs, 30, EpochEnd(2, 15)) == 15
-    assert truncation_offset(epochs, 30, EpochEnd(4, 28)) == 20
-    assert truncation_offset(epochs, 30, EpochEnd(1, 28)) == 10
+    assert truncation_offset(epochs, 30, DivergingEpoch(5, 25)) == 25
+    assert truncation_offset(epochs, 30, DivergingEpoch(5, 40)) == 30
+    assert truncation_offset(epochs, 30, DivergingEpoch(2, 15)) == 15
+    assert truncation_offset(epochs, 30, DivergingEpoch(4, 28)) == 20
+    assert truncation_offset(epochs, 30, DivergingEpoch(1, 28)) == 10
 
 
 @st.composite
@@ -59,10 +59,10 @@ def epochs_of(log: list[int]) -> LeaderEpochs:
     return LeaderEpochs(tuple(EpochStart(epoch, offset) for epoch, offset in starts.items()))
 
 
-def leader_of(log: list[int]) -> Partition:
+def leader_of(log: list[int]) -> HostedPartition:
     """A leader with that log, which has begun an epoch of its own. It is only asked where logs part."""
     held = SimpleNamespace(epochs=epochs_of([*log, 99]), end_offset=len(log) + 1)
-    return Partition(T0, cast("PartitionLog", held), cast("Surroundings", None))
+    return HostedPartition(T0, cast("PartitionLog", held), cast("Surroundings", None))
 
 
 def asked_by(follower: list[int]) -> FetchPartition:
@@ -86,20 +86,20 @@ def test_asking_on_and_on_ends_with_a_beginning_in_common(logs: tuple[list[int],
     ("follower", "parted"),
     [
         ([0, 0, 2, 2], None),
-        ([0, 0, 2, 2, 2], EpochEnd(2, 4)),
-        ([0, 0, 0], EpochEnd(0, 2)),
-        ([0, 0, 1], EpochEnd(0, 2)),
-        ([0, 1], EpochEnd(0, 2)),
-        ([0, 0, 2, 2, 5], EpochEnd(2, 4)),
+        ([0, 0, 2, 2, 2], DivergingEpoch(2, 4)),
+        ([0, 0, 0], DivergingEpoch(0, 2)),
+        ([0, 0, 1], DivergingEpoch(0, 2)),
+        ([0, 1], DivergingEpoch(0, 2)),
+        ([0, 0, 2, 2, 5], DivergingEpoch(2, 4)),
     ],
 )
-def test_leader_says_where_logs_part(follower: list[int], parted: EpochEnd | None) -> None:
+def test_leader_says_where_logs_part(follower: list[int], parted: DivergingEpoch | None) -> None:
     """Also when the follower's last epoch is one that the leader has never heard of."""
     assert leader_of([0, 0, 2, 2])._divergence(asked_by(follower)) == parted
 
 
 def test_leader_refuses_a_log_that_is_ahead_of_all_its_epochs() -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(PartitionRefused) as refused:
         leader_of([0, 0])._divergence(FetchPartition(offset=1, max_bytes=1, last_fetched_epoch=100))
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 

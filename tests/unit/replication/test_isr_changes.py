@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from restow.cluster.replication.isr import Progress, behind, may_join, smallest_end, without_laggards
+from restow.cluster.replication.isr import FollowerProgress, behind, may_join, smallest_end, without_laggards
 from restow.cluster.replication.values import FetchPartition
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 
 def test_who_asks_for_the_end_has_caught_up() -> None:
-    assert Progress(0.0).after_fetch(5, 0, 5, 7.0).caught_up_s == 7.0
+    assert FollowerProgress(0.0).after_fetch(5, 0, 5, 7.0).caught_up_s == 7.0
 
 
 def test_who_reaches_what_was_the_end_had_caught_up_then() -> None:
-    busy = Progress(0.0).after_fetch(3, 0, 5, 1.0)
+    busy = FollowerProgress(0.0).after_fetch(3, 0, 5, 1.0)
     assert busy.caught_up_s == 0.0
     busy = busy.after_fetch(5, 0, 9, 2.0)
     assert busy.caught_up_s == 1.0
@@ -36,7 +36,7 @@ def test_who_reaches_what_was_the_end_had_caught_up_then() -> None:
 )
 def test_nobody_has_caught_up_later_than_they_could(steps: list[tuple[int, int]]) -> None:
     """The moment told is one at which the leader's end was no further than what the follower has."""
-    progress = Progress(0.0)
+    progress = FollowerProgress(0.0)
     ends = [(0.0, 0)]
     leader_end = follower_end = 0
     for number, (grown, fetched) in enumerate(steps, start=1):
@@ -49,20 +49,20 @@ def test_nobody_has_caught_up_later_than_they_could(steps: list[tuple[int, int]]
 
 
 def test_laggards_go_and_the_leader_stays() -> None:
-    followers = {2: Progress(0.0, 5), 3: Progress(9.0, 4), 4: Progress(0.0, 4)}
+    followers = {2: FollowerProgress(0.0, 5), 3: FollowerProgress(9.0, 4), 4: FollowerProgress(0.0, 4)}
     assert without_laggards((1, 2, 3, 4), followers, 5, 11.0, 10.0) == (1, 2, 3)
     assert [follower for follower, _ in behind((1, 2, 3, 4), followers, 5)] == [3, 4]
     assert without_laggards((4, 1), followers, 5, 11.0, 10.0) == (1,)
 
 
 def test_who_may_join_has_the_watermark_and_the_epochs_start() -> None:
-    assert may_join(Progress(0.0, 5), 5, 5)
-    assert not may_join(Progress(0.0, 4), 5, 0)
-    assert not may_join(Progress(0.0, 5), 3, 6)
+    assert may_join(FollowerProgress(0.0, 5), 5, 5)
+    assert not may_join(FollowerProgress(0.0, 4), 5, 0)
+    assert not may_join(FollowerProgress(0.0, 5), 3, 6)
 
 
 def test_the_smallest_end_counts_and_an_unknown_one_holds_all_back() -> None:
-    followers = {2: Progress(0.0, 7), 3: Progress(0.0)}
+    followers = {2: FollowerProgress(0.0, 7), 3: FollowerProgress(0.0)}
     assert smallest_end((1, 2), followers, 9) == 7
     assert smallest_end((1,), followers, 9) == 9
     assert smallest_end((1, 2, 3), followers, 9) == -1
@@ -252,14 +252,14 @@ def test_a_broker_that_takes_its_leave_is_not_taken_in_again(tmp_path: Path) -> 
 
 
 def test_lag_counts_from_the_last_catch_up_and_not_from_the_last_fetch() -> None:
-    fetches_but_lags = Progress(caught_up_s=0.0, end_offset=4, fetched_s=100.0, leader_end=5)
+    fetches_but_lags = FollowerProgress(caught_up_s=0.0, end_offset=4, fetched_s=100.0, leader_end=5)
     assert without_laggards((1, 2), {2: fetches_but_lags}, 5, 100.0, 10.0) == (1,)
-    silent_but_recent = Progress(caught_up_s=95.0, end_offset=4, fetched_s=0.0, leader_end=5)
+    silent_but_recent = FollowerProgress(caught_up_s=95.0, end_offset=4, fetched_s=0.0, leader_end=5)
     assert without_laggards((1, 2), {2: silent_but_recent}, 5, 100.0, 10.0) == (1, 2)
 
 
 def test_lag_may_be_exactly_as_long_as_it_may() -> None:
-    assert without_laggards((1, 2), {2: Progress(90.0, 4)}, 5, 100.0, 10.0) == (1, 2)
+    assert without_laggards((1, 2), {2: FollowerProgress(90.0, 4)}, 5, 100.0, 10.0) == (1, 2)
 
 
 def test_follower_that_fetches_all_the_time_but_never_catches_up_is_dropped(tmp_path: Path) -> None:
@@ -339,7 +339,7 @@ def test_leader_of_a_new_epoch_knows_nothing_of_its_followers_until_they_fetch(t
         assert cluster.at(1).followers[2].end_offset == 1
         cluster.cut.add((2, 1))
         cluster.elect(1)
-        assert cluster.at(1).followers[2] == Progress(cluster.clock.monotonic_s())
+        assert cluster.at(1).followers[2] == FollowerProgress(cluster.clock.monotonic_s())
         cluster.cut.clear()
         await cluster.clock.advance(2)
         assert cluster.at(1).followers[2].end_offset == 1

@@ -11,7 +11,7 @@ import pytest
 
 from restow.cluster.quotas import Quota, SlidingQuota
 from restow.cluster.replication.log_dir_moves import LogDirMoves
-from restow.cluster.replication.refusals import Refused
+from restow.cluster.replication.refusals import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
@@ -61,7 +61,7 @@ class Bench:
     def ask_path(self, broker: int, path: str, partition: TopicPartition = T0) -> ErrorCode:
         try:
             self.moves[broker].ask(partition, path)
-        except Refused as refused:
+        except PartitionRefused as refused:
             return refused.code
         return ErrorCode.NONE
 

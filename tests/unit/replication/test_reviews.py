@@ -10,7 +10,7 @@ from restow.cluster.replication.deadlines import Reviews
 from tests.unit.replication.replicas import HandClock, run
 
 if TYPE_CHECKING:
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
 
 
 class Looked:
@@ -34,7 +34,7 @@ def test_each_partition_is_reviewed_at_its_own_time(order: str) -> None:
         began_s = clock.monotonic_s()
         due = {"a": began_s + 1, "b": began_s + 5, "c": began_s + 9}
         for name in order:
-            reviews.add(cast("Partition", Looked(name, clock, log)), due[name])
+            reviews.add(cast("HostedPartition", Looked(name, clock, log)), due[name])
         for _ in range(20):
             await clock.advance(0.5)
         assert log == [(name, due[name]) for name in "abc"]
@@ -49,7 +49,7 @@ def test_nothing_is_reviewed_after_the_end() -> None:
         clock = HandClock()
         reviews = Reviews(clock)
         log: list[tuple[str, float]] = []
-        reviews.add(cast("Partition", Looked("a", clock, log)), clock.monotonic_s() + 1)
+        reviews.add(cast("HostedPartition", Looked("a", clock, log)), clock.monotonic_s() + 1)
         reviews.close()
         await clock.advance(5)
         assert log == []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import BrokerError, ConfigOf
+from restow.client import BrokerError, ConfigResource
 from restow.model.permissions import Permissions
 from restow.snapshot import capture
 from restow.wire.error_codes import ErrorCode
@@ -16,7 +16,7 @@ from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from restow.client import Config, Disks
+    from restow.client import BrokerLogDirs, Config
     from restow.model import Topic
 
 NOBODY: frozenset[str] = frozenset()
@@ -80,13 +80,15 @@ def test_capture_names_the_acls_that_configs_and_disks_would_need(monkeypatch: p
     admin = admin_with("a", "b")
     cluster, topic = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    async def no_disks(brokers: Iterable[int]) -> Mapping[int, Disks | BrokerError]:
+    async def no_disks(brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
         return {broker: BrokerError(cluster) for broker in brokers}
 
-    async def some_configs(of: Iterable[ConfigOf]) -> Mapping[ConfigOf, Mapping[str, Config] | BrokerError]:
-        answers: dict[ConfigOf, Mapping[str, Config] | BrokerError] = {each: {} for each in of}
-        answers[ConfigOf("topic", "b")] = BrokerError(topic)
-        answers[ConfigOf("broker", "1")] = answers[ConfigOf("broker", "2")] = BrokerError(cluster)
+    async def some_configs(
+        of: Iterable[ConfigResource],
+    ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
+        answers: dict[ConfigResource, Mapping[str, Config] | BrokerError] = {each: {} for each in of}
+        answers[ConfigResource("topic", "b")] = BrokerError(topic)
+        answers[ConfigResource("broker", "1")] = answers[ConfigResource("broker", "2")] = BrokerError(cluster)
         return answers
 
     monkeypatch.setattr(admin, "disks", no_disks)

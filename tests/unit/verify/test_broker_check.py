@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from restow.model import Copy, LiveBroker, Outcome, Partition, Snapshot, Topic
+from restow.model import CheckOutcome, Copy, LiveBroker, Partition, Snapshot, Topic
 from restow.verify import broker_check
 
 
@@ -33,7 +33,7 @@ WELL = Snapshot(
 
 def failing(snapshot: Snapshot, broker: int = 3, **given: object) -> dict[str, str]:
     verdict = broker_check(snapshot, broker, **given)  # type: ignore[arg-type]
-    return {check.name: check.evidence for check in verdict.checks if check.outcome is not Outcome.HOLDS}
+    return {check.name: check.evidence for check in verdict.checks if check.outcome is not CheckOutcome.HOLDS}
 
 
 def with_topic(found: Topic) -> Snapshot:
@@ -84,7 +84,7 @@ def test_a_copy_that_is_no_replica() -> None:
 def test_a_broker_that_does_not_tell_of_its_disks() -> None:
     verdict = broker_check(replace(WELL, unanswered=(3,)), 3)
     assert not verdict.holds
-    assert [each.name for each in verdict.checks if each.outcome is Outcome.UNKNOWN] == [
+    assert [each.name for each in verdict.checks if each.outcome is CheckOutcome.UNKNOWN] == [
         "nothing left on disk"
     ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.model import Copy, Outcome, TopicPartition
+from restow.model import CheckOutcome, Copy, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
 from restow.verify.plan_done import verify_plan
 from tests.unit.plan.clusters import snapshot
@@ -85,7 +85,7 @@ def test_all_holds() -> None:
 )
 def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: set[str], seen: str) -> None:
     verdict = verify_plan(_plan(), now)
-    failing = [check for check in verdict.checks if check.outcome is not Outcome.HOLDS]
+    failing = [check for check in verdict.checks if check.outcome is not CheckOutcome.HOLDS]
     assert {check.name for check in failing} == names
     assert seen in failing[0].evidence
     assert failing[0].advice
@@ -102,17 +102,17 @@ def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: se
 def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, seen: str) -> None:
     verdict = verify_plan(_plan(), now)
     by_name = {check.name: check for check in verdict.checks}
-    assert by_name[fails].outcome is Outcome.FAILS
+    assert by_name[fails].outcome is CheckOutcome.FAILS
     assert seen in by_name[fails].evidence
     places = ("replicas in place", "nothing moves", "all in sync", "writable", "directories")
-    assert {by_name[name].outcome for name in places} == {Outcome.UNKNOWN}
+    assert {by_name[name].outcome for name in places} == {CheckOutcome.UNKNOWN}
     assert all("not looked at" in by_name[name].evidence for name in places)
 
 
 def test_throttles_that_we_may_not_see_are_unknown() -> None:
     now = replace(_done(), denied=("DESCRIBE_CONFIGS on topic t",))
     check = verify_plan(_plan(), now).checks[-1]
-    assert check.outcome is Outcome.UNKNOWN
+    assert check.outcome is CheckOutcome.UNKNOWN
     assert "DESCRIBE_CONFIGS on topic t" in check.evidence
 
 
@@ -120,7 +120,7 @@ def test_partition_of_a_topic_that_was_made_anew_counts_as_gone() -> None:
     plan = replace(_plan(), topic_ids={"t": "old"})
     verdict = verify_plan(plan, _topic(id="new"))
     check = next(each for each in verdict.checks if each.name == "partitions exist")
-    assert check.outcome is Outcome.FAILS
+    assert check.outcome is CheckOutcome.FAILS
     assert "t-0 (of a topic that was made anew)" in check.evidence
 
 
@@ -150,6 +150,6 @@ def test_a_journal_knows_what_is_left_and_what_others_have_set() -> None:
     now = _broker_config(RATE)
     assert verify_plan(_plan(), now, ours=[]).holds
     left = verify_plan(_plan(), now, ours=[("broker", "3", RATE)]).checks[-1]
-    assert left.outcome is Outcome.FAILS
+    assert left.outcome is CheckOutcome.FAILS
     assert left.evidence == f"1 throttle: {RATE} of broker 3"
     assert "doctor --fix" in left.advice

@@ -7,11 +7,11 @@ from typing import Any
 
 from restow.model import (
     ANY_DIR,
+    CheckOutcome,
     Limits,
     LiveBroker,
     LogDir,
     Move,
-    Outcome,
     Partition,
     Plan,
     Snapshot,
@@ -48,7 +48,7 @@ def failing(
     plan: Plan = PLAN,
     versions: Any = VERSIONS,
     permissions: Permissions | None = ALL,
-    outcome: Outcome = Outcome.FAILS,
+    outcome: CheckOutcome = CheckOutcome.FAILS,
 ) -> dict[str, str]:
     verdict = preflight(snapshot, plan, versions, permissions)
     return {check.name: check.evidence for check in verdict.checks if check.outcome is outcome}
@@ -102,7 +102,9 @@ def test_every_missing_acl_is_named() -> None:
 
 
 def test_what_is_not_told_blocks_nobody_but_does_not_hold() -> None:
-    unknown = failing(with_dirs(LogDir(path="/a")), versions={}, permissions=None, outcome=Outcome.UNKNOWN)
+    unknown = failing(
+        with_dirs(LogDir(path="/a")), versions={}, permissions=None, outcome=CheckOutcome.UNKNOWN
+    )
     assert unknown.keys() == {"api versions", "permissions", "free space"}
     verdict = preflight(with_dirs(LogDir(path="/a")), PLAN, {}, None)
     assert not verdict.holds
@@ -126,7 +128,7 @@ def test_moves_of_ours_and_of_others() -> None:
     )
     beside = replace(SNAPSHOT, topics=(*SNAPSHOT.topics, other))
     assert failing(beside) == {}
-    assert failing(beside, outcome=Outcome.HOLDS)["no running moves"] == (
+    assert failing(beside, outcome=CheckOutcome.HOLDS)["no running moves"] == (
         "but 1 partition not in the plan: x-0"
     )
 

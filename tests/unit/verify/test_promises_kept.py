@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from restow.model import Left, Outcome, Plan, Promise, Snapshot, TopicPartition
+from restow.model import CheckOutcome, Left, Plan, Promise, Snapshot, TopicPartition
 from restow.verify.plan_done import verify_plan
 from tests.unit.plan.clusters import snapshot
 from tests.unit.plan.test_plan_titles import racked, with_partition, without_broker
@@ -16,9 +16,9 @@ def plan(*promises: Promise, leaves: tuple[Left, ...] = ()) -> Plan:
     return Plan(cluster_id="here", created_ms=0, moves=(), promises=promises, leaves=leaves)
 
 
-def only_check(promise: Promise, now: Snapshot, *leaves: Left) -> tuple[Outcome, str]:
+def only_check(promise: Promise, now: Snapshot, *leaves: Left) -> tuple[CheckOutcome, str]:
     check = verify_plan(plan(promise, leaves=leaves), now).checks[1]
-    assert check.outcome is Outcome.HOLDS or check.advice
+    assert check.outcome is CheckOutcome.HOLDS or check.advice
     return check.outcome, check.evidence
 
 
@@ -27,11 +27,11 @@ DRAINED = Promise(kind="drained", brokers=(3,))
 
 
 def test_broker_is_empty_or_its_replicas_are_named() -> None:
-    assert only_check(DRAINED, snapshot({"t": [(1, 2)]}, brokers=BROKERS))[0] is Outcome.HOLDS
+    assert only_check(DRAINED, snapshot({"t": [(1, 2)]}, brokers=BROKERS))[0] is CheckOutcome.HOLDS
     created_since = snapshot({"new": [(1, 3)], "t": [(1, 2)]}, brokers=BROKERS)
-    assert only_check(DRAINED, created_since) == (Outcome.FAILS, "1 partition: new-0 on broker 3")
+    assert only_check(DRAINED, created_since) == (CheckOutcome.FAILS, "1 partition: new-0 on broker 3")
     scoped = replace(DRAINED, topics=("t*",))
-    assert only_check(scoped, created_since)[0] is Outcome.HOLDS
+    assert only_check(scoped, created_since)[0] is CheckOutcome.HOLDS
 
 
 def test_what_the_plan_left_out_is_named_with_its_reason() -> None:
@@ -45,56 +45,56 @@ def test_what_the_plan_left_out_is_named_with_its_reason() -> None:
 
 def test_goals_about_topics_that_nobody_may_describe_are_unknown() -> None:
     now = replace(snapshot({"t": [(1, 2)]}, brokers=BROKERS), hidden_topics=("secret",))
-    assert only_check(DRAINED, now)[0] is Outcome.UNKNOWN
-    assert only_check(replace(DRAINED, topics=("t",)), now)[0] is Outcome.HOLDS
+    assert only_check(DRAINED, now)[0] is CheckOutcome.UNKNOWN
+    assert only_check(replace(DRAINED, topics=("t",)), now)[0] is CheckOutcome.HOLDS
 
 
 def test_replaced_broker_is_empty() -> None:
     promise = Promise(kind="replaced", brokers=(3, 4))
-    assert only_check(promise, snapshot({"t": [(1, 4)]}, brokers=BROKERS))[0] is Outcome.HOLDS
-    assert only_check(promise, snapshot({"t": [(1, 3)]}, brokers=BROKERS))[0] is Outcome.FAILS
+    assert only_check(promise, snapshot({"t": [(1, 4)]}, brokers=BROKERS))[0] is CheckOutcome.HOLDS
+    assert only_check(promise, snapshot({"t": [(1, 3)]}, brokers=BROKERS))[0] is CheckOutcome.FAILS
 
 
 def test_factor_is_reached_but_for_internal_topics_that_nobody_named() -> None:
     now = snapshot({"__offsets": [(1, 2)], "t": [(1, 2, 3), (1, 2)]}, brokers=BROKERS)
     now = replace(now, topics=(replace(now.topics[0], internal=True), now.topics[1]))
     everything = Promise(kind="replication_factor", topics=("*",), factor=3)
-    assert only_check(everything, now) == (Outcome.FAILS, "1 partition: t-1 with 2")
+    assert only_check(everything, now) == (CheckOutcome.FAILS, "1 partition: t-1 with 2")
     named = Promise(kind="replication_factor", topics=("__*",), factor=3)
-    assert only_check(named, now) == (Outcome.FAILS, "1 partition: __offsets-0 with 2")
+    assert only_check(named, now) == (CheckOutcome.FAILS, "1 partition: __offsets-0 with 2")
 
 
 def test_racks_are_apart_or_cannot_be_told() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     promise = Promise(kind="racks_apart", brokers=BROKERS)
     apart = racked(snapshot({"t": [(1, 3)]}, brokers=BROKERS), racks)
-    assert only_check(promise, apart)[0] is Outcome.HOLDS
+    assert only_check(promise, apart)[0] is CheckOutcome.HOLDS
     together = racked(snapshot({"t": [(1, 2)]}, brokers=BROKERS), racks)
-    assert only_check(promise, together) == (Outcome.FAILS, "1 partition: t-0 in 1 of 2 racks")
-    assert only_check(promise, without_broker(apart, 3))[0] is Outcome.UNKNOWN
+    assert only_check(promise, together) == (CheckOutcome.FAILS, "1 partition: t-0 in 1 of 2 racks")
+    assert only_check(promise, without_broker(apart, 3))[0] is CheckOutcome.UNKNOWN
 
 
 def test_demoted_broker_leads_nothing() -> None:
     promise = Promise(kind="no_leaders", brokers=(3,))
     now = snapshot({"t": [(1, 3)]}, brokers=BROKERS)
-    assert only_check(promise, now)[0] is Outcome.HOLDS
+    assert only_check(promise, now)[0] is CheckOutcome.HOLDS
     back = with_partition(now, TopicPartition("t", 0), leader=3)
-    assert only_check(promise, back) == (Outcome.FAILS, "1 partition: t-0 led by broker 3")
+    assert only_check(promise, back) == (CheckOutcome.FAILS, "1 partition: t-0 led by broker 3")
 
 
 @pytest.mark.parametrize("goal", ["disk", "replicas", "leaders"])
 def test_goal_is_in_its_band_or_brokers_are_named(goal: str) -> None:
     promise = Promise(kind="balanced", brokers=(1, 2), goal=goal, band=0.09)
-    assert only_check(promise, snapshot({"t": [(1,), (2,)]}, brokers=BROKERS))[0] is Outcome.HOLDS
+    assert only_check(promise, snapshot({"t": [(1,), (2,)]}, brokers=BROKERS))[0] is CheckOutcome.HOLDS
     skewed = snapshot({"t": [(1,), (1,), (1,), (2,)]}, brokers=BROKERS)
     assert only_check(promise, skewed) == (
-        Outcome.FAILS,
+        CheckOutcome.FAILS,
         "2 brokers: broker 1 at 1.50 × its share, broker 2 at 0.50 × its share",
     )
-    assert only_check(promise, without_broker(skewed, 2))[0] is Outcome.UNKNOWN
+    assert only_check(promise, without_broker(skewed, 2))[0] is CheckOutcome.UNKNOWN
 
 
 def test_promise_of_another_version_is_unknown() -> None:
     verdict = verify_plan(plan(Promise(kind="blessed")), snapshot({"t": [(1,)]}, brokers=BROKERS))
     assert not verdict.holds
-    assert verdict.checks[1].outcome is Outcome.UNKNOWN
+    assert verdict.checks[1].outcome is CheckOutcome.UNKNOWN

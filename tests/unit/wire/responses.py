@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from restow.wire.fetch import Aborted, EpochEnd, Fetched
+from restow.wire.fetch import Aborted, DivergingEpoch, Fetched
 from restow.wire.messages import FetchResponse, MetadataResponse, ProduceResponse
 from restow.wire.metadata import NOT_ASKED_FOR, PartitionMetadata, TopicMetadata
 from restow.wire.primitives import Endpoint, LeaderAndEpoch
@@ -47,7 +47,7 @@ FETCHED = st.builds(
     RECORDS,
     st.none() | st.lists(st.builds(Aborted, INT64, INT64), max_size=2).map(tuple),
     INT32,
-    st.none() | st.builds(EpochEnd, ID, ID),
+    st.none() | st.builds(DivergingEpoch, ID, ID),
     LEADER,
 )
 PARTITION = st.builds(PartitionMetadata, INT32, INT32, INT32, NODES, NODES, NODES, INT16)

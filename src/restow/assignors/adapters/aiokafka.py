@@ -28,7 +28,7 @@ try:
 except ImportError as error:
     raise ImportError("aiokafka is needed for this: pip install restow[aiokafka]") from error
 
-from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, Seat, by_topic
+from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, ConsumerSeat, by_topic
 from restow.assignors.registry import get
 from restow.errors import InvalidInput
 from restow.model import Member
@@ -58,7 +58,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self._seat = Seat(self.name)
+        self._seat = ConsumerSeat(self.name)
         if self._seat.assignor.cooperative:
             raise InvalidInput(
                 f"aiokafka cannot rebalance cooperatively, which {self.name!r} needs: "

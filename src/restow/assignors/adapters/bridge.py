@@ -1,6 +1,6 @@
 """What the adapters share: one consumer's side of the group protocol, free of any client.
 
-An assignor is stateless, but a consumer must say what it had when it joins again; a `Seat` remembers
+An assignor is stateless, but a consumer must say what it had when it joins again; a `ConsumerSeat` remembers
 that for one consumer. The rest is translation between the clients' metadata and `Member`.
 """
 
@@ -57,7 +57,7 @@ class Subscription:
         )
 
 
-class Seat:
+class ConsumerSeat:
     """One consumer's place in its group: what it was last told, and what it says of that."""
 
     def __init__(self, name: str, rack: Rack | None = None) -> None:

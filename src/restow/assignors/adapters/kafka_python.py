@@ -25,7 +25,7 @@ except ImportError as error:
         "kafka-python 3.0.12 or newer is needed for this: pip install restow[kafka-python]"
     ) from error
 
-from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, SUBSCRIPTION_VERSION, Seat, by_topic
+from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, SUBSCRIPTION_VERSION, ConsumerSeat, by_topic
 from restow.assignors.registry import get
 from restow.model import Member, TopicPartition
 
@@ -44,7 +44,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self, rack: Rack | None = None) -> None:
-        self._seat = Seat(self.name, rack)
+        self._seat = ConsumerSeat(self.name, rack)
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Which of the two ways to rebalance; the client takes a list, of which ours has one entry."""

@@ -13,10 +13,10 @@ from restow.errors import BrokerFailed
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from restow.cluster.broker.broker import Broker
+    from restow.cluster.broker.broker import BrokerServer
 
 
-async def run_until_told(broker: Broker, *, as_json: bool) -> None:
+async def run_until_told(broker: BrokerServer, *, as_json: bool) -> None:
     """Start, say so, and stop in order when told to."""
     loop = asyncio.get_running_loop()
     with told_to_stop() as told:
@@ -37,7 +37,7 @@ async def run_until_told(broker: Broker, *, as_json: bool) -> None:
             waiting.cancel()
 
 
-def _ready(broker: Broker, *, as_json: bool) -> Answer:
+def _ready(broker: BrokerServer, *, as_json: bool) -> Answer:
     number, host = broker.options.broker_id, broker.options.host
     port = int(broker.address.rpartition(":")[2])
 

@@ -10,7 +10,7 @@ from restow.cli.shared.connection import hush
 from restow.cli.shared.frame import Answer, show
 from restow.cli.shared.live import show_live
 from restow.cli.shared.signals import told_to_stop
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,7 +31,7 @@ async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
                 await told.wait()
             else:
                 hush()
-                async with connected(Settings(bootstrap=cluster.bootstrap)) as admin:
+                async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
                     await show_live(admin, _LOOK_EVERY_S, told=told)
         finally:
             await cluster.stop()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from restow.cli.shared.tables import Grid
-    from restow.client import ClusterView, Disks, KafkaAdmin
+    from restow.client import BrokerLogDirs, ClusterView, KafkaAdmin
     from restow.model import BrokerId, Topic
 
 
@@ -107,7 +107,10 @@ async def read_status(admin: KafkaAdmin) -> Status:
 
 
 def status_of(
-    view: ClusterView, topics: Sequence[Topic], disks: Mapping[BrokerId, Disks], controller: BrokerId | None
+    view: ClusterView,
+    topics: Sequence[Topic],
+    disks: Mapping[BrokerId, BrokerLogDirs],
+    controller: BrokerId | None,
 ) -> Status:
     """The numbers of what was told."""
     partitions = [partition for topic in topics for partition in topic.partitions]

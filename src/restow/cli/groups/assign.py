@@ -13,7 +13,7 @@ from restow.cli.shared.frame import Answer, save_document
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.assignors import Assignor, Comparison
+    from restow.assignors import AssignmentComparison, Assignor
     from restow.cli.groups.request import GroupRequest
     from restow.model import TopicPartition
 
@@ -59,7 +59,7 @@ class GroupReport:
     partitions: Mapping[str, int]
     before: Mapping[str, Sequence[TopicPartition]]
     after: Mapping[str, Sequence[TopicPartition]]
-    comparison: Comparison
+    comparison: AssignmentComparison
     subscribed: frozenset[str] = frozenset()
     """Topics that some member wants."""
     unassigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

@@ -37,7 +37,7 @@ from restow.model import Member, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cli.shared.documents import Node
+    from restow.cli.shared.documents import DocumentNode
 
 DEFAULT_ASSIGNOR = "cooperative-sticky"
 
@@ -141,7 +141,7 @@ def read_previous(path: str) -> Previous:
     return Previous(generation=generation, owned=owned)
 
 
-def _member(node: Node, all_topics: tuple[str, ...]) -> Member:
+def _member(node: DocumentNode, all_topics: tuple[str, ...]) -> Member:
     fields = node.record(_MEMBER_KEYS)
     if "id" not in fields:
         node.fail("'id' is missing: every member needs one")
@@ -156,7 +156,7 @@ def _member(node: Node, all_topics: tuple[str, ...]) -> Member:
     )
 
 
-def _owned(node: Node) -> tuple[TopicPartition, ...]:
+def _owned(node: DocumentNode) -> tuple[TopicPartition, ...]:
     """`{orders: [0, 1]}` or `[[orders, 0], [orders, 1]]`."""
     if isinstance(node.value, list):
         return tuple(_topic_partition(pair) for pair in node.items())
@@ -169,14 +169,14 @@ def _owned(node: Node) -> tuple[TopicPartition, ...]:
     )
 
 
-def _topic_partition(node: Node) -> TopicPartition:
+def _topic_partition(node: DocumentNode) -> TopicPartition:
     pair = node.items()
     if len(pair) != 2:
         node.fail(f"expected [TOPIC, PARTITION], found {len(pair)} items")
     return TopicPartition(pair[0].text(), pair[1].integer(0, INT32_MAX))
 
 
-def _base64(node: Node) -> bytes:
+def _base64(node: DocumentNode) -> bytes:
     if node.value == "":
         return b""
     try:
@@ -186,7 +186,7 @@ def _base64(node: Node) -> bytes:
 
 
 def _partition_racks(
-    node: Node, partitions: Mapping[str, int]
+    node: DocumentNode, partitions: Mapping[str, int]
 ) -> dict[str, tuple[tuple[str | None, ...], ...]]:
     found: dict[str, tuple[tuple[str | None, ...], ...]] = {}
     for topic, racks in node.mapping().items():

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.pipeline.run import STATISTICS
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
@@ -30,7 +30,7 @@ Examples:
 
 @on_lake
 def command(
-    options: Options,
+    options: PipelineOptions,
     plans: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write each plan into a file there.")
     ] = None,
@@ -42,15 +42,17 @@ def command(
     seconds: Annotated[float, typer.Option(min=0.1, help="Look no longer for each plan.")] = 30.0,
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
-    from restow.pipeline.planning import GOALS, Wish
+    from restow.pipeline.planning import GOALS, FleetRequest
     from restow.pipeline.work import Work
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
 
     if statistic not in STATISTICS:
         raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")
     bands = {} if band is None else dict.fromkeys(GOALS, band)
-    wish = Wish(
-        request=Request(balance=True, fix_racks=fix_racks, bands=bands), seconds=seconds, measure=statistic
+    wish = FleetRequest(
+        request=PlanRequest(balance=True, fix_racks=fix_racks, bands=bands),
+        seconds=seconds,
+        measure=statistic,
     )
     with opened("pipeline fleet", options) as lake:
         work = Work(lake, options.scope())

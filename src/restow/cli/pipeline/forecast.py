@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ Examples:
 
 @on_lake
 def command(
-    options: Options,
+    options: PipelineOptions,
     fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
     limit: Annotated[
         list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ Examples:
 
 @on_lake
 def command(
-    options: Options,
+    options: PipelineOptions,
     assignors: Annotated[
         str, typer.Option(metavar="A,B", help="Which assignors, plugged-in ones too.")
     ] = "range,roundrobin,sticky,cooperative-sticky",

@@ -34,12 +34,13 @@ def command(
     spark_log: SparkLog = None,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import Options, opened
+    from restow.cli.pipeline.options import PipelineOptions, opened
     from restow.pipeline.schemas import SAMPLED
 
     fewer = {}
     with opened(
-        "lake compact", Options(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json)
+        "lake compact",
+        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
     ) as there:
         for table in SAMPLED:
             fewer[table.name] = there.compact(table.name, clusters=cluster or None, days=keep_days)

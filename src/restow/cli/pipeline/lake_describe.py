@@ -28,10 +28,11 @@ def command(
     spark_log: SparkLog = None,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import Options, documents, opened, plain
+    from restow.cli.pipeline.options import PipelineOptions, documents, opened, plain
 
     with opened(
-        "lake describe", Options(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json)
+        "lake describe",
+        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
     ) as there:
         rows = documents(there.describe())
 

@@ -35,13 +35,14 @@ def command(
     spark_log: SparkLog = None,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import Options, opened
+    from restow.cli.pipeline.options import PipelineOptions, opened
     from restow.cli.plan.options import read_text
     from restow.pipeline.importing import import_map, imported
 
     given = import_map(read_text(mapping), mapping)
     with opened(
-        "lake import", Options(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json)
+        "lake import",
+        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
     ) as there:
         there.write(imported(there.spark, files, given), given.table.name)
 

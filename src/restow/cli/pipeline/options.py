@@ -65,7 +65,7 @@ AsJson: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PipelineOptions:
     """The shared options as they were given."""
 
     lake: str
@@ -112,7 +112,7 @@ def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
     shared = signature(_shared, eval_str=True).parameters
 
     def command(**values: Any) -> Answer:
-        options = Options(**{name: values.pop(name) for name in shared})
+        options = PipelineOptions(**{name: values.pop(name) for name in shared})
         if options.format not in FORMATS:
             raise InvalidInput(f"--format {options.format!r} cannot be: choose one of {', '.join(FORMATS)}")
         return work(options, **values)
@@ -124,7 +124,7 @@ def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
 
 
 @contextmanager
-def opened(name: str, options: Options) -> Iterator[Lake]:
+def opened(name: str, options: PipelineOptions) -> Iterator[Lake]:
     """The lake, with Spark under it, for as long as the block lasts; a terminal sees how far Spark is."""
     from restow.cli.pipeline.spark_flags import spark_for
     from restow.pipeline.lake import Lake
@@ -141,10 +141,10 @@ def _watched(spark: Any, *, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
-    from restow.pipeline.progress import Progress
+    from restow.pipeline.progress import SparkProgress
 
     done = threading.Event()
-    progress = Progress(spark)
+    progress = SparkProgress(spark)
 
     def watch() -> None:
         while not done.wait(_EVERY_S):
@@ -197,7 +197,7 @@ def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def save(frame: Any, options: Options) -> None:
+def save(frame: Any, options: PipelineOptions) -> None:
     """All rows where `--out` says, each task its own file."""
     from restow.cli.shared.frame import console
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from restow.pipeline.jobs.forecast import Limits
+    from restow.pipeline.jobs.forecast import ForecastLimits
 
 ABOUT = "Rates, load model, skew and forecast from samples."
 HELP = """From samples: rates, the load model, who has too much, and when limits are passed.
@@ -33,7 +33,7 @@ STATISTICS = ("mean", "p95", "peak")
 
 @on_lake
 def command(
-    options: Options,
+    options: PipelineOptions,
     window: Annotated[str, typer.Option(metavar="TIME", help="How long a window of rates is.")] = "5m",
     load: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write load models there, CLUSTER.parquet each.")
@@ -92,9 +92,9 @@ def command(
     return Answer(document=document, draw=draw, as_json=options.as_json)
 
 
-def limits_from(fill: float, given: list[str]) -> Limits:
+def limits_from(fill: float, given: list[str]) -> ForecastLimits:
     """Shared with `restow pipeline forecast`."""
-    from restow.pipeline.jobs.forecast import Limits
+    from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.sizes import parse_rate
 
     rates: dict[str, float] = {}
@@ -103,7 +103,7 @@ def limits_from(fill: float, given: list[str]) -> Limits:
         if name not in ("bytes_in", "bytes_out") or not value:
             raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
         rates[name] = float(parse_rate(value, f"--limit {name}"))
-    return Limits(fill=fill, rates=rates)
+    return ForecastLimits(fill=fill, rates=rates)
 
 
 def _loads(work: Any, folder: str | None, statistic: str) -> list[str]:

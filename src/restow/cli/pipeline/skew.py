@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Options, on_lake
+from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
@@ -24,7 +24,7 @@ Examples:
 
 @on_lake
 def command(
-    options: Options,
+    options: PipelineOptions,
     of: Annotated[
         str | None, typer.Option(metavar="WHAT", help="broker, rack, log_dir, topic or leader.")
     ] = None,

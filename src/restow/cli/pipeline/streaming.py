@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 0.2
 
 
-class Batch(Protocol):
+class StreamBatch(Protocol):
     """What is told of one."""
 
     @property
@@ -27,7 +27,7 @@ class Batch(Protocol):
     def document(self) -> dict[str, object]: ...
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=StreamBatch)
 
 
 class Told(Generic[B]):

@@ -16,7 +16,7 @@ from restow.cli.place.options import (
     Mode,
     Output,
     Partitions,
-    RackMode,
+    RackModeFlag,
     Racks,
     ReplicationFactor,
     Rows,
@@ -185,7 +185,7 @@ def _placed(request: PlaceRequest) -> tuple[dict[int, Sequence[int]], int | None
         start_index=request.start_index,
         start_partition=first,
         rng=None if seed is None else np.random.default_rng(seed),
-        rack_mode=request.rack_mode or RackMode.ENFORCED,
+        rack_mode=request.rack_mode or RackModeFlag.ENFORCED,
     )
     return dict(enumerate(placed.tolist(), start=first)), seed
 
@@ -214,7 +214,7 @@ def _with_current(
         )
         return dict(sorted(current.items())), frozenset()
     brokers = sorted(request.broker_list(), key=lambda broker: broker.id)
-    mode = request.rack_mode or RackMode.ENFORCED
+    mode = request.rack_mode or RackModeFlag.ENFORCED
     added = expand(current, brokers, request.to, by_hand=request.by_hand, rack_mode=mode)
     return dict(sorted({**current, **added}.items())), frozenset(added)
 
@@ -246,7 +246,7 @@ def command(
     from restow.cli.place.request import PlaceRequest, place_request
     from restow.cli.place.view import draw_placement
 
-    if disable_rack_aware and rack_mode not in (None, RackMode.DISABLED):
+    if disable_rack_aware and rack_mode not in (None, RackModeFlag.DISABLED):
         raise InvalidInput(f"--disable-rack-aware and --rack-mode {rack_mode} disagree: use one of the two")
     flags = PlaceRequest(
         brokers=brokers,
@@ -256,7 +256,7 @@ def command(
         start_index=start_index,
         start_partition=start_partition,
         seed=seed,
-        rack_mode=RackMode.DISABLED if disable_rack_aware else rack_mode,
+        rack_mode=RackModeFlag.DISABLED if disable_rack_aware else rack_mode,
         topic=topic,
         by_hand=by_hand,
         to=to,

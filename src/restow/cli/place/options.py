@@ -10,7 +10,7 @@ import typer
 _NEW, _RACKS, _EXISTING, _OUTPUT = "A new topic", "Racks", "A topic that exists", "Output"
 
 
-class RackMode(StrEnum):
+class RackModeFlag(StrEnum):
     """As in `restow.placement`, which is not imported before a command runs."""
 
     ENFORCED = "enforced"
@@ -70,7 +70,7 @@ Racks: TypeAlias = Annotated[
     ),
 ]
 Mode: TypeAlias = Annotated[
-    RackMode | None,
+    RackModeFlag | None,
     typer.Option(
         metavar="MODE",
         help="enforced (default): all brokers have a rack, or none. "

@@ -28,7 +28,7 @@ from restow.model import Broker
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cli.shared.documents import Node
+    from restow.cli.shared.documents import DocumentNode
 
 _LIMITS = {
     "partitions": MAX_PARTITIONS,
@@ -119,7 +119,7 @@ def read_place_file(path: str) -> PlaceRequest:
     return PlaceRequest(**values)  # type: ignore[arg-type]
 
 
-def _brokers(node: Node) -> str | tuple[Broker, ...]:
+def _brokers(node: DocumentNode) -> str | tuple[Broker, ...]:
     """A string as on the command line, a list of ids or {id, rack}, or a mapping of racks to ids."""
     if isinstance(node.value, str):
         return node.text()
@@ -132,7 +132,7 @@ def _brokers(node: Node) -> str | tuple[Broker, ...]:
     return tuple(_broker(item) for item in node.items())
 
 
-def _broker(node: Node) -> Broker:
+def _broker(node: DocumentNode) -> Broker:
     if not isinstance(node.value, dict):
         return Broker(id=node.integer(0, INT32_MAX))
     told = node.record(("id", "rack"))
@@ -153,7 +153,7 @@ def read_current(path: str, topic: str | None) -> Current:
     return _assignment(read_document(path), topic)
 
 
-def _assignment(node: Node, topic: str | None) -> Current:
+def _assignment(node: DocumentNode, topic: str | None) -> Current:
     if isinstance(node.value, list):
         return Current({partition: _replicas(item) for partition, item in enumerate(node.items())}, topic)
     told = node.mapping()
@@ -169,7 +169,7 @@ def _assignment(node: Node, topic: str | None) -> Current:
     return Current(found, topic)
 
 
-def _kafka_assignment(node: Node, topic: str | None) -> Current:
+def _kafka_assignment(node: DocumentNode, topic: str | None) -> Current:
     """`{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [0, 1]}]}`."""
     told = node.record(("version", "partitions"))
     if "version" in told:
@@ -196,5 +196,5 @@ def _kafka_assignment(node: Node, topic: str | None) -> Current:
     return Current(found, name)
 
 
-def _replicas(node: Node) -> tuple[int, ...]:
+def _replicas(node: DocumentNode) -> tuple[int, ...]:
     return tuple(replica.integer(0, INT32_MAX) for replica in node.items())

@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.also import broker_ids
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Give new brokers their share."
 HELP = """Give brokers that have joined their share of every goal. Replicas go to them alone, none moves
@@ -24,8 +24,8 @@ Examples:
 def command(
     given: Given,
     brokers: Annotated[str, typer.Argument(metavar="7,8", help="The brokers that are new.")],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         add=broker_ids(brokers, "BROKERS"),
         **given,
     )

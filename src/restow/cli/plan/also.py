@@ -10,7 +10,7 @@ import typer
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
 
 ALSO = "Other wishes for the same plan"
 
@@ -84,7 +84,7 @@ class Also:
     any_rack: bool
     rf: int | None
 
-    def added_to(self, request: Request) -> Request:
+    def added_to(self, request: PlanRequest) -> PlanRequest:
         """One request for all of it."""
         factors = dict(request.factors)
         if self.rf is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Bring every goal into its band."
 HELP = """Even out disks, traffic, replicas and leaders with the fewest bytes copied.
@@ -21,8 +21,8 @@ Examples:
 @planning
 def command(
     given: Given,
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         balance=True,
         **given,
     )

@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.also import factors_of
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Change replication factors."
 HELP = """Give topics more or fewer replicas. --topics has to say which; '*' means all but Kafka's internal
@@ -29,8 +29,8 @@ Examples:
 def command(
     given: Given,
     factor: Annotated[int, typer.Argument(min=1, help="How many replicas each partition is to have.")],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         factors=factors_of(given["only_topics"], factor),
         **given,
     )

@@ -14,7 +14,7 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from restow.plan.judge.compare import Comparison
+    from restow.plan.judge.compare import PlanComparison
 
 ABOUT = "Two plans side by side."
 HELP = """Say what two plans have in common and where they differ.
@@ -36,7 +36,7 @@ def command(
     return Answer(document=lambda: asdict(found), draw=lambda console: _draw(console, found), as_json=as_json)
 
 
-def _draw(console: Console, found: Comparison) -> None:
+def _draw(console: Console, found: PlanComparison) -> None:
     from restow.cli.shared.tables import LABEL, NUMBER, Grid
     from restow.sizes import human_bytes
 

@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.also import broker_ids
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Let brokers lead nothing; no data moves."
 HELP = """Take leadership from some brokers: of each partition that they lead, another replica that is in sync
@@ -26,8 +26,8 @@ Examples:
 def command(
     given: Given,
     brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers that are to lead nothing.")],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         demote=broker_ids(brokers, "BROKERS"),
         **given,
     )

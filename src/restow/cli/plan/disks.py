@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Even out log dirs within brokers."
 HELP = """Move replicas between the log dirs of the same broker, until each has its share by the size of its
@@ -18,8 +18,8 @@ Examples:
 @planning
 def command(
     given: Given,
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         disks=True,
         **given,
     )

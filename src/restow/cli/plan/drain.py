@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.also import broker_ids
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Empty brokers, so that they can be taken away."
 HELP = """Move everything off some brokers, which may be down. Nothing else moves.
@@ -27,8 +27,8 @@ Examples:
 def command(
     given: Given,
     brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers to empty.")],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         drain=broker_ids(brokers, "BROKERS"),
         **given,
     )

@@ -90,7 +90,7 @@ def read_key(path: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class PlanOutput:
     """What is to become of a plan that was made: which files, and what is printed."""
 
     output: str | None = None

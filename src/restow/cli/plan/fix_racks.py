@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Spread replicas over racks."
 HELP = """Move replicas whose rack has another of the same partition, while some rack has none.
@@ -18,8 +18,8 @@ Examples:
 @planning
 def command(
     given: Given,
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         fix_racks=True,
         **given,
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Output, Rollback, Wanted
+from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
 from restow.cli.plan.options import (
     USUAL,
     AsJson,
@@ -55,11 +55,11 @@ def command(
     from restow.plan.explain.view import view_of
     from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import check_limits, plan_from_targets
-    from restow.plan.request.wished_limits import WishedLimits, settled
+    from restow.plan.request.limits import RequestedLimits, settled
 
-    wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    limits = WishedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
+    limits = RequestedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
     check_limits(settled(limits, ()))
     targets = parse_reassignment(read_text(file), file)
     check_reassignment(targets, file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Even out leaders; no data moves."
 HELP = """Change which replica leads, so that leaders, their traffic and their work are even.
@@ -18,8 +18,8 @@ Examples:
 @planning
 def command(
     given: Given,
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         leaders=True,
         **given,
     )

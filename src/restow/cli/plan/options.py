@@ -12,7 +12,7 @@ import typer
 
 from restow.cli.place.options import Format
 from restow.cli.plan import also as plan_also
-from restow.cli.plan.files import AsFormat, Output, Rollback, Wanted
+from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
 from restow.cli.shared.frame import INCOMPLETE, Answer
 from restow.cli.shared.text_files import write_text
 from restow.errors import InvalidInput
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from restow.model import TopicPartition
     from restow.model.load import LoadModel
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
 
 Given: TypeAlias = dict[str, Any]
 """What the shared options say, as a request has it."""
@@ -145,7 +145,7 @@ _GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class PlanOptions:
     """The options as they were given."""
 
     bootstrap: str | None
@@ -173,8 +173,8 @@ class Options:
     as_json: bool
 
     @property
-    def wanted(self) -> Wanted:
-        return Wanted(output=self.output, form=self.form, rollback=self.rollback, as_json=self.as_json)
+    def wanted(self) -> PlanOutput:
+        return PlanOutput(output=self.output, form=self.form, rollback=self.rollback, as_json=self.as_json)
 
 
 def _others(
@@ -221,7 +221,7 @@ def _shared(
     """Nothing but the options that all of these commands have."""
 
 
-def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
+def planning(wish: Callable[..., PlanRequest]) -> Callable[..., Answer]:
     """A command of a function that makes the request.
 
     The function takes what the shared options say, as keyword arguments of a request, and then its own; the
@@ -232,7 +232,7 @@ def planning(wish: Callable[..., Request]) -> Callable[..., Answer]:
     others = signature(_others, eval_str=True).parameters
 
     def command(**values: Any) -> Answer:
-        options = Options(**{name: values.pop(name) for name in shared})
+        options = PlanOptions(**{name: values.pop(name) for name in shared})
         also = plan_also.Also(**{name: values.pop(name) for name in others})
         with _no_collection():
             return answer_of(options, lambda given: also.added_to(wish(given, **values)))
@@ -261,7 +261,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
+def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Answer:
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan.view import View
     from restow.cli.snapshot.files import snapshot_from
@@ -270,13 +270,13 @@ def answer_of(options: Options, wish: Callable[[Given], Request]) -> Answer:
     from restow.plan.pin import check_limits
     from restow.plan.propose import propose
     from restow.plan.request.framing import ask
-    from restow.plan.request.wished_limits import WishedLimits, settled
+    from restow.plan.request.limits import RequestedLimits, settled
     from restow.plan.search.compiled import compiler_s
     from restow.runtime.clock import SystemClock
 
     options.wanted.check()
     clock = SystemClock()
-    limits = WishedLimits(
+    limits = RequestedLimits(
         extra_copies=options.extra_copies,
         moves_in=options.moves_in,
         moves_out=options.moves_out,
@@ -330,7 +330,7 @@ def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[s
     return found
 
 
-def _common(options: Options, load: LoadModel | None) -> Given:
+def _common(options: PlanOptions, load: LoadModel | None) -> Given:
     known = (*_GOALS, *(load.resources if load else ()))
     return {
         "bands": shares(options.band, "--band", known),

@@ -6,7 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Digest, Output, PlanFile, Rollback, SignedBy, Wanted, read_plan
+from restow.cli.plan.files import (
+    AsFormat,
+    Digest,
+    Output,
+    PlanFile,
+    PlanOutput,
+    Rollback,
+    SignedBy,
+    read_plan,
+)
 from restow.cli.plan.options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import INCOMPLETE, Answer
 
@@ -51,7 +60,7 @@ def command(
     from restow.plan.drift import differences, rebase
     from restow.plan.explain.view import view_of
 
-    wanted = Wanted(output=output, form=form, rollback=rollback, as_json=as_json)
+    wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
     old = read_plan(file, digest, signed_by)
     taken = snapshot_from(bootstrap, snapshot)

@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.options import Given, planning, shares
 from restow.errors import InvalidInput
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Take from brokers that are above a limit."
 HELP = """Take just enough from brokers that have more than a limit, in multiples of their share. Brokers that
@@ -24,8 +24,8 @@ Examples:
 def command(
     given: Given,
     limits: Annotated[list[str], typer.Argument(metavar="GOAL=LIMIT…", help="Goals, each with its limit.")],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         relieve=limits_of(limits),
         **given,
     )

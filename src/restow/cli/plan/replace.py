@@ -8,7 +8,7 @@ import typer
 
 from restow.cli.plan.also import pairs
 from restow.cli.plan.options import Given, planning
-from restow.plan.request.request import Request
+from restow.plan.request.request import PlanRequest
 
 ABOUT = "Put one broker in another's place."
 HELP = """Let one broker have exactly what another has: the same replicas in the same places, so that it
@@ -31,8 +31,8 @@ def command(
     brokers: Annotated[
         str, typer.Argument(metavar="OLD:NEW,…", help="Which broker, and which in its place.")
     ],
-) -> Request:
-    return Request(
+) -> PlanRequest:
+    return PlanRequest(
         replace=pairs(brokers, "BROKERS"),
         **given,
     )

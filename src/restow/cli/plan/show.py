@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Digest, PlanFile, Rollback, SignedBy, Wanted, read_plan
+from restow.cli.plan.files import AsFormat, Digest, PlanFile, PlanOutput, Rollback, SignedBy, read_plan
 from restow.cli.plan.options import AsJson, read_text
 from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
 
@@ -50,7 +50,7 @@ def command(
     from restow.sizes import parse_rate
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
-    wanted = Wanted(form=form, rollback=rollback, as_json=as_json)
+    wanted = PlanOutput(form=form, rollback=rollback, as_json=as_json)
     wanted.check()
     plan = read_plan(file, digest, signed_by)
     taken = None

@@ -12,9 +12,9 @@ from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.run.executor import Watcher
-    from restow.execute.run.start import World
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.run.executor import RunListener
+    from restow.execute.run.start import RunContext
 
 ABOUT = "Take back what a run has under way."
 HELP = """Take back what a run has under way, and its throttles. What has arrived stays, unless undone.
@@ -40,7 +40,7 @@ def command(
 
     told: list[bool] = []
 
-    async def work(world: World, watcher: Watcher) -> Outcome | None:
+    async def work(world: RunContext, watcher: RunListener) -> RunOutcome | None:
         outcome = await cancel(world, watcher, run)
         told.append(outcome is None)
         return outcome

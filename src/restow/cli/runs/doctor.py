@@ -49,12 +49,12 @@ def command(
 
 async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
     from restow.execute.repair import fix as doing
-    from restow.execute.run.executor import Watcher
+    from restow.execute.run.executor import RunListener
 
     world = world_of(admin, journal)
     if not fix:
         return await doing.diagnose(world)
-    return await doing.fix(world, Watcher(event=lambda _: None, standing=lambda _: None))
+    return await doing.fix(world, RunListener(event=lambda _: None, standing=lambda _: None))
 
 
 def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.execute.journal.runs import Runs
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.run.executor import Watcher
-    from restow.execute.run.options import Options
-    from restow.execute.run.start import World
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.run.executor import RunListener
+    from restow.execute.run.options import RunOptions
+    from restow.execute.run.start import RunContext
 
 PACE, SAFETY = "Pace", "Safety"
 RATES = "RATE|auto|none[,HOURS=…]"
@@ -108,7 +108,7 @@ def options_from(
     special_last: bool,
     elect: bool,
     give_up_after: float,
-) -> Options:
+) -> RunOptions:
     """Check and gather the flags: a wrong value is told before anybody is asked anything."""
     from restow.execute.run.options import Guards
     from restow.execute.throttle.hours import Hours
@@ -127,33 +127,33 @@ def options_from(
     )
 
 
-def throttled(throttle: str, dir_throttle: str | None = None) -> Options:
+def throttled(throttle: str, dir_throttle: str | None = None) -> RunOptions:
     """Return the options of a throttle as it was written. Copies between directories follow it, unless told
     otherwise."""
-    from restow.execute.run.options import Options
+    from restow.execute.run.options import RunOptions
     from restow.execute.throttle.hours import HourlyThrottle
-    from restow.execute.throttle.throttles import Wanted
+    from restow.execute.throttle.throttles import ThrottleRates
     from restow.sizes import parse_rate
 
     wanted = HourlyThrottle.parse(throttle)
     usual = wanted.usual.bytes_per_s
     dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
-    return Options(
-        throttle=Wanted(rate=usual, dir_rate=dir_rate or usual),
+    return RunOptions(
+        throttle=ThrottleRates(rate=usual, dir_rate=dir_rate or usual),
         auto=wanted.usual.auto,
         hourly=wanted if wanted.by_hour else None,
         own_dir_rate=dir_rate is not None,
     )
 
 
-def world_of(admin: KafkaAdmin, journal: str | None) -> World:
+def world_of(admin: KafkaAdmin, journal: str | None) -> RunContext:
     """The real clock and the real disk."""
     from restow.execute.journal.runs import state_folder
-    from restow.execute.run.start import World
+    from restow.execute.run.start import RunContext
     from restow.runtime.clock import SystemClock
     from restow.runtime.disk import SystemDisk
 
-    return World(
+    return RunContext(
         admin=admin,
         clock=SystemClock(),
         disk=SystemDisk(private=True),
@@ -173,7 +173,7 @@ def runs_here(journal: str | None, cluster_id: str) -> Runs:
 def carry_out(
     bootstrap: str,
     journal: str | None,
-    work: Callable[[World, Watcher], Awaitable[Outcome | None]],
+    work: Callable[[RunContext, RunListener], Awaitable[RunOutcome | None]],
     *,
     as_json: bool,
 ) -> None:
@@ -183,7 +183,7 @@ def carry_out(
 
     screen = Screen(as_json=as_json)
 
-    async def main(admin: KafkaAdmin) -> Outcome | None:
+    async def main(admin: KafkaAdmin) -> RunOutcome | None:
         try:
             with screen.shown():
                 outcome = await work(world_of(admin, journal), screen.watcher)

@@ -15,7 +15,7 @@ from restow.cli.shared.drawing import clean_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.client import Settings
+    from restow.client import ConnectionSettings
     from restow.kafka_tool import Arguments
 
 ABOUT = "Apache's kafka-reassign-partitions: same flags, lines and exit codes."
@@ -80,7 +80,7 @@ def reassign(given: Sequence[str]) -> int:
     return asyncio.run(run_tool(arguments, connect, read=_read, say=_say, clock=SystemClock()))
 
 
-def _settings(arguments: Arguments) -> Settings:
+def _settings(arguments: Arguments) -> ConnectionSettings:
     from restow.cli.shared.connection import Manner, settings_for
 
     config = arguments.text("command-config") if "command-config" in arguments.values else None

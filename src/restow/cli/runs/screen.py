@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NoReturn
 from restow.cli.runs.confirm import can_ask
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
-from restow.execute.progress.standing import Event
+from restow.execute.progress.standing import RunEvent
 from restow.execute.run.control import CANCEL, LEAVE, Control, Wishes
-from restow.execute.run.executor import Watcher
+from restow.execute.run.executor import RunListener
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.runtime.disk import SystemDisk
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from rich.live import Live
 
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.progress.standing import Standing
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.progress.standing import RunStatus
 
 _QUESTION = "ctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing?"
 _LOG_ROWS = 8
@@ -53,13 +53,13 @@ class Screen:
         self._keys: Keys | None = None
         self._has_ended = False
         self._log: list[str] = []
-        self._last: Standing | None = None
+        self._last: RunStatus | None = None
         self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
-    def watcher(self) -> Watcher:
-        return Watcher(event=self._event, standing=self._standing)
+    def watcher(self) -> RunListener:
+        return RunListener(event=self._event, standing=self._standing)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -84,7 +84,7 @@ class Screen:
             for each in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(each)
 
-    def _event(self, event: Event) -> None:
+    def _event(self, event: RunEvent) -> None:
         if event.kind == "run":
             self._folder = str(event.facts["folder"])
         self._has_ended = self._has_ended or event.kind == "ended"
@@ -95,16 +95,16 @@ class Screen:
             self._log = [*self._log[1 - _LOG_ROWS :], f"{event.kind}: {facts}"]
             self._draw()
 
-    def _standing(self, standing: Standing) -> None:
+    def _standing(self, standing: RunStatus) -> None:
         self._last = standing
         if self.interactive:
             self._draw()
             return
         from restow.runtime.clock import SystemClock
 
-        self._line(Event(at_ms=SystemClock().now_ms(), kind="progress", facts=standing.document()))
+        self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=standing.document()))
 
-    def _line(self, event: Event) -> None:
+    def _line(self, event: RunEvent) -> None:
         sys.stdout.write(json.dumps(event.document()) + "\n")
         sys.stdout.flush()
 
@@ -186,7 +186,7 @@ def leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def conclude(outcome: Outcome, *, interactive: bool) -> int:
+def conclude(outcome: RunOutcome, *, interactive: bool) -> int:
     """Say how it came out, where that has not been said as an event; returns the exit code."""
     if interactive:
         from restow.cli.runs.summary import draw_outcome

@@ -11,12 +11,12 @@ from restow.sizes import human_bytes
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from restow.execute.progress.outcome import Outcome, Summary
+    from restow.execute.progress.outcome import RunOutcome, Summary
 
 _SHOWN = 10
 
 
-def draw_outcome(page: Console, outcome: Outcome) -> None:
+def draw_outcome(page: Console, outcome: RunOutcome) -> None:
     """A few lines. Names and reasons come from the cluster, and are cleaned."""
     reason = f": {clean(outcome.reason)}" if outcome.reason else ""
     page.print(f"{outcome.ending.value}{reason}", style="bold")

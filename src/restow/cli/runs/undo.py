@@ -15,9 +15,9 @@ from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
-    from restow.execute.progress.outcome import Outcome
-    from restow.execute.run.executor import Watcher
-    from restow.execute.run.start import World
+    from restow.execute.progress.outcome import RunOutcome
+    from restow.execute.run.executor import RunListener
+    from restow.execute.run.start import RunContext
     from restow.model import Plan
 
 ABOUT = "Bring back what a run has changed."
@@ -48,7 +48,7 @@ def command(
 
     options = throttled(throttle)
 
-    async def work(world: World, watcher: Watcher) -> Outcome:
+    async def work(world: RunContext, watcher: RunListener) -> RunOutcome:
         return await undo(world, options, watcher, run, as_far_as_possible=as_far_as_possible)
 
     if not yes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from restow.cli.shared.frame import FAILED, Answer, show
-from restow.model import Outcome
+from restow.model import CheckOutcome
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,11 +65,11 @@ def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
     table = Grid(("", LABEL), ("", LABEL), ("", WORDS), header=False)
     for check in verdict.checks:
         words = Text(clean(check.evidence))
-        if check.advice and check.outcome is not Outcome.HOLDS:
+        if check.advice and check.outcome is not CheckOutcome.HOLDS:
             words.append(f"\n{arrow} {clean(check.advice)}", style="dim")
         outcome = check.outcome.value
         table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
     console.print(table)
-    fails = any(check.outcome is Outcome.FAILS for check in verdict.checks)
+    fails = any(check.outcome is CheckOutcome.FAILS for check in verdict.checks)
     answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("cannot be told", "yellow")
     console.print(Text(f"{verdict.subject}: {answer}", style=style))

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta
-    from restow.execute.progress.standing import Standing
+    from restow.execute.progress.standing import RunStatus
 
 _BAR, _SMALL_BAR = 24, 16
 _ROWS = 12
 
 
-def picture(standing: Standing) -> RenderableType:
+def picture(standing: RunStatus) -> RenderableType:
     """All of it."""
     report = standing.report
     parts: list[RenderableType] = [_head(standing), _bytes(standing)]
@@ -40,7 +40,7 @@ def picture(standing: Standing) -> RenderableType:
     return Group(*parts)
 
 
-def _head(standing: Standing) -> Text:
+def _head(standing: RunStatus) -> Text:
     total = standing.steps_done + standing.steps_left
     text = Text(f"run {clean(standing.run)}" if standing.run else "moves under way", style="bold")
     text.append(
@@ -57,7 +57,7 @@ def _head(standing: Standing) -> Text:
     return text
 
 
-def _throttle(standing: Standing) -> str:
+def _throttle(standing: RunStatus) -> str:
     """The throttle that holds now: of brokers if some copy from each other, else of directories."""
     within = bool(standing.report.dirs) and not standing.report.brokers
     rate = standing.dir_throttle if within else standing.throttle
@@ -67,7 +67,7 @@ def _throttle(standing: Standing) -> str:
     return f"throttle {human_bytes(rate)}/s{source}"
 
 
-def _bytes(standing: Standing) -> Text:
+def _bytes(standing: RunStatus) -> Text:
     report = standing.report
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
@@ -189,7 +189,7 @@ def _tell_of_more(table: Grid, rows: int) -> None:
         table.caption = f"and {rows - _ROWS:,} more"
 
 
-def _foot(standing: Standing) -> Text:
+def _foot(standing: RunStatus) -> Text:
     ill = standing.under_replicated or standing.offline
     return Text(
         f"{standing.under_replicated:,} under-replicated, {standing.offline:,} offline, "

@@ -14,7 +14,7 @@ from restow.cli.shared.connection import Bootstrap, on_cluster
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
-    from restow.execute.progress.standing import Standing
+    from restow.execute.progress.standing import RunStatus
 
 ABOUT = "Watch whatever is being moved."
 HELP = """Watch the reassignments that are under way, whoever began them, until there are none, or ctrl-C.
@@ -70,7 +70,7 @@ async def _watch(
             leave_at_once(0)  # told to stop: hanging up might wait for an answer that does not come
 
 
-def _goes_on(standing: Standing) -> bool:
+def _goes_on(standing: RunStatus) -> bool:
     """Whether there is more to see: something moves, or a run that has not ended has something left."""
     waits = standing.steps_left > 0 and standing.ended is None
     return standing.under_way > 0 or waits or standing.others is not None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from typer.core import TyperCommand, TyperGroup
 
-    from restow.client import KafkaAdmin, Settings
+    from restow.client import ConnectionSettings, KafkaAdmin
     from restow.client.property_files import Property
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
     return value
 
 
-def settings_for(bootstrap: str, how: Manner | None = None) -> Settings:
+def settings_for(bootstrap: str, how: Manner | None = None) -> ConnectionSettings:
     """File, environment, command line: what is said later counts more."""
     from restow.client.properties import settings
 

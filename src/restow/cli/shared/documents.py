@@ -1,7 +1,7 @@
 """Reading files people wrote: JSON or YAML, with errors that say where.
 
-A document is walked with a `Node`: a value that knows which file it came from and how to get to it, so
-that every complaint reads like `group.yaml, members[2].topics: expected a list, found a number`.
+A document is walked with a `DocumentNode`: a value that knows its file and its place in it, so that every
+complaint reads like `group.yaml, members[2].topics: expected a list, found a number`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STDIN = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class DocumentNode:
     """One value in a document. The methods narrow its type or fail with file, place and expectation."""
 
     value: object
@@ -33,7 +33,7 @@ class Node:
         place = f", {self.where}" if self.where else ""
         raise InvalidDocument(f"{self.source}{place}: {problem}")
 
-    def mapping(self) -> dict[str, Node]:
+    def mapping(self) -> dict[str, DocumentNode]:
         if not isinstance(self.value, dict):
             self._expected("a mapping")
         for key in self.value:
@@ -41,7 +41,7 @@ class Node:
                 self.fail(f"the key {_brief(key)} is {_kind(key)}: put it in quotes")
         return {key: self._below(f".{key}", item) for key, item in self.value.items()}
 
-    def record(self, known: Collection[str]) -> dict[str, Node]:
+    def record(self, known: Collection[str]) -> dict[str, DocumentNode]:
         """A mapping whose keys are all known; a null counts as absent."""
         fields = self.mapping()
         for key in fields:
@@ -49,7 +49,7 @@ class Node:
                 self.fail(f"unknown key {key!r}: {_suggestion(key, known)}")
         return {key: node for key, node in fields.items() if node.value is not None}
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[DocumentNode]:
         if not isinstance(self.value, list):
             self._expected("a list")
         return [self._below(f"[{index}]", item) for index, item in enumerate(self.value)]
@@ -69,14 +69,14 @@ class Node:
             self.fail(f"{_brief(self.value)} is out of range: expected {minimum:,} to {maximum:,}")
         return self.value
 
-    def _below(self, step: str, value: object) -> Node:
-        return Node(value, self.source, (self.where + step).removeprefix("."))
+    def _below(self, step: str, value: object) -> DocumentNode:
+        return DocumentNode(value, self.source, (self.where + step).removeprefix("."))
 
     def _expected(self, what: str, advice: str = "") -> NoReturn:
         self.fail(f"expected {what}, found {_kind(self.value)}{advice}")
 
 
-def read_document(path: str) -> Node:
+def read_document(path: str) -> DocumentNode:
     """The document in a file, or on stdin for `-`. Its name tells JSON from YAML, else its first letter."""
     text = _decode(_read_bytes(path), _title(path))
     if not text.strip():
@@ -88,7 +88,7 @@ def read_document(path: str) -> Node:
             value = _load_yaml(text, _title(path))
     except RecursionError:
         raise InvalidDocument(f"{_title(path)} is nested too deeply to be read") from None
-    return Node(value, _title(path))
+    return DocumentNode(value, _title(path))
 
 
 def _title(path: str) -> str:

@@ -169,7 +169,7 @@ class Command(_HelpInSections, TyperCommand):
         add_connection_options(self)
 
 
-class Group(_HelpInSections, TyperGroup):
+class CommandGroup(_HelpInSections, TyperGroup):
     """Several commands under one noun, which may do something by itself too."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -177,7 +177,7 @@ class Group(_HelpInSections, TyperGroup):
         add_connection_options(self)
 
 
-class Root(Group):
+class Root(CommandGroup):
     """The outermost group: prints what the command returned, and catches what it raised."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:

@@ -27,7 +27,7 @@ _SHORTEST_NAME = 12
 _SHORTEST_WORDS = 20
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What stands in a column, and so what may be done to it where there is little room."""
 
     NUMBER = "to the right, and never cut"
@@ -37,7 +37,7 @@ class Kind(Enum):
     BAR = "left out"
 
 
-NUMBER, LABEL, NAME, WORDS, BAR = Kind
+NUMBER, LABEL, NAME, WORDS, BAR = ColumnKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Row:
 class Grid:
     """A table that rich can print. Cells are strings, which are cleaned, or rich's texts."""
 
-    def __init__(self, *columns: tuple[str, Kind], header: bool = True) -> None:
+    def __init__(self, *columns: tuple[str, ColumnKind], header: bool = True) -> None:
         self._columns = columns
         self._header = header
         self._rows: list[_Row] = []
@@ -99,7 +99,7 @@ class Grid:
         return narrow
 
     @staticmethod
-    def _least(width: int, longest: int, column: tuple[str, Kind]) -> int:
+    def _least(width: int, longest: int, column: tuple[str, ColumnKind]) -> int:
         shortest = {NAME: _SHORTEST_NAME, WORDS: _SHORTEST_WORDS}.get(column[1])
         return width if shortest is None else min(width, max(shortest, longest))
 
@@ -166,7 +166,7 @@ class Grid:
             yield line
 
 
-def _slack(kind: Kind, cells: int) -> tuple[bool, int]:
+def _slack(kind: ColumnKind, cells: int) -> tuple[bool, int]:
     return kind is WORDS and cells > 0, cells
 
 
@@ -187,7 +187,7 @@ def _wrapped(console: Console, text: Text, width: int) -> list[Text]:
     return lines or [text]
 
 
-def _fitted(console: Console, text: Text, width: int, kind: Kind) -> list[Text]:
+def _fitted(console: Console, text: Text, width: int, kind: ColumnKind) -> list[Text]:
     """The lines of a cell. Numbers and labels are as they are, whatever the width."""
     from rich.text import Text
 

@@ -52,11 +52,11 @@ def command(
 
 
 async def _find(admin: KafkaAdmin, name: str) -> _Found:
-    from restow.client import BrokerError, ConfigOf
+    from restow.client import BrokerError, ConfigResource
 
     view = await admin.cluster()
     (topic,) = await admin.topics([name])
-    of = ConfigOf("topic", name)
+    of = ConfigResource("topic", name)
     configs = (await admin.configs([of]))[of]
     if isinstance(configs, BrokerError):
         raise configs

@@ -51,7 +51,7 @@ class BrokerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class BrokerRuntime:
     """What a broker needs of the world; the simulator has all of it of its own."""
 
     clock: Clock
@@ -62,10 +62,10 @@ class World:
     """A new session with the store."""
 
 
-class Broker:
+class BrokerServer:
     """A broker that can be started, stopped and started again."""
 
-    def __init__(self, options: BrokerOptions, world: World) -> None:
+    def __init__(self, options: BrokerOptions, world: BrokerRuntime) -> None:
         self.options = options
         self._world = world
         self._port = options.port

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
-from restow.cluster.broker.topic_rules import FROM_DEFAULT, Refused, check_new_name, new_assignment
+from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_new_name, new_assignment
 from restow.cluster.controller import ControllerError, TopicExists, create_topic, random_topic_id
 from restow.cluster.store import StoreError
 from restow.wire.error_codes import ErrorCode
@@ -45,7 +45,7 @@ class CreationDefaults:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class RequestedTopic:
     """What is asked for: counts (-1 for the broker's default) or replicas by hand, and configs."""
 
     name: str
@@ -95,18 +95,18 @@ class TopicCreation:
         self._allowance = float(_AUTO_BURST)
         self._allowed_s = clock.monotonic_s()
 
-    async def plan(self, new: NewTopic) -> PlannedTopic:
+    async def plan(self, new: RequestedTopic) -> PlannedTopic:
         """Decide where it goes: not to cordoned brokers, unless by hand. Refused, if it cannot be."""
         brokers = self._metadata.placement_brokers()
         if new.by_hand is None:
             brokers = await without_cordoned(self._store, brokers)
         return self._plan(new, brokers)
 
-    def _plan(self, new: NewTopic, brokers: Sequence[Broker]) -> PlannedTopic:
+    def _plan(self, new: RequestedTopic, brokers: Sequence[Broker]) -> PlannedTopic:
         check_new_name(new.name, self._metadata.topics)
         counted = new.partitions != FROM_DEFAULT or new.factor != FROM_DEFAULT
         if new.by_hand is not None and counted:
-            raise Refused(
+            raise TopicRefused(
                 ErrorCode.INVALID_REQUEST,
                 "Replicas were given by hand and counted as well; give either those or the counts.",
             )
@@ -131,9 +131,9 @@ class TopicCreation:
                 self._store, planned.name, planned.assignment, planned.configs, planned.topic_id
             )
         except ControllerError as error:
-            raise Refused(error.code, f"{error}.") from error
+            raise TopicRefused(error.code, f"{error}.") from error
         except StoreError as error:
-            raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+            raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
     def create_in_passing(self, name: str) -> bool:
         """Begin to create a topic that somebody uses, if that is wanted; whether it will be there.
@@ -142,14 +142,14 @@ class TopicCreation:
         """
         defaults = self._defaults()
         if name == GROUP_OFFSETS_TOPIC:
-            new = NewTopic(
+            new = RequestedTopic(
                 name=name,
                 partitions=defaults.offsets_partitions,
                 factor=defaults.offsets_factor,
                 configs=defaults.offsets_configs,
             )
         elif defaults.auto_create:
-            new = NewTopic(name=name)
+            new = RequestedTopic(name=name)
         else:
             return False
         if name not in self._under_way:
@@ -157,7 +157,7 @@ class TopicCreation:
                 return False
             try:
                 self._plan(new, self._metadata.placement_brokers())
-            except Refused as refused:
+            except TopicRefused as refused:
                 self._complain(name, refused)
                 return False
             self._under_way.add(name)
@@ -173,10 +173,10 @@ class TopicCreation:
         self._allowance -= 1
         return True
 
-    async def _create_and_forget(self, new: NewTopic) -> None:
+    async def _create_and_forget(self, new: RequestedTopic) -> None:
         try:
             await self.create(await self.plan(new))
-        except Refused as refused:
+        except TopicRefused as refused:
             if not isinstance(refused.__cause__, TopicExists):
                 self._complain(new.name, refused)
         except StoreError as error:
@@ -184,7 +184,7 @@ class TopicCreation:
         finally:
             self._under_way.discard(new.name)
 
-    def _complain(self, name: str, refused: Refused) -> None:
+    def _complain(self, name: str, refused: TopicRefused) -> None:
         """Once: clients ask for the topic again and again."""
         if (name, str(refused)) not in self._complaints:
             if len(self._complaints) >= _MOST_COMPLAINTS:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.cluster.store import BadVersion, NoNode, StoreError, UnreadableNode
-from restow.cluster.store.znodes import IsrChangeNotification, PartitionState
+from restow.cluster.store.znodes import IsrChangeNotification, PartitionStateZNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,13 +41,13 @@ class StoreIsrWriter:
 
         What was written by an earlier call whose answer got lost counts as written by this one.
         """
-        state = PartitionState(
+        state = PartitionStateZNode(
             leader=leader,
             leader_epoch=leader_epoch,
             isr=tuple(isr),
             controller_epoch=self._controller_epoch(),
         )
-        path = PartitionState.path(*topic_partition)
+        path = PartitionStateZNode.path(*topic_partition)
         try:
             version = (await self._store.set(path, state.encode(), expected_znode_version)).version
         except NoNode:
@@ -59,13 +59,13 @@ class StoreIsrWriter:
         self._note(topic_partition)
         return version
 
-    async def _has_written(self, path: str, wanted: PartitionState, version: int) -> bool:
+    async def _has_written(self, path: str, wanted: PartitionStateZNode, version: int) -> bool:
         """Whether the node is what was to be written. A controller elected meanwhile makes no difference."""
         (node,) = await self._store.get_each([path])
         if node is None or node.stat.version != version:
             return False
         try:
-            found = PartitionState.decode(node.data, path)
+            found = PartitionStateZNode.decode(node.data, path)
         except UnreadableNode:
             return False
         return replace(found, controller_epoch=wanted.controller_epoch) == wanted

@@ -21,7 +21,7 @@ from restow.cluster.broker.services import Services
 from restow.cluster.broker.settings import controller_config, creation_defaults, group_config, server_limits
 from restow.cluster.broker.strays import remove_strays
 from restow.cluster.broker.tasks import Tasks
-from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.config.changes import check_topic
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.store import ConfigStore
@@ -36,13 +36,13 @@ from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.replication import ReplicaManager, Throttles
 from restow.cluster.replication.log_dir_moves import LogDirMoves
 from restow.cluster.store import SessionExpired, StoreError
-from restow.cluster.store.znodes import BrokerRegistration, Endpoint, LogDirEvent
+from restow.cluster.store.znodes import AdvertisedEndpoint, BrokerRegistration, LogDirEvent
 from restow.wire.messages import ControlledShutdownRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from restow.cluster.broker.broker import BrokerOptions, World
+    from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime
     from restow.cluster.store import Store
     from restow.model import TopicPartition
     from restow.runtime.network import Listener
@@ -64,7 +64,7 @@ class Life:
     def __init__(
         self,
         options: BrokerOptions,
-        world: World,
+        world: BrokerRuntime,
         store: Store,
         port: int,
         on_ruined: Callable[[], None],
@@ -231,7 +231,7 @@ class Life:
 
     def _registration(self) -> BrokerRegistration:
         return BrokerRegistration(
-            endpoints=(Endpoint(_LISTENER_NAME, self._options.host, self.port),),
+            endpoints=(AdvertisedEndpoint(_LISTENER_NAME, self._options.host, self.port),),
             timestamp_ms=self._world.clock.now_ms(),
             rack=self._options.rack,
             cordoned=self._cordoned_dirs() >= set(self._options.log_dirs),
@@ -322,4 +322,4 @@ def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
     try:
         return check_topic(configs)
     except InvalidConfig as error:
-        raise Refused(error.code, f"{error}.") from error
+        raise TopicRefused(error.code, f"{error}.") from error

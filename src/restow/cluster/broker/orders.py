@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import HangUp
 from restow.cluster.store import StoreError
-from restow.cluster.store.znodes import Controller, ControllerEpoch
+from restow.cluster.store.znodes import ControllerEpoch, ControllerZNode
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ class Orders:
         """Learn from the store who is controller."""
         claimed = f"controller {request.controller_id} of epoch {request.controller_epoch}"
         try:
-            controller, epoch = await self._store.get_each([Controller.PATH, ControllerEpoch.PATH])
+            controller, epoch = await self._store.get_each([ControllerZNode.PATH, ControllerEpoch.PATH])
             known_epoch = 0 if epoch is None else ControllerEpoch.decode(epoch.data).epoch
-            known_id = _NOBODY if controller is None else Controller.decode(controller.data).broker_id
+            known_id = _NOBODY if controller is None else ControllerZNode.decode(controller.data).broker_id
         except StoreError as error:
             raise HangUp(f"an order of {claimed} cannot be checked: {error}") from error
         if request.controller_epoch > known_epoch:

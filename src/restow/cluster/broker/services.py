@@ -48,7 +48,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class RequestContext:
     """One connection's view: the broker, and who is at the other end as `host:port`."""
 
     broker: Services

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.store import StoreError, UnreadableNode
-from restow.cluster.store.znodes import Topic
+from restow.cluster.store.znodes import TopicZNode
 from restow.wire.between_brokers import StopReplicaRequest
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.broker.services import Services
     from restow.cluster.log import LogManager
-    from restow.cluster.store import Node, Store
+    from restow.cluster.store import Store, StoreNode
     from restow.model import TopicPartition
     from restow.wire.messages import Message
 
@@ -80,7 +80,7 @@ def _order_to_delete(partitions: Iterable[TopicPartition], controller_epoch: int
 async def _find_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[TopicPartition, ...]:
     held = dict.fromkeys((*logs.partitions, *logs.futures.partitions))
     names = sorted({partition.topic for partition in held})
-    nodes = await store.get_each([Topic.path(name) for name in names])
+    nodes = await store.get_each([TopicZNode.path(name) for name in names])
     gone = {name for name, node in zip(names, nodes, strict=True) if node is None}
     topics = {name: topic for name, node in zip(names, nodes, strict=True) if (topic := _read(name, node))}
     return tuple(
@@ -91,16 +91,16 @@ async def _find_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[
     )
 
 
-def _read(name: str, node: Node | None) -> Topic | None:
+def _read(name: str, node: StoreNode | None) -> TopicZNode | None:
     """The topic, once for all of its partitions. What cannot be read is no proof."""
     try:
-        return None if node is None else Topic.decode(node.data, Topic.path(name))
+        return None if node is None else TopicZNode.decode(node.data, TopicZNode.path(name))
     except UnreadableNode as error:
         log.warning("which logs of %s belong here cannot be told: %s", name, error)
         return None
 
 
-def _is_stray(partition: TopicPartition, topic: Topic, logs: LogManager, broker_id: int) -> bool:
+def _is_stray(partition: TopicPartition, topic: TopicZNode, logs: LogManager, broker_id: int) -> bool:
     known_id = logs.topic_id_of(partition)
     if None not in (known_id, topic.topic_id) and known_id != topic.topic_id:
         return True

@@ -36,7 +36,7 @@ _CODES = (
 )
 
 
-class Refused(RestowError):
+class TopicRefused(RestowError):
     """A request that is answered with an error: the code for the client, a sentence for its user."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -47,14 +47,14 @@ class Refused(RestowError):
 def check_name(name: str) -> None:
     """Refuse what Kafka would: it becomes a directory."""
     if name in ("", ".", ".."):
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} cannot be the name of a topic.")
+        raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} cannot be the name of a topic.")
     if len(name) > _LONGEST_NAME:
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"A topic's name has at most {_LONGEST_NAME} characters; this one has {len(name)}.",
         )
     if not _LEGAL.fullmatch(name):
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"{name!r} cannot be the name of a topic: use letters, digits, '.', '_' and '-'.",
         )
@@ -64,7 +64,7 @@ def is_legal_name(name: str) -> bool:
     """Whether there could be a topic of that name."""
     try:
         check_name(name)
-    except Refused:
+    except TopicRefused:
         return False
     return True
 
@@ -75,9 +75,9 @@ def check_new_name(name: str, existing: Iterable[str]) -> None:
     flat = name.replace(".", "_")
     for other in existing:
         if other == name:
-            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if other.replace(".", "_") == flat:
-            raise Refused(
+            raise TopicRefused(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Topic '{name}' collides with the existing topic '{other}': "
                 "'.' and '_' count as the same in names of metrics.",
@@ -114,7 +114,7 @@ def check_count(partitions: int) -> None:
     Kafka has had this limit since it keeps its metadata itself; before, the size of a node was one.
     """
     if partitions > _MOST_AT_ONCE:
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.POLICY_VIOLATION,
             f"{partitions} partitions are too many for one request: at most {_MOST_AT_ONCE} at a time.",
         )
@@ -130,7 +130,7 @@ def more_partitions(
     """Replicas of the partitions that are missing to `to`; by hand only those are named."""
     count = len(current)
     if to <= count:
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.INVALID_PARTITIONS,
             f"The topic has {count} partitions already; {to} would not be more."
             if to < count
@@ -138,7 +138,7 @@ def more_partitions(
         )
     check_count(to - count)
     if by_hand is not None and len(by_hand) != to - count:
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             f"{to - count} partitions are to be added, but replicas are given for {len(by_hand)}.",
         )
@@ -150,8 +150,8 @@ def more_partitions(
     return {number: tuple(replicas) for number, replicas in added.items()}
 
 
-def _refused(error: RestowError) -> Refused:
+def _refused(error: RestowError) -> TopicRefused:
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return Refused(code, str(error))
-    return Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error))
+            return TopicRefused(code, str(error))
+    return TopicRefused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error))

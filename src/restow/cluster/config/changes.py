@@ -39,7 +39,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-class Change(NamedTuple):
+class AlterConfigOp(NamedTuple):
     """One step of IncrementalAlterConfigs. DELETE needs no value."""
 
     name: str
@@ -70,7 +70,7 @@ def check_broker(values: Mapping[str, str | None], *, for_all: bool) -> dict[str
 
 
 def altered(
-    definitions: Mapping[str, Definition], current: Mapping[str, str], changes: Sequence[Change]
+    definitions: Mapping[str, Definition], current: Mapping[str, str], changes: Sequence[AlterConfigOp]
 ) -> dict[str, str]:
     """What is set after the changes. It is still to be checked as a whole. Raises InvalidConfig."""
     after = dict(current)

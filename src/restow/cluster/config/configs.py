@@ -40,7 +40,7 @@ _STAND_TOGETHER = {
 """Broker configs that state the same in other units, by each of their names."""
 
 
-class Source(IntEnum):
+class ConfigSource(IntEnum):
     """Where a value comes from, as DescribeConfigs numbers it."""
 
     TOPIC = 1
@@ -55,7 +55,7 @@ class Stated(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
 
 
 class ConfigEntry(NamedTuple):
@@ -63,7 +63,7 @@ class ConfigEntry(NamedTuple):
 
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     type: ConfigType
     read_only: bool
     synonyms: tuple[Stated, ...]
@@ -72,7 +72,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        return self.source is Source.DEFAULT
+        return self.source is ConfigSource.DEFAULT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,7 +192,7 @@ class BrokerConfigs:
                 each,
                 next(self._stated_for_topic(each, own)).value,
                 (
-                    *((Stated(each.name, own[each.name], Source.TOPIC),) if each.name in own else ()),
+                    *((Stated(each.name, own[each.name], ConfigSource.TOPIC),) if each.name in own else ()),
                     *self._shown(tuple(it.name for it in each.synonyms)),
                 ),
                 read_only=False,
@@ -218,7 +218,7 @@ class BrokerConfigs:
             _entry(
                 each,
                 self._all_brokers[each.name],
-                (Stated(each.name, self._all_brokers[each.name], Source.ALL_BROKERS),),
+                (Stated(each.name, self._all_brokers[each.name], ConfigSource.ALL_BROKERS),),
                 read_only=False,
             )
             for each in _chosen(BROKER_CONFIGS, names)
@@ -234,15 +234,15 @@ class BrokerConfigs:
             if name in layer
         ]
         defaults = [(name, BROKER_CONFIGS[name].default) for name in names]
-        stated += [Stated(name, text, Source.DEFAULT) for name, text in defaults if text is not None]
+        stated += [Stated(name, text, ConfigSource.DEFAULT) for name, text in defaults if text is not None]
         first = nearest or next(iter(names), None)
         return tuple(dropwhile(lambda it: it.name != first, stated))
 
-    def _layers(self) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+    def _layers(self) -> tuple[tuple[ConfigSource, Mapping[str, str]], ...]:
         return (
-            (Source.BROKER, self._broker),
-            (Source.ALL_BROKERS, self._all_brokers),
-            (Source.FILE, self._file),
+            (ConfigSource.BROKER, self._broker),
+            (ConfigSource.ALL_BROKERS, self._all_brokers),
+            (ConfigSource.FILE, self._file),
         )
 
     def _stated_by_broker(self, definition: Definition) -> Iterator[Stated]:
@@ -250,17 +250,17 @@ class BrokerConfigs:
         for source, layer in self._layers():
             if name in layer:
                 yield Stated(name, layer[name], source)
-        yield Stated(name, definition.default, Source.DEFAULT)
+        yield Stated(name, definition.default, ConfigSource.DEFAULT)
 
     def _stated_for_topic(self, definition: Definition, own: Mapping[str, str]) -> Iterator[Stated]:
         if definition.name in own:
-            yield Stated(definition.name, own[definition.name], Source.TOPIC)
+            yield Stated(definition.name, own[definition.name], ConfigSource.TOPIC)
         for source, layer in self._layers():
             for synonym in definition.synonyms:
                 if synonym.name in layer:
                     yield Stated(synonym.name, _in_units(synonym, layer[synonym.name]), source)
         named = definition.synonyms[-1].name if definition.synonyms else definition.name
-        yield Stated(named, definition.default, Source.DEFAULT)
+        yield Stated(named, definition.default, ConfigSource.DEFAULT)
 
 
 def _readable(definitions: Mapping[str, Definition], values: Mapping[str, str]) -> dict[str, str]:
@@ -287,7 +287,7 @@ def _chosen(definitions: Mapping[str, Definition], names: Iterable[str] | None) 
 def _entry(
     definition: Definition, value: str | None, shown: tuple[Stated, ...], *, read_only: bool
 ) -> ConfigEntry:
-    source = shown[0].source if shown else Source.DEFAULT
+    source = shown[0].source if shown else ConfigSource.DEFAULT
     return ConfigEntry(definition.name, value, source, definition.type, read_only, shown)
 
 

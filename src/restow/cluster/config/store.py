@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.broker.tasks import Tasks
     from restow.cluster.config.configs import BrokerConfigs
-    from restow.cluster.store import Node, Operation, Store, WatchEvent
+    from restow.cluster.store import Operation, Store, StoreNode, WatchEvent
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class ConfigStore:
             if node is not None:
                 await self._read_noted(path, node)
 
-    async def _read_noted(self, path: str, node: Node) -> None:
+    async def _read_noted(self, path: str, node: StoreNode) -> None:
         try:
             kind, _, name = ConfigChange.decode(node.data, path).entity_path.partition("/")
         except UnreadableNode as error:
@@ -167,7 +167,7 @@ class ConfigStore:
             await self._store.multi_each([(Delete(f"{ConfigChange.PARENT}/{name}"),) for name in old])
 
 
-def _values(path: str, node: Node | None) -> Mapping[str, str]:
+def _values(path: str, node: StoreNode | None) -> Mapping[str, str]:
     """What a node says; nothing, if it is not there or cannot be understood."""
     if node is None:
         return {}

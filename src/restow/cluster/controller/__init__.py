@@ -35,8 +35,8 @@ from restow.cluster.controller.errors import (
     UnknownTopic,
 )
 from restow.cluster.controller.outbox import BrokerChannel
-from restow.cluster.controller.reassignment.rules import Refusal, Wish
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.topics import create_topic, delete_topic, expand_topic, random_topic_id
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "Controller",
     "ControllerConfig",
     "ControllerError",
+    "ControllerStep",
     "DeletionPending",
     "Election",
     "InvalidAssignment",
@@ -51,14 +52,13 @@ __all__ = [
     "InvalidTopic",
     "MoveInProgress",
     "NotController",
+    "ReassignmentTarget",
     "Refusal",
     "StaleBrokerEpoch",
-    "Step",
     "TopicError",
     "TopicExists",
     "UnknownBroker",
     "UnknownTopic",
-    "Wish",
     "create_topic",
     "delete_topic",
     "expand_topic",

@@ -17,7 +17,7 @@ from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest,
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.controller.context import Context, Leadership
+    from restow.cluster.controller.context import ControllerContext, Leadership
     from restow.cluster.controller.outbox import Message, Outbox
     from restow.model import TopicPartition
 
@@ -32,10 +32,10 @@ class _Lead(NamedTuple):
     is_new: bool
 
 
-class Batch:
+class BrokerRequestBatch:
     """Collects, then sends. A partition that comes twice is told as it was the last time."""
 
-    def __init__(self, context: Context, outbox: Outbox) -> None:
+    def __init__(self, context: ControllerContext, outbox: Outbox) -> None:
         self._context = context
         self._outbox = outbox
         self._lead: defaultdict[int, dict[TopicPartition, _Lead]] = defaultdict(dict)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.controller.batch import Batch
-from restow.cluster.controller.context import LiveBroker, Replica
+from restow.cluster.controller.batch import BrokerRequestBatch
+from restow.cluster.controller.context import RegisteredBroker, Replica
 from restow.cluster.controller.notes import read_notes, remove_notes
 from restow.cluster.controller.states import PartitionState, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import BrokerRegistration, LogDirEvent
 
@@ -33,7 +33,7 @@ class Changes(NamedTuple):
     new: tuple[int, ...]
 
 
-def compare(known: Mapping[int, LiveBroker], seen: Mapping[int, LiveBroker]) -> Changes:
+def compare(known: Mapping[int, RegisteredBroker], seen: Mapping[int, RegisteredBroker]) -> Changes:
     """What happened to the brokers between the two."""
     bounced = {each for each in known.keys() & seen.keys() if known[each].epoch != seen[each].epoch}
     return Changes(
@@ -42,7 +42,7 @@ def compare(known: Mapping[int, LiveBroker], seen: Mapping[int, LiveBroker]) -> 
     )
 
 
-async def read_brokers(tools: Tools) -> dict[int, LiveBroker]:
+async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
     """The brokers that are registered, with the epochs of their registrations."""
     read = tools.store.read
     ids = sorted(int(each) for each in await read.children(BrokerRegistration.PARENT) if each.isdecimal())
@@ -56,7 +56,7 @@ async def read_brokers(tools: Tools) -> dict[int, LiveBroker]:
         except UnreadableNode as error:
             _log.error("skipped: %s", error)
             continue
-        found[broker_id] = LiveBroker(broker_id, node.stat.czxid, registration)
+        found[broker_id] = RegisteredBroker(broker_id, node.stat.czxid, registration)
     return found
 
 
@@ -78,7 +78,7 @@ class Brokers:
         self._deletion = deletion
         self._reassignment = reassignment
 
-    def start(self, brokers: Mapping[int, LiveBroker]) -> None:
+    def start(self, brokers: Mapping[int, RegisteredBroker]) -> None:
         """The brokers a new controller finds."""
         self._context.brokers.update(brokers)
         for broker_id in brokers:
@@ -103,14 +103,14 @@ class Brokers:
             self._tools.outbox.close(broker_id)
         await self._lost(self._context.replicas_on(brokers))
 
-    async def _came(self, brokers: Mapping[int, LiveBroker]) -> None:
+    async def _came(self, brokers: Mapping[int, RegisteredBroker]) -> None:
         """They hear of everything, then what they are to serve; others hear that they are there.
 
         Of everything first, and at once: a broker that knew only who is there would deny that topics are.
         """
         _log.info("new brokers: %s", list(brokers))
         self.start(brokers)
-        batch = Batch(self._context, self._tools.outbox)
+        batch = BrokerRequestBatch(self._context, self._tools.outbox)
         batch.send_everything(brokers)
         batch.update_metadata()
         batch.send()
@@ -135,13 +135,13 @@ class Brokers:
         touched = dict.fromkeys(replica.partition for replica in served)
         leaderless = [partition for partition in touched if self._is_leaderless(partition)]
         await self._partitions.move(leaderless, PartitionState.OFFLINE)
-        await self._tools.at(Step.F1)
+        await self._tools.at(ControllerStep.F1)
         await self._partitions.elect_missing()
-        await self._tools.at(Step.F2)
+        await self._tools.at(ControllerStep.F2)
         await self._replicas.move(served, ReplicaState.OFFLINE)
-        await self._tools.at(Step.F3)
+        await self._tools.at(ControllerStep.F3)
         await self._deletion.failed(deleted)
-        batch = Batch(context, self._tools.outbox)
+        batch = BrokerRequestBatch(context, self._tools.outbox)
         batch.update_metadata()
         batch.send()
 

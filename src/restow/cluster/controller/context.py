@@ -15,7 +15,7 @@ from restow.model import ReplicaAssignment, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from restow.cluster.store.znodes import BrokerRegistration, Topic
+    from restow.cluster.store.znodes import BrokerRegistration, TopicZNode
 
 
 class Replica(NamedTuple):
@@ -38,7 +38,7 @@ class Leadership(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class LiveBroker:
+class RegisteredBroker:
     """A registered broker. Its epoch tells one life of it from the next."""
 
     id: int
@@ -46,13 +46,13 @@ class LiveBroker:
     registration: BrokerRegistration
 
 
-class Context:
+class ControllerContext:
     """Mutable, and changed by the controller's one worker only."""
 
     def __init__(self, broker_id: int, epoch: int) -> None:
         self.broker_id = broker_id
         self.epoch = epoch
-        self.brokers: dict[int, LiveBroker] = {}
+        self.brokers: dict[int, RegisteredBroker] = {}
         """Live ones, with those that are shutting down."""
         self.shutting_down: set[int] = set()
         self.topic_ids: dict[str, str | None] = {}
@@ -71,7 +71,7 @@ class Context:
 
     # Topics
 
-    def know_topic(self, name: str, topic: Topic) -> tuple[TopicPartition, ...]:
+    def know_topic(self, name: str, topic: TopicZNode) -> tuple[TopicPartition, ...]:
         """Take over what its node says. The partitions that were not known before."""
         self.topic_ids[name] = topic.topic_id
         known = self._partitions.setdefault(name, [])

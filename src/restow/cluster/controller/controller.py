@@ -12,14 +12,14 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from restow.cluster.controller.config import ControllerConfig
-from restow.cluster.controller.context import Context
+from restow.cluster.controller.context import ControllerContext
 from restow.cluster.controller.errors import ControllerError, Deposed, NotController
 from restow.cluster.controller.events import EventQueue
-from restow.cluster.controller.steps import Step, go_on
+from restow.cluster.controller.steps import ControllerStep, go_on
 from restow.cluster.controller.term import Term
 from restow.cluster.store import (
     BadVersion,
-    Check,
+    CheckVersion,
     Create,
     Delete,
     NodeExists,
@@ -30,8 +30,7 @@ from restow.cluster.store import (
     UnreadableNode,
     ensure_paths,
 )
-from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch
-from restow.cluster.store.znodes import Controller as ControllerNode
+from restow.cluster.store.znodes import PERSISTENT_PATHS, ControllerEpoch, ControllerZNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
     from restow.cluster.controller.elections import Election
     from restow.cluster.controller.events import Work
     from restow.cluster.controller.outbox import BrokerChannel
-    from restow.cluster.controller.reassignment.rules import Refusal, Wish
+    from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
     from restow.cluster.controller.steps import Hook
-    from restow.cluster.store import Node, Store, WatchEvent
+    from restow.cluster.store import Store, StoreNode, WatchEvent
     from restow.model import ReplicaAssignment, TopicPartition
     from restow.runtime.clock import Clock
     from restow.wire.error_codes import ErrorCode
@@ -124,7 +123,7 @@ class Controller:
         return await self._ask(f"{election.value} election", elect)
 
     async def alter_reassignments(
-        self, wishes: Mapping[TopicPartition, Wish]
+        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
         """Begin, replace or cancel moves; for each why not, or None if it is under way or done."""
 
@@ -155,7 +154,7 @@ class Controller:
 
     async def _controller_changed(self) -> None:
         """See who is controller, and try to be it if nobody is."""
-        await self._store.watch_data(ControllerNode.PATH, self._controller_fired)
+        await self._store.watch_data(ControllerZNode.PATH, self._controller_fired)
         node = await self._current()
         if self._term is not None and (node is None or node.stat.ephemeral_owner != self._store.session_id):
             _log.info("broker %d is controller no longer", self._broker_id)
@@ -163,7 +162,7 @@ class Controller:
         if node is None:
             await self._elect()
         elif self._term is None and node.stat.ephemeral_owner == self._store.session_id:
-            await self._store.delete(ControllerNode.PATH)
+            await self._store.delete(ControllerZNode.PATH)
 
     def _controller_fired(self, _: WatchEvent) -> None:
         self._events.put("controller changed", self._controller_changed)
@@ -171,14 +170,14 @@ class Controller:
     async def _look(self) -> None:
         await self._current()
 
-    async def _current(self) -> Node | None:
+    async def _current(self) -> StoreNode | None:
         try:
-            node = await self._store.get(ControllerNode.PATH)
+            node = await self._store.get(ControllerZNode.PATH)
         except NoNode:
             self.controller_id = None
             return None
         try:
-            self.controller_id = ControllerNode.decode(node.data).broker_id
+            self.controller_id = ControllerZNode.decode(node.data).broker_id
         except UnreadableNode as error:
             _log.error("%s", error)
             self.controller_id = None
@@ -189,11 +188,11 @@ class Controller:
             await self._store.create(ControllerEpoch.PATH, ControllerEpoch(0).encode())
         node = await self._store.get(ControllerEpoch.PATH)
         epoch = ControllerEpoch.decode(node.data).epoch + 1
-        candidate = ControllerNode(broker_id=self._broker_id, timestamp_ms=self._clock.now_ms())
+        candidate = ControllerZNode(broker_id=self._broker_id, timestamp_ms=self._clock.now_ms())
         try:
             await self._store.multi(
                 [
-                    Create(ControllerNode.PATH, candidate.encode(), ephemeral=True),
+                    Create(ControllerZNode.PATH, candidate.encode(), ephemeral=True),
                     Set(ControllerEpoch.PATH, ControllerEpoch(epoch).encode(), node.stat.version),
                 ]
             )
@@ -216,7 +215,7 @@ class Controller:
             self._events.put(name, in_this_term)
 
         term = Term(
-            Context(self._broker_id, epoch),
+            ControllerContext(self._broker_id, epoch),
             epoch_version,
             store=self._store,
             clock=self._clock,
@@ -228,11 +227,11 @@ class Controller:
         )
         self._term = term
         self._epoch_version = epoch_version
-        await self.at(Step.E1)
+        await self.at(ControllerStep.E1)
         await term.begin()
         self._ready = True
 
-    async def _pass(self, step: Step) -> None:
+    async def _pass(self, step: ControllerStep) -> None:
         await self.at(step)
 
     # Leaving office
@@ -250,7 +249,7 @@ class Controller:
         self._end_term()
         try:
             await self._store.multi(
-                [Check(ControllerEpoch.PATH, self._epoch_version), Delete(ControllerNode.PATH)]
+                [CheckVersion(ControllerEpoch.PATH, self._epoch_version), Delete(ControllerZNode.PATH)]
             )
         except StoreError as error:
             _log.info("broker %d had lost its office: %s", self._broker_id, error)

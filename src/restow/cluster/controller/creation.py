@@ -12,9 +12,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.states import PartitionState, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import BadVersion, Set, StoreError, UnreadableNode
-from restow.cluster.store.znodes import Topic
+from restow.cluster.store.znodes import TopicZNode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -50,7 +50,7 @@ class Topics:
 
     async def start(self, listeners: Listeners) -> None:
         """Everything a new controller finds, leaders included; states are worked out afterwards."""
-        names = await self._tools.store.read.children(Topic.PARENT)
+        names = await self._tools.store.read.children(TopicZNode.PARENT)
         await listeners.watch_topics(names)
         for name, topic in (await self._read(names)).items():
             self._context.know_topic(name, topic)
@@ -58,7 +58,7 @@ class Topics:
 
     async def changed(self, listeners: Listeners) -> None:
         """Topics came or went."""
-        names = await self._tools.store.read.children(Topic.PARENT)
+        names = await self._tools.store.read.children(TopicZNode.PARENT)
         for name in self._context.topic_ids.keys() - set(names):
             await self.removed(name)
         new = [name for name in names if name not in self._context.topic_ids]
@@ -83,8 +83,8 @@ class Topics:
             return
         if name in self._context.deleting:
             _log.warning("topic %s is to be deleted and gets no more partitions", name)
-            before = Topic(topic_id=self._context.topic_ids[name], partitions=known)
-            await self._tools.store.multi([Set(Topic.path(name), before.encode())])
+            before = TopicZNode(topic_id=self._context.topic_ids[name], partitions=known)
+            await self._tools.store.multi([Set(TopicZNode.path(name), before.encode())])
             return
         await self._create(self._context.know_topic(name, topic))
         await self._deletion.requested()
@@ -100,26 +100,26 @@ class Topics:
         if not partitions:
             return
         _log.info("%d new partitions, the first is %s", len(partitions), next(iter(partitions)))
-        await self._tools.at(Step.C1)
+        await self._tools.at(ControllerStep.C1)
         replicas = list(self._context.replicas(partitions))
         await self._partitions.move(partitions, PartitionState.NEW)
         await self._replicas.move(replicas, ReplicaState.NEW)
-        await self._tools.at(Step.C2)
+        await self._tools.at(ControllerStep.C2)
         await self._partitions.move(partitions, PartitionState.ONLINE)
         await self._replicas.move(replicas, ReplicaState.ONLINE)
-        await self._tools.at(Step.C3)
+        await self._tools.at(ControllerStep.C3)
 
-    async def _read(self, names: Iterable[str]) -> dict[str, Topic]:
+    async def _read(self, names: Iterable[str]) -> dict[str, TopicZNode]:
         """What these topics' nodes say. One that cannot be understood is reported and left out."""
         wanted = tuple(names)
-        nodes = await self._tools.store.read.get_each([Topic.path(name) for name in wanted])
-        found: dict[str, Topic] = {}
+        nodes = await self._tools.store.read.get_each([TopicZNode.path(name) for name in wanted])
+        found: dict[str, TopicZNode] = {}
         nameless: dict[str, int] = {}
         for name, node in zip(wanted, nodes, strict=True):
             if node is None:
                 continue
             try:
-                found[name] = Topic.decode(node.data, Topic.path(name))
+                found[name] = TopicZNode.decode(node.data, TopicZNode.path(name))
             except UnreadableNode as error:
                 _log.error("skipped: %s", error)
                 continue
@@ -127,7 +127,9 @@ class Topics:
                 nameless[name] = node.stat.version
         return found | await self._give_ids({name: found[name] for name in nameless}, nameless)
 
-    async def _give_ids(self, topics: dict[str, Topic], versions: dict[str, int]) -> dict[str, Topic]:
+    async def _give_ids(
+        self, topics: dict[str, TopicZNode], versions: dict[str, int]
+    ) -> dict[str, TopicZNode]:
         """Nodes written by a Kafka before 2.8, or by hand, have no topic id. One that changes meanwhile waits
         for the event of that change."""
         if not topics:
@@ -137,7 +139,7 @@ class Topics:
             for name, topic in topics.items()
         }
         answers = await self._tools.store.multi_each(
-            [(Set(Topic.path(name), topic.encode(), versions[name]),) for name, topic in named.items()]
+            [(Set(TopicZNode.path(name), topic.encode(), versions[name]),) for name, topic in named.items()]
         )
         for name, answer in zip(tuple(named), answers, strict=True):
             if isinstance(answer, StoreError):

@@ -20,11 +20,11 @@ from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.states import PartitionState, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import Delete, NoNode, StoreError
-from restow.cluster.store.znodes import DeleteTopic, EntityConfig, Topic
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, TopicZNode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -88,7 +88,7 @@ class Deletion:
         if self._tools.config.delete_topic:
             known = [topic for topic in asked if topic in self._context.topic_ids]
             others = [topic for topic in asked if topic not in self._context.topic_ids]
-            nodes = await self._tools.store.read.get_each([Topic.path(topic) for topic in others])
+            nodes = await self._tools.store.read.get_each([TopicZNode.path(topic) for topic in others])
             refused = [topic for topic, node in zip(others, nodes, strict=True) if node is None]
         else:
             known, refused = [], list(asked)
@@ -158,13 +158,13 @@ class Deletion:
         """D1 to D3."""
         context = self._context
         partitions = context.partitions_of(topic)
-        batch = Batch(context, self._tools.outbox)
+        batch = BrokerRequestBatch(context, self._tools.outbox)
         batch.update_metadata(partitions)
         batch.send()
         existing = [p for p in partitions if context.partition_states[p] is not PartitionState.NON_EXISTENT]
         await self._partitions.move(existing, PartitionState.OFFLINE)
         await self._partitions.move(existing, PartitionState.NON_EXISTENT)
-        await self._tools.at(Step.D1)
+        await self._tools.at(ControllerStep.D1)
         left = [
             each
             for each in self._replicas_of(topic)
@@ -176,27 +176,27 @@ class Deletion:
         await self._replicas.move(dead, _R.DELETION_INELIGIBLE)
         if dead:
             context.blocked.add(topic)
-        await self._tools.at(Step.D2)
+        await self._tools.at(ControllerStep.D2)
         await self._replicas.move(alive, _R.DELETION_STARTED)
-        await self._tools.at(Step.D3)
+        await self._tools.at(ControllerStep.D3)
 
     async def _finish(self, topic: str) -> None:
         """D4 to D6."""
         _log.info("every replica of topic %s is gone", topic)
-        await self._tools.at(Step.D4)
+        await self._tools.at(ControllerStep.D4)
         await self._replicas.move(self._replicas_of(topic), _R.NON_EXISTENT)
         read = self._tools.store.read
-        parent = f"{Topic.path(topic)}/partitions"
+        parent = f"{TopicZNode.path(topic)}/partitions"
         with suppress(NoNode):
             numbers = await read.children(parent)
             await self._delete_all([f"{parent}/{number}/state" for number in numbers])
             await self._delete_all([f"{parent}/{number}" for number in numbers])
-        await self._tools.at(Step.D5)
-        last = (parent, Topic.path(topic), EntityConfig.topic_path(topic), DeleteTopic.path(topic))
+        await self._tools.at(ControllerStep.D5)
+        last = (parent, TopicZNode.path(topic), EntityConfig.topic_path(topic), DeleteTopic.path(topic))
         there = zip(last, await read.get_each(last), strict=True)
         await self._tools.store.multi([Delete(path) for path, node in there if node is not None])
         self._context.forget_topic(topic)
-        await self._tools.at(Step.D6)
+        await self._tools.at(ControllerStep.D6)
         _log.info("topic %s is deleted", topic)
 
     async def _delete_all(self, paths: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ T = TypeVar("T")
 Work: TypeAlias = "Callable[[], Coroutine[object, object, object]]"
 
 
-class Event(NamedTuple):
+class ControllerEvent(NamedTuple):
     """Something to do, with a name for the log."""
 
     name: str
@@ -28,7 +28,7 @@ class EventQueue:
 
     def __init__(self, failed: Callable[[str, Exception], Awaitable[None]]) -> None:
         self._failed = failed
-        self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._events: asyncio.Queue[ControllerEvent] = asyncio.Queue()
         self._worker: asyncio.Task[None] | None = None
         self._asked: set[asyncio.Future[object]] = set()
 
@@ -47,7 +47,7 @@ class EventQueue:
 
     def put(self, name: str, work: Work) -> None:
         """Do it when everything before it is done."""
-        self._events.put_nowait(Event(name, work))
+        self._events.put_nowait(ControllerEvent(name, work))
 
     async def ask(self, name: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
         """Do it in its turn, and answer with what came of it."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.errors import Deposed
-from restow.cluster.store import BadVersion, Check, NoNode, SessionExpired, StoreError, StoreUnavailable
+from restow.cluster.store import (
+    BadVersion,
+    CheckVersion,
+    NoNode,
+    SessionExpired,
+    StoreError,
+    StoreUnavailable,
+)
 from restow.cluster.store.znodes import ControllerEpoch
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ class GuardedStore:
         self.read = store
         """The same session, for reading and watching."""
         self._store = store
-        self._check = Check(ControllerEpoch.PATH, epoch_version)
+        self._check = CheckVersion(ControllerEpoch.PATH, epoch_version)
 
     async def multi(self, operations: Sequence[Operation]) -> Results:
         """All or none."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.notes import read_notes, remove_notes
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store.znodes import IsrChangeNotification
 
 if TYPE_CHECKING:
     from restow.cluster.controller.tools import Tools
 
 
-class IsrChanges:
+class IsrNotifications:
     """Reads what leaders wrote."""
 
     def __init__(self, tools: Tools) -> None:
@@ -27,10 +27,10 @@ class IsrChanges:
         found = await self._tools.nodes.read([each for each in named if each in context.assignments])
         context.leaderships.update(found)
         if found:
-            batch = Batch(context, self._tools.outbox)
+            batch = BrokerRequestBatch(context, self._tools.outbox)
             batch.update_metadata(found)
             batch.send()
-        await self._tools.at(Step.N1)
+        await self._tools.at(ControllerStep.N1)
         await remove_notes(self._tools.store, paths)
 
     async def forget(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.states import PartitionState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import Delete, NoNode, UnreadableNode
 from restow.cluster.store.znodes import PreferredReplicaElection
 from restow.wire.error_codes import ErrorCode
@@ -16,7 +16,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.controller.context import Context
+    from restow.cluster.controller.context import ControllerContext
     from restow.cluster.controller.partition_states import PartitionStates
     from restow.cluster.controller.tools import Tools
     from restow.model import TopicPartition
@@ -28,7 +28,7 @@ _UNAVAILABLE = {
 _log = logging.getLogger(__name__)
 
 
-def obstacle(context: Context, partition: TopicPartition, election: Election) -> ErrorCode | None:
+def obstacle(context: ControllerContext, partition: TopicPartition, election: Election) -> ErrorCode | None:
     """Why there should be no election of that kind; None if there should."""
     if partition not in context.assignments:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -44,7 +44,7 @@ def obstacle(context: Context, partition: TopicPartition, election: Election) ->
     return None if needed else ErrorCode.ELECTION_NOT_NEEDED
 
 
-def imbalanced(context: Context, percentage: int) -> list[TopicPartition]:
+def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartition]:
     """Partitions to call back to their first replica, of brokers that lead too few of those they should."""
     should: defaultdict[int, int] = defaultdict(int)
     astray: defaultdict[int, list[TopicPartition]] = defaultdict(list)
@@ -106,7 +106,7 @@ class Leaders:
             for partition, code in (await self.elect(Election.PREFERRED, request.partitions)).items():
                 if code not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                     _log.warning("no preferred election for %s: %s", partition, code.message)
-        await self._tools.at(Step.P1)
+        await self._tools.at(ControllerStep.P1)
         await self._tools.store.multi([Delete(path)])
 
     async def balance(self) -> None:

@@ -18,7 +18,7 @@ from restow.cluster.store.znodes import (
     LogDirEvent,
     PreferredReplicaElection,
     ReassignPartitions,
-    Topic,
+    TopicZNode,
 )
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store, WatchEvent
 
 
-class Kind(Enum):
+class WatchKind(Enum):
     """What of a node is watched."""
 
     CHILDREN = "children"
@@ -36,23 +36,23 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class NodeListener:
     """A node and what of it is watched."""
 
     path: str
-    kind: Kind
+    kind: WatchKind
 
 
 class Subject(Enum):
     """What a change is about. Beside these goes the watch of every topic's own node, for more partitions."""
 
-    REASSIGNMENTS = Listener(ReassignPartitions.PATH, Kind.DATA)
-    ISR_CHANGES = Listener(IsrChangeNotification.PARENT, Kind.CHILDREN)
-    PREFERRED_ELECTION = Listener(PreferredReplicaElection.PATH, Kind.DATA)
-    TOPICS = Listener(Topic.PARENT, Kind.CHILDREN)
-    DELETIONS = Listener(DeleteTopic.PARENT, Kind.CHILDREN)
-    BROKERS = Listener(BrokerRegistration.PARENT, Kind.CHILDREN)
-    LOG_DIRS = Listener(LogDirEvent.PARENT, Kind.CHILDREN)
+    REASSIGNMENTS = NodeListener(ReassignPartitions.PATH, WatchKind.DATA)
+    ISR_CHANGES = NodeListener(IsrChangeNotification.PARENT, WatchKind.CHILDREN)
+    PREFERRED_ELECTION = NodeListener(PreferredReplicaElection.PATH, WatchKind.DATA)
+    TOPICS = NodeListener(TopicZNode.PARENT, WatchKind.CHILDREN)
+    DELETIONS = NodeListener(DeleteTopic.PARENT, WatchKind.CHILDREN)
+    BROKERS = NodeListener(BrokerRegistration.PARENT, WatchKind.CHILDREN)
+    LOG_DIRS = NodeListener(LogDirEvent.PARENT, WatchKind.CHILDREN)
 
 
 class Listeners:
@@ -86,7 +86,7 @@ class Listeners:
     async def _set(self, what: Subject) -> None:
         listener = what.value
         watch = partial(self._fired, what)
-        if listener.kind is Kind.CHILDREN:
+        if listener.kind is WatchKind.CHILDREN:
             await self._store.watch_children(listener.path, watch)
         else:
             await self._store.watch_data(listener.path, watch)
@@ -99,12 +99,12 @@ class Listeners:
         self._enqueue(what.name.lower().replace("_", " "), handle)
 
     async def _set_topic(self, topic: str) -> None:
-        await self._store.watch_data(Topic.path(topic), partial(self._topic_fired, topic))
+        await self._store.watch_data(TopicZNode.path(topic), partial(self._topic_fired, topic))
 
     def _topic_fired(self, topic: str, _: WatchEvent) -> None:
         async def handle() -> None:
             self._topics.discard(topic)
-            if await self._store.exists(Topic.path(topic)):
+            if await self._store.exists(TopicZNode.path(topic)):
                 await self.watch_topics((topic,))
                 await self._topic_changed(topic)
             else:

@@ -17,10 +17,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import elections
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.states import PARTITION_ORIGINS, PartitionState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import UnreadableNode
 from restow.cluster.store.znodes import EntityConfig
 
@@ -77,18 +77,20 @@ class PartitionStates:
         if target is not PartitionState.ONLINE:
             arrived: Iterable[TopicPartition] = able
         else:
-            batch = Batch(self._context, self._tools.outbox)
+            batch = BrokerRequestBatch(self._context, self._tools.outbox)
             states = self._context.partition_states
             new = [each for each in able if states[each] is PartitionState.NEW]
             old = [each for each in able if states[each] is not PartitionState.NEW]
             arrived = [*await self._begin(new, batch), *await self._elect(old, election, batch)]
-            await self._tools.at(Step.W1)
+            await self._tools.at(ControllerStep.W1)
             batch.send()
         for partition in arrived:
             self._context.partition_states[partition] = target
         return set(arrived)
 
-    async def _begin(self, partitions: Collection[TopicPartition], batch: Batch) -> Iterable[TopicPartition]:
+    async def _begin(
+        self, partitions: Collection[TopicPartition], batch: BrokerRequestBatch
+    ) -> Iterable[TopicPartition]:
         """First leaders, written all at once."""
         choices = {}
         for partition in partitions:
@@ -105,7 +107,7 @@ class PartitionStates:
         return created
 
     async def _elect(
-        self, partitions: Collection[TopicPartition], election: Election, batch: Batch
+        self, partitions: Collection[TopicPartition], election: Election, batch: BrokerRequestBatch
     ) -> Iterable[TopicPartition]:
         """New leaders; again for those whose node somebody else wrote meanwhile."""
         elected: dict[TopicPartition, Leadership] = {}

@@ -23,9 +23,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller import elections
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.states import REPLICA_ORIGINS, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +63,7 @@ class ReplicaStates:
         able = self._context.replica_states.legal(replicas, target, REPLICA_ORIGINS)
         if not able:
             return able
-        batch = Batch(self._context, self._tools.outbox)
+        batch = BrokerRequestBatch(self._context, self._tools.outbox)
         match target:
             case ReplicaState.NEW:
                 able = self._follow_as_new(able, batch)
@@ -81,7 +81,7 @@ class ReplicaStates:
             self._context.replica_states[replica] = target
         return able
 
-    def _follow_as_new(self, replicas: list[Replica], batch: Batch) -> list[Replica]:
+    def _follow_as_new(self, replicas: list[Replica], batch: BrokerRequestBatch) -> list[Replica]:
         able = []
         for replica in replicas:
             leadership = self._context.leaderships.get(replica.partition)
@@ -93,7 +93,7 @@ class ReplicaStates:
             able.append(replica)
         return able
 
-    def _serve(self, replicas: list[Replica], batch: Batch) -> None:
+    def _serve(self, replicas: list[Replica], batch: BrokerRequestBatch) -> None:
         for replica in replicas:
             if self._context.replica_states[replica] is ReplicaState.NEW:
                 continue
@@ -101,7 +101,7 @@ class ReplicaStates:
             if leadership is not None:
                 batch.leader_and_isr((replica.broker_id,), replica.partition, leadership)
 
-    async def _withdraw(self, replicas: list[Replica], batch: Batch) -> None:
+    async def _withdraw(self, replicas: list[Replica], batch: BrokerRequestBatch) -> None:
         by_broker: defaultdict[int, list[TopicPartition]] = defaultdict(list)
         for partition, broker_id in replicas:
             batch.stop_replica((broker_id,), partition, delete=False)
@@ -110,14 +110,16 @@ class ReplicaStates:
         for broker_id, partitions in by_broker.items():
             await self._leave_isr(broker_id, partitions, batch)
         if by_broker:
-            await self._tools.at(Step.W1)
+            await self._tools.at(ControllerStep.W1)
 
     def _counts(self, partition: TopicPartition, broker_id: int) -> bool:
         """Whether the ISR is to lose it: not where the topic goes, but where a move takes it away first."""
         context = self._context
         return not context.is_deleting(partition) or broker_id not in context.assignments[partition].replicas
 
-    async def _leave_isr(self, broker_id: int, partitions: list[TopicPartition], batch: Batch) -> None:
+    async def _leave_isr(
+        self, broker_id: int, partitions: list[TopicPartition], batch: BrokerRequestBatch
+    ) -> None:
         """Take the replica out of each ISR; again where the node was written by its leader meanwhile."""
         context = self._context
         while partitions:

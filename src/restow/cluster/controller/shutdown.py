@@ -13,7 +13,7 @@ from restow.cluster.controller.context import Replica
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.errors import StaleBrokerEpoch, UnknownBroker
 from restow.cluster.controller.states import PartitionState, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 
 if TYPE_CHECKING:
     from restow.cluster.controller.partition_states import PartitionStates
@@ -45,14 +45,14 @@ class ControlledShutdown:
         _log.info("broker %d is shutting down", broker_id)
         leads = self._led_by(broker_id)
         await self._partitions.move(leads, PartitionState.ONLINE, Election.CONTROLLED_SHUTDOWN)
-        await self._tools.at(Step.S1)
+        await self._tools.at(ControllerStep.S1)
         followers = [
             Replica(partition, broker_id)
             for partition in sorted(context.partitions_on((broker_id,)))
             if self._can_do_without(partition) and context.leaderships[partition].leader != broker_id
         ]
         await self._replicas.move(followers, ReplicaState.OFFLINE)
-        await self._tools.at(Step.S2)
+        await self._tools.at(ControllerStep.S2)
         return tuple(self._led_by(broker_id))
 
     def _led_by(self, broker_id: int) -> list[TopicPartition]:

@@ -30,13 +30,15 @@ class StateNodes:
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leadership]:
         """Those that have a state. What cannot be understood is reported and left out."""
         wanted = tuple(partitions)
-        nodes = await self._store.read.get_each([znodes.PartitionState.path(*each) for each in wanted])
+        nodes = await self._store.read.get_each([znodes.PartitionStateZNode.path(*each) for each in wanted])
         found: dict[TopicPartition, Leadership] = {}
         for partition, node in zip(wanted, nodes, strict=True):
             if node is None:
                 continue
             try:
-                state = znodes.PartitionState.decode(node.data, znodes.PartitionState.path(*partition))
+                state = znodes.PartitionStateZNode.decode(
+                    node.data, znodes.PartitionStateZNode.path(*partition)
+                )
             except UnreadableNode as error:
                 _log.error("skipped: %s", error)
                 continue
@@ -56,14 +58,14 @@ class StateNodes:
         """First states. Those that could not be written, because there is one already, are left out."""
         parents: dict[str, None] = {}
         for partition in choices:
-            parents.update(dict.fromkeys(znodes.PartitionState.parents(*partition)))
+            parents.update(dict.fromkeys(znodes.PartitionStateZNode.parents(*partition)))
         wanted = {
             partition: Leadership(choice.leader, 0, choice.isr, self._epoch, 0)
             for partition, choice in choices.items()
         }
         transactions: list[tuple[Operation, ...]] = [(Create(path),) for path in parents]
         transactions += [
-            (Create(znodes.PartitionState.path(*partition), _encode(leadership)),)
+            (Create(znodes.PartitionStateZNode.path(*partition), _encode(leadership)),)
             for partition, leadership in wanted.items()
         ]
         answers = await self._store.multi_each(transactions)
@@ -93,7 +95,7 @@ class StateNodes:
         }
         answers = await self._store.multi_each(
             [
-                (Set(znodes.PartitionState.path(*partition), _encode(after), after.version),)
+                (Set(znodes.PartitionStateZNode.path(*partition), _encode(after), after.version),)
                 for partition, after in wanted.items()
             ]
         )
@@ -136,7 +138,7 @@ def _less(isr: tuple[int, ...], lost: Collection[int]) -> tuple[int, ...]:
 
 
 def _encode(leadership: Leadership) -> bytes:
-    return znodes.PartitionState(
+    return znodes.PartitionStateZNode(
         leader=leadership.leader,
         leader_epoch=leadership.leader_epoch,
         isr=leadership.isr,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 
-class Step(Enum):
+class ControllerStep(Enum):
     """What has just been done. Steps of one piece of work share a letter and come in this order."""
 
     E1 = "elected, and nothing read yet"
@@ -57,8 +57,8 @@ class Step(Enum):
     N1 = "ISR changes read, the notes not removed"
 
 
-Hook: TypeAlias = "Callable[[Step], Awaitable[None]]"
+Hook: TypeAlias = "Callable[[ControllerStep], Awaitable[None]]"
 
 
-async def go_on(_: Step) -> None:
+async def go_on(_: ControllerStep) -> None:
     """Stop nowhere."""

@@ -10,13 +10,13 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.brokers import Brokers, read_brokers
-from restow.cluster.controller.context import Context, Replica
+from restow.cluster.controller.context import ControllerContext, Replica
 from restow.cluster.controller.creation import Topics
 from restow.cluster.controller.deletion import Deletion
 from restow.cluster.controller.guarded import GuardedStore
-from restow.cluster.controller.isr import IsrChanges
+from restow.cluster.controller.isr import IsrNotifications
 from restow.cluster.controller.leaders import Leaders
 from restow.cluster.controller.listeners import Listeners, Subject
 from restow.cluster.controller.outbox import Outbox
@@ -25,7 +25,7 @@ from restow.cluster.controller.reassignment.reassignment import Reassignment
 from restow.cluster.controller.replica_states import ReplicaStates
 from restow.cluster.controller.shutdown import ControlledShutdown
 from restow.cluster.controller.state_nodes import StateNodes
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.controller.tools import Tools
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
@@ -49,7 +49,7 @@ class Term:
 
     def __init__(
         self,
-        context: Context,
+        context: ControllerContext,
         epoch_version: int,
         *,
         store: Store,
@@ -83,7 +83,7 @@ class Term:
         self.reassignment = Reassignment(tools, self.partitions, self.replicas, self._deletion, enqueue)
         self._topics = Topics(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
         self._brokers = Brokers(tools, self.partitions, self.replicas, self._deletion, self.reassignment)
-        self._isr = IsrChanges(tools)
+        self._isr = IsrNotifications(tools)
         self.leaders = Leaders(tools, self.partitions)
         self.shutdown = ControlledShutdown(tools, self.partitions, self.replicas)
         self._rebalance: Timer | None = None
@@ -107,20 +107,20 @@ class Term:
         """Read everything, tell everybody, go on with what was unfinished."""
         at = self._tools.at
         await self._listeners.set_all()
-        await at(Step.E2)
+        await at(ControllerStep.E2)
         await self._isr.forget()
         await self._brokers.forget_log_dir_notes()
         self._brokers.start(await read_brokers(self._tools))
         await self._topics.start(self._listeners)
         await self._deletion.start()
-        await at(Step.E3)
-        batch = Batch(self.context, self._tools.outbox)
+        await at(ControllerStep.E3)
+        batch = BrokerRequestBatch(self.context, self._tools.outbox)
         batch.update_metadata()
         batch.send()
         await self.replicas.start()
-        await at(Step.E4)
+        await at(ControllerStep.E4)
         await self.partitions.start()
-        await at(Step.E5)
+        await at(ControllerStep.E5)
         await self.reassignment.start()
         await self._deletion.resume()
         await self.leaders.requested()

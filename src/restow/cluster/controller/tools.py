@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.controller.config import ControllerConfig
-    from restow.cluster.controller.context import Context
+    from restow.cluster.controller.context import ControllerContext
     from restow.cluster.controller.guarded import GuardedStore
     from restow.cluster.controller.outbox import Outbox
     from restow.cluster.controller.state_nodes import StateNodes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Tools:
     """The same for all parts, so that they see the same context and write under the same epoch."""
 
-    context: Context
+    context: ControllerContext
     store: GuardedStore
     nodes: StateNodes
     outbox: Outbox

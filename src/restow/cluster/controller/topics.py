@@ -18,8 +18,8 @@ from restow.cluster.controller.errors import (
     TopicExists,
     UnknownTopic,
 )
-from restow.cluster.store import BadVersion, Check, Create, NodeExists, NoNode, Set
-from restow.cluster.store.znodes import DeleteTopic, EntityConfig, Topic
+from restow.cluster.store import BadVersion, CheckVersion, Create, NodeExists, NoNode, Set
+from restow.cluster.store.znodes import DeleteTopic, EntityConfig, TopicZNode
 from restow.model import ReplicaAssignment
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ async def create_topic(
     """Write the topic and its config. TopicExists if there is one, InvalidTopic… if it cannot be."""
     _check_name(name)
     _check_assignment(assignment, first=0, factor=None)
-    topic = Topic(
+    topic = TopicZNode(
         topic_id=topic_id, partitions={number: ReplicaAssignment(each) for number, each in assignment.items()}
     )
     config_path = EntityConfig.topic_path(name)
@@ -58,9 +58,9 @@ async def create_topic(
         left_over = await store.exists(config_path)
         first: Operation = Create(config_path, config) if left_over is None else Set(config_path, config)
         try:
-            await store.multi([first, Create(Topic.path(name), topic.encode())])
+            await store.multi([first, Create(TopicZNode.path(name), topic.encode())])
         except NodeExists as error:
-            if error.path == Topic.path(name) or await store.exists(Topic.path(name)):
+            if error.path == TopicZNode.path(name) or await store.exists(TopicZNode.path(name)):
                 raise TopicExists(f"topic {name} exists already") from None
         except NoNode:
             continue
@@ -72,10 +72,10 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
     """Give a topic more partitions, numbered on from those it has."""
     while True:
         try:
-            node = await store.get(Topic.path(name))
+            node = await store.get(TopicZNode.path(name))
         except NoNode:
             raise UnknownTopic(f"there is no topic {name}") from None
-        topic = Topic.decode(node.data, Topic.path(name))
+        topic = TopicZNode.decode(node.data, TopicZNode.path(name))
         if any(each.adding or each.removing for each in topic.partitions.values()):
             raise MoveInProgress(f"replicas of topic {name} are being moved: wait until that is done")
         if await store.exists(DeleteTopic.path(name)):
@@ -84,9 +84,9 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
             raise InvalidAssignment(f"topic {name} has no partition 0 to take the replication factor from")
         _check_assignment(added, first=len(topic.partitions), factor=len(topic.partitions[0].replicas))
         more = {number: ReplicaAssignment(each) for number, each in added.items()}
-        grown = Topic(topic_id=topic.topic_id, partitions={**topic.partitions, **more})
+        grown = TopicZNode(topic_id=topic.topic_id, partitions={**topic.partitions, **more})
         try:
-            await store.multi([Set(Topic.path(name), grown.encode(), node.stat.version)])
+            await store.multi([Set(TopicZNode.path(name), grown.encode(), node.stat.version)])
         except (BadVersion, NoNode):
             continue
         return
@@ -95,9 +95,9 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
 async def delete_topic(store: Store, name: str) -> None:
     """Queue a topic for deletion. Asking again is no error."""
     try:
-        await store.multi([Check(Topic.path(name)), Create(DeleteTopic.path(name))])
+        await store.multi([CheckVersion(TopicZNode.path(name)), Create(DeleteTopic.path(name))])
     except NoNode as error:
-        if error.path != Topic.path(name):
+        if error.path != TopicZNode.path(name):
             raise
         raise UnknownTopic(f"there is no topic {name}") from None
     except NodeExists:

@@ -8,11 +8,11 @@ from restow.cluster.groups.requests import DescribedMember, GroupDescription, Gr
 from restow.cluster.groups.states import GroupState
 
 if TYPE_CHECKING:
-    from restow.cluster.groups.group import Group
-    from restow.cluster.groups.roster import Member
+    from restow.cluster.groups.group import ClassicGroup
+    from restow.cluster.groups.roster import ClassicGroupMember
 
 
-def describe(group: Group) -> GroupDescription:
+def describe(group: ClassicGroup) -> GroupDescription:
     """What is known of a group. Who has what is only told while it holds."""
     stable = group.state is GroupState.STABLE
     protocol_name = (group.protocol_name or "") if stable else ""
@@ -25,12 +25,12 @@ def describe(group: Group) -> GroupDescription:
     )
 
 
-def listing(group: Group) -> GroupListing:
+def listing(group: ClassicGroup) -> GroupListing:
     """The group's line in the list."""
     return GroupListing(group.id, group.protocol_type or "", group.state)
 
 
-def _described(member: Member, protocol_name: str | None) -> DescribedMember:
+def _described(member: ClassicGroupMember, protocol_name: str | None) -> DescribedMember:
     return DescribedMember(
         member_id=member.id,
         instance_id=member.instance_id,

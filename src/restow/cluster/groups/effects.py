@@ -31,7 +31,7 @@ JOIN_TIMER = TimerKey(TimerKind.JOIN)
 SYNC_TIMER = TimerKey(TimerKind.SYNC)
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """Whoever waits with this ticket gets this reply."""
 
     ticket: Ticket
@@ -67,4 +67,4 @@ class Save(NamedTuple):
     value: GroupValue
 
 
-Effect: TypeAlias = Answer | Arm | Disarm | Save
+Effect: TypeAlias = Reply | Arm | Disarm | Save

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from restow.cluster.groups.effects import Arm, Disarm, SavePurpose, TimerKind
 from restow.cluster.groups.rebalancing import Rebalancing
 from restow.cluster.groups.requests import NO_MEMBER, JoinReply, SyncReply
-from restow.cluster.groups.roster import Member
+from restow.cluster.groups.roster import ClassicGroupMember
 from restow.cluster.groups.states import GroupState
 from restow.wire.error_codes import ErrorCode
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from restow.cluster.groups.requests import CommitRequest, JoinRequest, LeavingMember, SyncRequest
 
 
-class Group(Rebalancing):
+class ClassicGroup(Rebalancing):
     """A group as its coordinator drives it: one method for each event."""
 
     @classmethod
     def written(
         cls, group_id: str, value: GroupValue, config: GroupConfig, make_id: Callable[[], str], now_ms: int
-    ) -> Group:
+    ) -> ClassicGroup:
         """The group that a record tells of: stable if it has members. `resume` lets its time run on."""
         group = cls(group_id, config, make_id, now_ms)
         group.protocol_type = value.protocol_type or None
@@ -39,7 +39,7 @@ class Group(Rebalancing):
         group.generation = value.generation
         group.state_since_ms = value.state_since_ms
         for member in value.members:
-            group.roster.add(Member.written(member, value.protocol_name or ""))
+            group.roster.add(ClassicGroupMember.written(member, value.protocol_name or ""))
         if value.leader in group.roster.members:
             group.roster.leader = value.leader
         if value.members:
@@ -215,7 +215,7 @@ class Group(Rebalancing):
             self.protocol_type = request.protocol_type
         if self.state is GroupState.PREPARING_REBALANCE and self.generation == 0:
             self._somebody_new = True
-        member = Member.joining(member_id, request)
+        member = ClassicGroupMember.joining(member_id, request)
         member.join_ticket = ticket
         self.roster.add(member)
         self._effects.append(Arm(self.session_timer(member_id), self._config.new_member_join_timeout_ms))

@@ -10,13 +10,13 @@ from restow.cluster.groups.subscriptions import CONSUMER_PROTOCOL_TYPE, subscrib
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.groups.group import Group
+    from restow.cluster.groups.group import ClassicGroup
     from restow.cluster.groups.records import OffsetValue
     from restow.model import TopicPartition
 
 
 def expired(
-    offsets: Mapping[TopicPartition, OffsetValue], group: Group, now_ms: int, retention_ms: int
+    offsets: Mapping[TopicPartition, OffsetValue], group: ClassicGroup, now_ms: int, retention_ms: int
 ) -> tuple[TopicPartition, ...]:
     """The partitions whose offsets have been kept for long enough.
 
@@ -42,7 +42,7 @@ def expired(
     )
 
 
-def topics_read_by(group: Group) -> frozenset[str] | None:
+def topics_read_by(group: ClassicGroup) -> frozenset[str] | None:
     """What the members of a consumer group are subscribed to; None where that cannot be known."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None

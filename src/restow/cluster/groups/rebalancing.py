@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from restow.cluster.groups.effects import (
     JOIN_TIMER,
     SYNC_TIMER,
-    Answer,
     Arm,
     Disarm,
+    Reply,
     Save,
     SavePurpose,
     TimerKey,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from restow.cluster.groups.config import GroupConfig
     from restow.cluster.groups.effects import Effect, Ticket
     from restow.cluster.groups.requests import JoinRequest
-    from restow.cluster.groups.roster import Member
+    from restow.cluster.groups.roster import ClassicGroupMember
 
 # While all members are static and away, look again no sooner than this, however little time they ask for.
 _ALL_AWAY_MS = 1_000
@@ -142,7 +142,7 @@ class Rebalancing:
             self._heard_of(member)
         self._effects.append(Arm(SYNC_TIMER, self.roster.rebalance_timeout_ms))
 
-    def _remove(self, member: Member) -> None:
+    def _remove(self, member: ClassicGroupMember) -> None:
         """A member goes. If it still waits, it hears that it is gone, and may come back as a new one."""
         self._answer_join(member, JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=NO_MEMBER))
         self._answer_sync(member, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -179,7 +179,7 @@ class Rebalancing:
 
     # Static members
 
-    def _replace(self, member: Member, new_id: str, request: JoinRequest, ticket: Ticket) -> None:
+    def _replace(self, member: ClassicGroupMember, new_id: str, request: JoinRequest, ticket: Ticket) -> None:
         """A static member came back as somebody else; whoever still uses its old id is fenced.
 
         In a stable group it takes over the assignment, and nobody else notices, unless what it brings would
@@ -228,7 +228,7 @@ class Rebalancing:
             self._answer_join(member, self._join_reply(member, skip=skip, old_leader=replacement.old_leader))
         self._heard_of(member)
 
-    def _rename(self, member: Member, new_id: str) -> None:
+    def _rename(self, member: ClassicGroupMember, new_id: str) -> None:
         self._effects.append(Disarm(self.session_timer(member.id)))
         self._not_synced.discard(member.id)
         self.roster.rename(member, new_id)
@@ -242,7 +242,7 @@ class Rebalancing:
         self.state = state
         self.state_since_ms = self._now_ms
 
-    def _update(self, member: Member, request: JoinRequest, ticket: Ticket) -> None:
+    def _update(self, member: ClassicGroupMember, request: JoinRequest, ticket: Ticket) -> None:
         """A member joins again. If it waited already, it has lost that answer, which is given up."""
         self._answer_join(member, JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.id))
         self.roster.change_protocols(member, request.protocols)
@@ -252,10 +252,12 @@ class Rebalancing:
         member.client_host = request.client_host
         self.roster.wait_to_join(member, ticket)
 
-    def _heard_of(self, member: Member) -> None:
+    def _heard_of(self, member: ClassicGroupMember) -> None:
         self._effects.append(Arm(self.session_timer(member.id), member.session_timeout_ms))
 
-    def _join_reply(self, member: Member, *, skip: bool = False, old_leader: str | None = None) -> JoinReply:
+    def _join_reply(
+        self, member: ClassicGroupMember, *, skip: bool = False, old_leader: str | None = None
+    ) -> JoinReply:
         """The current generation, for one of its members.
 
         With an `old_leader`, the member takes an old one's place in a generation that is assigned already. If
@@ -274,7 +276,7 @@ class Rebalancing:
             members=self.roster.as_joined(self.protocol_name or "") if leads and not hidden else (),
         )
 
-    def _sync_reply(self, member: Member) -> SyncReply:
+    def _sync_reply(self, member: ClassicGroupMember) -> SyncReply:
         return SyncReply(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
@@ -282,14 +284,14 @@ class Rebalancing:
         )
 
     def _answer(self, ticket: Ticket, reply: JoinReply | SyncReply) -> None:
-        self._effects.append(Answer(ticket, reply))
+        self._effects.append(Reply(ticket, reply))
 
-    def _answer_join(self, member: Member, reply: JoinReply) -> None:
+    def _answer_join(self, member: ClassicGroupMember, reply: JoinReply) -> None:
         if member.join_ticket is not None:
             self._answer(member.join_ticket, reply)
             self.roster.wait_to_join(member, None)
 
-    def _answer_sync(self, member: Member, reply: SyncReply) -> None:
+    def _answer_sync(self, member: ClassicGroupMember, reply: SyncReply) -> None:
         if member.sync_ticket is not None:
             self._answer(member.sync_ticket, reply)
             member.sync_ticket = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, kw_only=True)
-class Member:
+class ClassicGroupMember:
     """One member, with the tickets of the requests it waits with.
 
     `is_new` until its first generation begins: until then it cannot send heartbeats, for it has no id.
@@ -36,7 +36,7 @@ class Member:
     sync_ticket: Ticket | None = None
 
     @classmethod
-    def joining(cls, member_id: str, request: JoinRequest) -> Member:
+    def joining(cls, member_id: str, request: JoinRequest) -> ClassicGroupMember:
         return cls(
             id=member_id,
             instance_id=request.instance_id,
@@ -49,7 +49,7 @@ class Member:
         )
 
     @classmethod
-    def written(cls, value: MemberValue, protocol_name: str) -> Member:
+    def written(cls, value: MemberValue, protocol_name: str) -> ClassicGroupMember:
         """A member as a record has it: of its protocols only the chosen one is known."""
         return cls(
             id=value.member_id,
@@ -95,7 +95,7 @@ class Roster:
     """
 
     def __init__(self) -> None:
-        self.members: dict[str, Member] = {}
+        self.members: dict[str, ClassicGroupMember] = {}
         self.static_ids: dict[str, str] = {}
         self.pending: set[str] = set()
         self.leader: str | None = None
@@ -105,11 +105,11 @@ class Roster:
     def __len__(self) -> int:
         return len(self.members)
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[ClassicGroupMember]:
         """Over a copy: members may go while each is looked at."""
         return iter(tuple(self.members.values()))
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicGroupMember) -> None:
         self.members[member.id] = member
         self.pending.discard(member.id)
         self.joined += member.join_ticket is not None
@@ -119,7 +119,7 @@ class Roster:
         if self.leader is None:
             self.leader = member.id
 
-    def remove(self, member: Member) -> None:
+    def remove(self, member: ClassicGroupMember) -> None:
         del self.members[member.id]
         self.joined -= member.join_ticket is not None
         self._silence(member)
@@ -128,18 +128,18 @@ class Roster:
         if self.leader == member.id:
             self.leader = next(iter(self.members), None)
 
-    def wait_to_join(self, member: Member, ticket: Ticket | None) -> None:
+    def wait_to_join(self, member: ClassicGroupMember, ticket: Ticket | None) -> None:
         """A member waits with this ticket, or not any more."""
         self.joined += (ticket is not None) - (member.join_ticket is not None)
         member.join_ticket = ticket
 
-    def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+    def change_protocols(self, member: ClassicGroupMember, protocols: tuple[tuple[str, bytes], ...]) -> None:
         """A member knows these protocols from now on."""
         self._silence(member)
         member.protocols = protocols
         self._speakers.update(member.protocol_names)
 
-    def rename(self, member: Member, new_id: str) -> None:
+    def rename(self, member: ClassicGroupMember, new_id: str) -> None:
         """A static member came back as somebody else; it keeps its place, and leads if it led."""
         if self.leader == member.id:
             self.leader = new_id
@@ -186,7 +186,7 @@ class Roster:
             JoinedMember(member.id, member.instance_id, member.metadata(protocol_name)) for member in self
         )
 
-    def _silence(self, member: Member) -> None:
+    def _silence(self, member: ClassicGroupMember) -> None:
         """Names that nobody knows any more are not kept: clients could send new ones for ever."""
         for name in member.protocol_names:
             self._speakers[name] -= 1

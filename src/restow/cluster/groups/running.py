@@ -7,7 +7,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
-from restow.cluster.groups.effects import Answer, Arm, Disarm, Save
+from restow.cluster.groups.effects import Arm, Disarm, Reply, Save
 from restow.cluster.groups.fields import InvalidGroupRecord
 from restow.cluster.groups.journal import group_error, offset_error
 from restow.cluster.groups.records import (
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from restow.cluster.groups.effects import Effect, Ticket, TimerKey
-    from restow.cluster.groups.group import Group
+    from restow.cluster.groups.group import ClassicGroup
     from restow.cluster.groups.journal import JournalWriter, KeyAndValue
     from restow.cluster.groups.requests import (
         CommitRequest,
@@ -48,7 +48,7 @@ _LAST_MS = 2**63 - 1
 class RunningGroup:
     """One group on the coordinator's clock and journal."""
 
-    def __init__(self, group: Group, clock: Clock, writer: JournalWriter) -> None:
+    def __init__(self, group: ClassicGroup, clock: Clock, writer: JournalWriter) -> None:
         self.group = group
         self.offsets: dict[TopicPartition, OffsetValue] = {}
         self.commits_under_way = 0
@@ -87,7 +87,7 @@ class RunningGroup:
         """Do what the group decided."""
         for effect in effects:
             match effect:
-                case Answer(ticket, reply):
+                case Reply(ticket, reply):
                     self._waiting.pop(ticket)(reply)
                 case Arm(timer, delay_ms):
                     self._disarm(timer)

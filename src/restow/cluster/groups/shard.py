@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.groups.fields import InvalidGroupRecord
-from restow.cluster.groups.group import Group
+from restow.cluster.groups.group import ClassicGroup
 from restow.cluster.groups.journal import JournalWriter
 from restow.cluster.groups.records import (
     GroupKey,
@@ -79,20 +79,20 @@ class Shard:
 
     def create(self, group_id: str) -> RunningGroup:
         """A group of that name, which begins empty."""
-        return self._run(Group(group_id, self._config, self._make_id, self._clock.now_ms()))
+        return self._run(ClassicGroup(group_id, self._config, self._make_id, self._clock.now_ms()))
 
     def _settle(self, written: dict[OffsetKey | GroupKey, OffsetValue | GroupValue]) -> None:
         """Make the groups that are written; one that has only offsets is an empty group."""
         now_ms = self._clock.now_ms()
         for key, value in written.items():
             if isinstance(value, GroupValue):
-                self._run(Group.written(key.group, value, self._config, self._make_id, now_ms))
+                self._run(ClassicGroup.written(key.group, value, self._config, self._make_id, now_ms))
         for key, value in written.items():
             if isinstance(key, OffsetKey) and isinstance(value, OffsetValue):
                 running = self.groups.get(key.group) or self.create(key.group)
                 running.offsets[TopicPartition(key.topic, key.partition)] = value
 
-    def _run(self, group: Group) -> RunningGroup:
+    def _run(self, group: ClassicGroup) -> RunningGroup:
         running = RunningGroup(group, self._clock, self.writer)
         self.groups[group.id] = running
         return running

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned
-from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.config.changes import check_broker, check_topic
 from restow.cluster.config.table import BROKER_CONFIGS, TOPIC_CONFIGS, InvalidConfig
 from restow.cluster.handlers.config_resources import ResourceType, resource
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeAlias
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.table import Definition
     from restow.wire.messages import Message
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 async def alter_all(
-    resources: Sequence[Message], decide: Decide, result: Message, context: Context, only_check: bool
+    resources: Sequence[Message], decide: Decide, result: Message, context: RequestContext, only_check: bool
 ) -> list[Message]:
     """An answer of class `result` for each resource."""
     times = Counter((each.resource_type, each.resource_name) for each in resources)
@@ -37,7 +37,7 @@ async def alter_all(
         try:
             _check_named_once(times[asked.resource_type, asked.resource_name])
             await _alter(asked, decide, context, only_check=only_check)
-        except Refused as refused:
+        except TopicRefused as refused:
             code, message = refused.code, str(refused)
         except InvalidConfig as error:
             code, message = error.code, f"{error}."
@@ -54,10 +54,10 @@ async def alter_all(
 
 def _check_named_once(times: int) -> None:
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"The resource is named {times} times in one request.")
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, f"The resource is named {times} times in one request.")
 
 
-async def _alter(asked: Message, decide: Decide, context: Context, *, only_check: bool) -> None:
+async def _alter(asked: Message, decide: Decide, context: RequestContext, *, only_check: bool) -> None:
     found = resource(asked.resource_type, asked.resource_name, context)
     written = context.broker.config_store
     if found.type is ResourceType.TOPIC:

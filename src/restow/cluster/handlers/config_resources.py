@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.broker.topic_rules import Refused, check_name
+from restow.cluster.broker.topic_rules import TopicRefused, check_name
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
 
 _LONGEST_ID = 10
 
@@ -21,7 +21,7 @@ class ResourceType(IntEnum):
     BROKER = 4
 
 
-class Resource(NamedTuple):
+class ConfigEntity(NamedTuple):
     """A topic by name; a broker by its id, None for all brokers."""
 
     type: ResourceType
@@ -29,26 +29,26 @@ class Resource(NamedTuple):
     broker_id: int | None = None
 
 
-def resource(resource_type: int, name: str, context: Context) -> Resource:
+def resource(resource_type: int, name: str, context: RequestContext) -> ConfigEntity:
     """The resource, if it is there and this broker may speak of it; else Refused."""
     if resource_type == ResourceType.TOPIC:
         check_name(name)
         if name not in context.broker.metadata.topics:
-            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
-        return Resource(ResourceType.TOPIC, topic=name)
+            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+        return ConfigEntity(ResourceType.TOPIC, topic=name)
     if resource_type == ResourceType.BROKER:
-        return Resource(ResourceType.BROKER, broker_id=_broker_id(name, context) if name else None)
-    raise Refused(
+        return ConfigEntity(ResourceType.BROKER, broker_id=_broker_id(name, context) if name else None)
+    raise TopicRefused(
         ErrorCode.INVALID_REQUEST,
         f"Configs of resources of type {resource_type} are not kept here; topics and brokers have some.",
     )
 
 
-def _broker_id(name: str, context: Context) -> int:
+def _broker_id(name: str, context: RequestContext) -> int:
     here = context.broker.broker_id
     is_number = name.isascii() and name.isdigit() and len(name) <= _LONGEST_ID
     if not is_number or int(name) != here:
-        raise Refused(
+        raise TopicRefused(
             ErrorCode.INVALID_REQUEST, f"This is broker {here}, which does not keep the configs of {name!r}."
         )
     return here

@@ -23,7 +23,7 @@ from restow.wire.produce import VERSIONS, Produced, encode_produce_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 
@@ -35,7 +35,7 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(0, VERSIONS)
-async def handle(request: Request, context: Context) -> tuple[Buffer, ...] | None:
+async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...] | None:
     body = request.body
     results = await _append(request, context)
     if body.acks == 0:
@@ -45,7 +45,7 @@ async def handle(request: Request, context: Context) -> tuple[Buffer, ...] | Non
     return _encode(request.api_version, body, results, context)
 
 
-async def _append(request: Request, context: Context) -> Mapping[TopicPartition, Produced]:
+async def _append(request: Request, context: RequestContext) -> Mapping[TopicPartition, Produced]:
     body = request.body
     given = {
         TopicPartition(topic.name, each.index): each.records
@@ -79,7 +79,7 @@ def _refusal(request: Request) -> ErrorCode:
 
 
 def _encode(
-    version: int, body: Message, results: Mapping[TopicPartition, Produced], context: Context
+    version: int, body: Message, results: Mapping[TopicPartition, Produced], context: RequestContext
 ) -> tuple[bytes, ...]:
     topics = []
     leaders = set()

@@ -26,7 +26,7 @@ from restow.wire.fetch import VERSIONS, Fetched, encode_fetch_response
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 
@@ -39,7 +39,7 @@ _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
 
 
 @handles(1, VERSIONS)
-async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
+async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...]:
     body, version = request.body, request.api_version
     wanted, unknown = _wanted(body, version, context)
     spec = FetchSpec(
@@ -67,7 +67,7 @@ async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
 
 
 def _wanted(
-    body: Message, version: int, context: Context
+    body: Message, version: int, context: RequestContext
 ) -> tuple[dict[TopicPartition, FetchPartition], dict[str | UUID, list[Fetched]]]:
     """What is asked for by partition, and an answer for what has an id that nobody knows."""
     wanted: dict[TopicPartition, FetchPartition] = {}
@@ -97,7 +97,7 @@ def _replica_id(body: Message, version: int) -> int:
     return CONSUMER if body.replica_state is None else int(body.replica_state.replica_id)
 
 
-def _forgotten(body: Message, version: int, context: Context) -> tuple[TopicPartition, ...]:
+def _forgotten(body: Message, version: int, context: RequestContext) -> tuple[TopicPartition, ...]:
     forgotten = []
     for topic in body.forgotten_topics_data or ():
         name = _name(topic, version, context)
@@ -106,7 +106,7 @@ def _forgotten(body: Message, version: int, context: Context) -> tuple[TopicPart
     return tuple(forgotten)
 
 
-def _name(topic: Message, version: int, context: Context) -> str | None:
+def _name(topic: Message, version: int, context: RequestContext) -> str | None:
     if version < _FIRST_BY_ID:
         name: str = topic.topic
         return name
@@ -114,7 +114,7 @@ def _name(topic: Message, version: int, context: Context) -> str | None:
 
 
 def _by_topic(
-    found: Mapping[TopicPartition, Fetched], version: int, context: Context
+    found: Mapping[TopicPartition, Fetched], version: int, context: RequestContext
 ) -> tuple[list[tuple[str | UUID, list[Fetched]]], set[int]]:
     """The answers under their topics, and the brokers that they point to."""
     topics: dict[str, list[Fetched]] = {}

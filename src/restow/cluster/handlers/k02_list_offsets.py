@@ -20,7 +20,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ListOffsetsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_WITH_NOT_AVAILABLE = 5
@@ -29,7 +29,7 @@ _Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 
 
 @handles(2, range(1, 10))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body, version = request.body, request.api_version
     questions = {
         TopicPartition(topic.name, each.partition_index): OffsetQuestion(

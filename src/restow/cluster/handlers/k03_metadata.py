@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.topic_rules import Refused, check_name
+from restow.cluster.broker.topic_rules import TopicRefused, check_name
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.metadata import NOT_ASKED_FOR, VERSIONS, encode_metadata_response, encode_unknown_topic
 from restow.wire.operations import ON_CLUSTERS, ON_TOPICS, bits
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Buffer, Request
     from restow.wire.messages import Message
 
@@ -33,7 +33,7 @@ _FIRST_NEWS_S = 5.0
 
 
 @handles(3, VERSIONS)
-async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
+async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...]:
     body, version = request.body, request.api_version
     metadata = context.broker.metadata
     await metadata.until(lambda: bool(metadata.brokers), _FIRST_NEWS_S)
@@ -61,7 +61,9 @@ async def handle(request: Request, context: Context) -> tuple[Buffer, ...]:
     )
 
 
-def _topic(context: Context, version: int, wanted: Message, *, may_create: bool, allowed: int) -> bytes:
+def _topic(
+    context: RequestContext, version: int, wanted: Message, *, may_create: bool, allowed: int
+) -> bytes:
     metadata = context.broker.metadata
     name = wanted.name
     if name is None:
@@ -77,7 +79,7 @@ def _topic(context: Context, version: int, wanted: Message, *, may_create: bool,
         return known.encode(version, authorized_operations=allowed)
     try:
         check_name(name)
-    except Refused as refused:
+    except TopicRefused as refused:
         return encode_unknown_topic(version, refused.code, name=name)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if may_create and context.broker.creation.create_in_passing(name):

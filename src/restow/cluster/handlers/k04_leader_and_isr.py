@@ -12,12 +12,12 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import LeaderAndIsrResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(4, range(5, 8))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     async with broker.orders.turn:
         refusal = await broker.orders.refusal_of(request.body)

@@ -16,12 +16,12 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import Message, UpdateMetadataResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(6, range(7, 9))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     async with broker.orders.turn:
         known_epoch = broker.orders.controller_epoch

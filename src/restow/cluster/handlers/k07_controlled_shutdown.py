@@ -17,12 +17,12 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import ControlledShutdownResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(7, range(2, 4))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     try:
         remaining = await context.broker.controller.handle_controlled_shutdown(

@@ -17,14 +17,14 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetCommitResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _LAST_WITH_RETENTION = 4
 
 
 @handles(8, range(2, 10))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     errors: dict[TopicPartition, ErrorCode] = {}
     offsets: dict[TopicPartition, OffsetToCommit] = {}

@@ -19,7 +19,7 @@ from restow.wire.messages import Message, OffsetFetchResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.groups import FetchedOffsets
     from restow.wire.codec import Request
 
@@ -30,7 +30,7 @@ _GroupTopic = OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTo
 
 
 @handles(9, range(1, 10))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     groups = context.broker.groups
     if request.api_version < _FIRST_WITH_GROUPS:

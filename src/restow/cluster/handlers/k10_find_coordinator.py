@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC
-from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.groups import partition_of_group
 from restow.cluster.handlers.registry import handles
 from restow.model import TopicPartition
@@ -19,7 +19,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import FindCoordinatorResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
     from restow.wire.primitives import Endpoint
 
@@ -29,7 +29,7 @@ _TRANSACTION = 1
 
 
 @handles(10, range(6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     key_type = body.key_type if request.api_version >= 1 else _GROUP
     if request.api_version >= _FIRST_BATCHED:
@@ -42,10 +42,10 @@ async def handle(request: Request, context: Context) -> Message:
     return FindCoordinatorResponse(**_coordinator(context, key_type, body.key))
 
 
-def _coordinator(context: Context, key_type: int, key: str) -> dict[str, object]:
+def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, object]:
     try:
         found = _find(context, key_type, key)
-    except Refused as refused:
+    except TopicRefused as refused:
         return {
             "error_code": refused.code,
             "error_message": str(refused),
@@ -62,17 +62,17 @@ def _coordinator(context: Context, key_type: int, key: str) -> dict[str, object]
     }
 
 
-def _find(context: Context, key_type: int, key: str) -> Endpoint:
+def _find(context: RequestContext, key_type: int, key: str) -> Endpoint:
     if key_type == _TRANSACTION:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this cluster.")
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this cluster.")
     if key_type != _GROUP:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, f"There are no coordinators of type {key_type} here.")
     metadata = context.broker.metadata
     count = metadata.partition_count(GROUP_OFFSETS_TOPIC)
     if not count:
         context.broker.creation.create_in_passing(GROUP_OFFSETS_TOPIC)
-        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     leader = metadata.leader_endpoint(TopicPartition(GROUP_OFFSETS_TOPIC, partition_of_group(key, count)))
     if leader is None:
-        raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        raise TopicRefused(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return leader

@@ -14,7 +14,7 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import JoinGroupResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_WITH_REBALANCE_TIMEOUT = 1
@@ -24,7 +24,7 @@ _FIRST_WITH_SKIP = 9
 
 
 @handles(11, range(10))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body, version = request.body, request.api_version
     has_timeout = version >= _FIRST_WITH_REBALANCE_TIMEOUT
     reply = await context.broker.groups.join(

@@ -11,12 +11,12 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import HeartbeatResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(12, range(5))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     error = await context.broker.groups.heartbeat(
         body.group_id, body.generation_id, body.member_id, body.group_instance_id

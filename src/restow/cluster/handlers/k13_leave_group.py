@@ -13,14 +13,14 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import LeaveGroupResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_BATCHED = 3
 
 
 @handles(13, range(6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     batched = request.api_version >= _FIRST_BATCHED
     leaving = (

@@ -14,14 +14,14 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_WITH_PROTOCOL = 5
 
 
 @handles(14, range(6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     says_protocol = body.protocol_type is not None and body.protocol_name is not None
     if request.api_version >= _FIRST_WITH_PROTOCOL and not says_protocol:

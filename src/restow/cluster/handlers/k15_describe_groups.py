@@ -14,13 +14,13 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import DescribeGroupsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.groups import GroupDescription
     from restow.wire.codec import Request
 
 
 @handles(15, range(6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     groups = context.broker.groups
     described = [await groups.describe(group_id) for group_id in request.body.groups]
     return DescribeGroupsResponse(groups=[_group(each) for each in described])

@@ -11,7 +11,7 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import ListGroupsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_WITH_STATES = 4
@@ -20,7 +20,7 @@ _TYPE = "classic"
 
 
 @handles(16, range(6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body, version = request.body, request.api_version
     states = {each.lower() for each in body.states_filter} if version >= _FIRST_WITH_STATES else set()
     types = {each.lower() for each in body.types_filter} if version >= _FIRST_WITH_TYPES else set()

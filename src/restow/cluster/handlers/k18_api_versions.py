@@ -18,7 +18,7 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import ApiVersionsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.\-]*[a-zA-Z0-9])?", re.ASCII)
@@ -26,7 +26,7 @@ _FIRST_WITH_SOFTWARE = 3
 
 
 @handles(API_VERSIONS, range(5))
-async def handle(request: Request, _: Context) -> Message:
+async def handle(request: Request, _: RequestContext) -> Message:
     body = request.body
     if request.api_version >= _FIRST_WITH_SOFTWARE and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)

@@ -13,22 +13,22 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.creation import NewTopic
-from restow.cluster.broker.topic_rules import FROM_DEFAULT, Refused, check_count
+from restow.cluster.broker.creation import RequestedTopic
+from restow.cluster.broker.topic_rules import FROM_DEFAULT, TopicRefused, check_count
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreateTopicsResponse, Message
 
 if TYPE_CHECKING:
     from restow.cluster.broker.creation import PlannedTopic
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _Result = CreateTopicsResponse.CreatableTopicResult
 
 
 @handles(19, range(2, 8))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     results = {}
     created = []
@@ -40,7 +40,7 @@ async def handle(request: Request, context: Context) -> Message:
             planned = await _plan(topic, times[topic.name], context)
             if not body.validate_only:
                 await context.broker.creation.create(planned)
-        except Refused as refused:
+        except TopicRefused as refused:
             results[topic.name] = _Result(
                 name=topic.name, error_code=refused.code, error_message=str(refused), configs=None
             )
@@ -52,23 +52,25 @@ async def handle(request: Request, context: Context) -> Message:
     return CreateTopicsResponse(topics=[results[topic.name] for topic in body.topics])
 
 
-def _partitions_wanted(topics: list[Message], context: Context) -> int:
+def _partitions_wanted(topics: list[Message], context: RequestContext) -> int:
     """How many partitions a request would make, of all its topics together."""
     default = context.broker.configs.integer("num.partitions")
     counts = (len(each.assignments) or each.num_partitions for each in topics)
     return sum(default if count == FROM_DEFAULT else max(count, 0) for count in counts)
 
 
-async def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
+async def _plan(topic: Message, times: int, context: RequestContext) -> PlannedTopic:
     if not context.broker.controller.is_active:
-        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times.")
+        raise TopicRefused(
+            ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times."
+        )
     numbers = [each.partition_index for each in topic.assignments]
     if len(set(numbers)) < len(numbers):
-        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is named more than once.")
+        raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "A partition is named more than once.")
     return await context.broker.creation.plan(
-        NewTopic(
+        RequestedTopic(
             name=topic.name,
             partitions=topic.num_partitions,
             factor=topic.replication_factor,
@@ -78,7 +80,7 @@ async def _plan(topic: Message, times: int, context: Context) -> PlannedTopic:
     )
 
 
-def _described(planned: PlannedTopic, context: Context) -> Message:
+def _described(planned: PlannedTopic, context: RequestContext) -> Message:
     return _Result(
         name=planned.name,
         topic_id=planned.uuid,
@@ -99,7 +101,7 @@ def _described(planned: PlannedTopic, context: Context) -> Message:
 
 
 async def _wait(
-    created: list[PlannedTopic], results: dict[str, Message], timeout_s: float, context: Context
+    created: list[PlannedTopic], results: dict[str, Message], timeout_s: float, context: RequestContext
 ) -> None:
     """Until everything that was created is led; what is not by then has timed out."""
     metadata = context.broker.metadata

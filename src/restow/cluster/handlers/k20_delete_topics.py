@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from restow.cluster.broker.topic_rules import Refused, is_legal_name
+from restow.cluster.broker.topic_rules import TopicRefused, is_legal_name
 from restow.cluster.controller import ControllerError, delete_topic
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteTopicsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _FIRST_BY_ID = 6
@@ -32,13 +32,13 @@ class _Doomed(NamedTuple):
 
 
 @handles(20, range(1, 7))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
-    results: dict[_Doomed, Refused | None] = {}
+    results: dict[_Doomed, TopicRefused | None] = {}
     for doomed in _asked(request, context):
         try:
             await _delete(doomed, context)
-        except Refused as refused:
+        except TopicRefused as refused:
             results[doomed] = refused
         else:
             results[doomed] = None
@@ -48,12 +48,12 @@ async def handle(request: Request, context: Context) -> Message:
         lambda: not any(each.name in topics for each in deleted), body.timeout_ms / 1000
     )
     if not gone:
-        late = Refused(ErrorCode.REQUEST_TIMED_OUT, "The topic is being deleted, but is not gone yet.")
+        late = TopicRefused(ErrorCode.REQUEST_TIMED_OUT, "The topic is being deleted, but is not gone yet.")
         results |= {each: late for each in deleted if each.name in topics}
     return DeleteTopicsResponse(responses=[_result(*each) for each in results.items()])
 
 
-def _asked(request: Request, context: Context) -> list[_Doomed]:
+def _asked(request: Request, context: RequestContext) -> list[_Doomed]:
     metadata = context.broker.metadata
     if request.api_version < _FIRST_BY_ID:
         named = [(name, _NO_ID) for name in request.body.topic_names]
@@ -69,22 +69,22 @@ def _asked(request: Request, context: Context) -> list[_Doomed]:
     return doomed
 
 
-async def _delete(doomed: _Doomed, context: Context) -> None:
+async def _delete(doomed: _Doomed, context: RequestContext) -> None:
     if not context.broker.controller.is_active:
-        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
     if doomed.name is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_ID)
     if not context.broker.configs.delete_topic_enable:
-        raise Refused(ErrorCode.TOPIC_DELETION_DISABLED)
+        raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED)
     if not is_legal_name(doomed.name):
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {doomed.name!r}.")
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {doomed.name!r}.")
     try:
         await delete_topic(context.broker.store, doomed.name)
     except ControllerError as error:
-        raise Refused(error.code, f"{error}.") from error
+        raise TopicRefused(error.code, f"{error}.") from error
 
 
-def _result(doomed: _Doomed, refused: Refused | None) -> Message:
+def _result(doomed: _Doomed, refused: TopicRefused | None) -> Message:
     return DeleteTopicsResponse.DeletableTopicResult(
         name=doomed.name,
         topic_id=doomed.topic_id,

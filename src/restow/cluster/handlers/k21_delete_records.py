@@ -17,14 +17,14 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import DeleteRecordsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
 @handles(21, range(3))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     asked = {
         TopicPartition(topic.name, each.partition_index): each.offset
@@ -51,7 +51,7 @@ async def handle(request: Request, context: Context) -> Message:
     )
 
 
-def _refusal(topic: str, context: Context) -> ErrorCode:
+def _refusal(topic: str, context: RequestContext) -> ErrorCode:
     if topic in INTERNAL_TOPICS:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     if topic not in context.broker.metadata.topics:

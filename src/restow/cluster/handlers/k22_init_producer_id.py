@@ -15,12 +15,12 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import InitProducerIdResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(22, range(5))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     if request.body.transactional_id is not None:
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
     return InitProducerIdResponse(producer_id=await context.broker.producer_ids.take(), producer_epoch=0)

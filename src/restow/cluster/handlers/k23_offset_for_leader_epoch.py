@@ -13,14 +13,14 @@ from restow.model import TopicPartition
 from restow.wire.messages import Message, OffsetForLeaderEpochResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 
 
 @handles(23, range(2, 5))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     topics = request.body.topics
     found = context.broker.replicas.offsets_for_leader_epoch(
         {

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.broker.topic_rules import Refused
+from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.handlers.config_resources import ResourceType, resource
 from restow.cluster.handlers.registry import handles
 from restow.wire.messages import DescribeConfigsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.configs import ConfigEntry
     from restow.wire.codec import Request
 
@@ -25,13 +25,13 @@ _Config = _Result.DescribeConfigsResourceResult
 
 
 @handles(32, range(1, 5))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     results = []
     for asked in body.resources:
         try:
             entries = await _entries(asked, context)
-        except Refused as refused:
+        except TopicRefused as refused:
             results.append(
                 _Result(
                     error_code=refused.code,
@@ -53,7 +53,7 @@ async def handle(request: Request, context: Context) -> Message:
     return DescribeConfigsResponse(results=results)
 
 
-async def _entries(asked: Message, context: Context) -> tuple[ConfigEntry, ...]:
+async def _entries(asked: Message, context: RequestContext) -> tuple[ConfigEntry, ...]:
     found = resource(asked.resource_type, asked.resource_name, context)
     configs, names = context.broker.configs, asked.configuration_keys or None
     if found.type is ResourceType.TOPIC:

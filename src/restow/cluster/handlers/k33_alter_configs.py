@@ -17,13 +17,13 @@ from restow.wire.messages import AlterConfigsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.table import Definition
     from restow.wire.codec import Request
 
 
 @handles(33, range(3))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     responses = await alter_all(
         body.resources,

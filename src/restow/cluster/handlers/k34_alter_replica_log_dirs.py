@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.handlers.registry import handles
-from restow.cluster.replication.refusals import Refused
+from restow.cluster.replication.refusals import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import AlterReplicaLogDirsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.replication.log_dir_moves import LogDirMoves
     from restow.wire.codec import Request
 
@@ -28,7 +28,7 @@ _Partition = _Topic.AlterReplicaLogDirPartitionResult
 
 
 @handles(34, range(1, 3))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     broker = context.broker
     answers: dict[TopicPartition, ErrorCode] = {}
     async with broker.orders.turn:
@@ -48,6 +48,6 @@ async def handle(request: Request, context: Context) -> Message:
 def _ask(moves: LogDirMoves, partition: TopicPartition, path: str) -> ErrorCode:
     try:
         moves.ask(partition, path)
-    except Refused as refused:
+    except PartitionRefused as refused:
         return refused.code
     return ErrorCode.NONE

@@ -18,7 +18,7 @@ from restow.wire.messages import DescribeLogDirsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.log import LogManager, PartitionLog
     from restow.cluster.log.directory import LogDirectory
     from restow.wire.codec import Request
@@ -27,7 +27,7 @@ _Result = DescribeLogDirsResponse.DescribeLogDirsResult
 
 
 @handles(35, range(1, 6))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     asked = request.body.topics
     wanted = None
     if asked is not None:

@@ -12,21 +12,21 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.cordons import without_cordoned
-from restow.cluster.broker.topic_rules import Refused, check_count, more_partitions
+from restow.cluster.broker.topic_rules import TopicRefused, check_count, more_partitions
 from restow.cluster.controller import ControllerError, expand_topic
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(37, range(4))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
-    results: dict[str, Refused | None] = {}
+    results: dict[str, TopicRefused | None] = {}
     grown: dict[str, int] = {}
     times = Counter(topic.name for topic in body.topics)
     metadata = context.broker.metadata
@@ -36,7 +36,7 @@ async def handle(request: Request, context: Context) -> Message:
         try:
             check_count(more)
             await _grow(topic, times[topic.name], context, only_check=body.validate_only)
-        except Refused as refused:
+        except TopicRefused as refused:
             results[topic.name] = refused
         else:
             if not body.validate_only:
@@ -45,17 +45,19 @@ async def handle(request: Request, context: Context) -> Message:
     return CreatePartitionsResponse(results=[_result(*each) for each in results.items()])
 
 
-async def _grow(topic: Message, times: int, context: Context, *, only_check: bool) -> None:
+async def _grow(topic: Message, times: int, context: RequestContext, *, only_check: bool) -> None:
     broker = context.broker
     if not broker.controller.is_active:
-        raise Refused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
+        raise TopicRefused(ErrorCode.NOT_CONTROLLER, "This broker is not the controller; ask that one.")
     if times > 1:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times.")
+        raise TopicRefused(
+            ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is in the request {times} times."
+        )
     if broker.controller.is_deleting(topic.name):
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is queued for deletion.")
+        raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' is queued for deletion.")
     current = {each.partition: each.replicas for each in broker.metadata.partitions(topic.name)}
     if not current:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{topic.name}'.")
     by_hand = None if topic.assignments is None else [tuple(each.broker_ids) for each in topic.assignments]
     brokers = broker.metadata.placement_brokers()
     if by_hand is None:
@@ -66,11 +68,11 @@ async def _grow(topic: Message, times: int, context: Context, *, only_check: boo
     try:
         await expand_topic(broker.store, topic.name, added)
     except ControllerError as error:
-        raise Refused(error.code, f"{error}.") from error
+        raise TopicRefused(error.code, f"{error}.") from error
 
 
 async def _wait(
-    grown: dict[str, int], results: dict[str, Refused | None], timeout_s: float, context: Context
+    grown: dict[str, int], results: dict[str, TopicRefused | None], timeout_s: float, context: RequestContext
 ) -> None:
     metadata = context.broker.metadata
 
@@ -79,11 +81,11 @@ async def _wait(
         return len(known) >= grown[name] and all(each.leader_id >= 0 for each in known)
 
     if not await metadata.until(lambda: all(map(is_led, grown)), timeout_s):
-        late = Refused(ErrorCode.REQUEST_TIMED_OUT, "Not all of the new partitions have a leader yet.")
+        late = TopicRefused(ErrorCode.REQUEST_TIMED_OUT, "Not all of the new partitions have a leader yet.")
         results |= {name: late for name in grown if not is_led(name)}
 
 
-def _result(name: str, refused: Refused | None) -> Message:
+def _result(name: str, refused: TopicRefused | None) -> Message:
     return CreatePartitionsResponse.CreatePartitionsTopicResult(
         name=name,
         error_code=0 if refused is None else refused.code,

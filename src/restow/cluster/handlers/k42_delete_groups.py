@@ -8,12 +8,12 @@ from restow.cluster.handlers.registry import handles
 from restow.wire.messages import DeleteGroupsResponse, Message
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(42, range(3))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     errors = await context.broker.groups.delete_groups(tuple(request.body.groups_names))
     return DeleteGroupsResponse(
         results=[

@@ -20,14 +20,14 @@ from restow.wire.messages import ElectLeadersResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _KINDS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 
 
 @handles(43, range(3))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     kind = _KINDS.get(body.election_type if request.api_version >= 1 else 0)
     if kind is None:
@@ -49,7 +49,7 @@ async def handle(request: Request, context: Context) -> Message:
 
 
 async def _late(
-    kind: Election, codes: Mapping[TopicPartition, ErrorCode], timeout_s: float, context: Context
+    kind: Election, codes: Mapping[TopicPartition, ErrorCode], timeout_s: float, context: RequestContext
 ) -> dict[TopicPartition, ErrorCode]:
     """Those that were elected, but of whose leader this broker has not heard in time."""
     metadata = context.broker.metadata

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.config.changes import Change, altered
+from restow.cluster.config.changes import AlterConfigOp, altered
 from restow.cluster.handlers.altering import alter_all
 from restow.cluster.handlers.registry import handles
 from restow.wire.messages import IncrementalAlterConfigsResponse, Message
@@ -16,13 +16,13 @@ from restow.wire.messages import IncrementalAlterConfigsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.config.table import Definition
     from restow.wire.codec import Request
 
 
 @handles(44, range(2))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     responses = await alter_all(
         body.resources,
@@ -37,5 +37,5 @@ async def handle(request: Request, context: Context) -> Message:
 def _changed(
     definitions: Mapping[str, Definition], asked: Message, current: Mapping[str, str]
 ) -> Mapping[str, str | None]:
-    changes = [Change(each.name, each.config_operation, each.value) for each in asked.configs]
+    changes = [AlterConfigOp(each.name, each.config_operation, each.value) for each in asked.configs]
     return {**altered(definitions, current, changes)}

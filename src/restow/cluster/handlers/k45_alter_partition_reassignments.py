@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller import ControllerError, Wish
+from restow.cluster.controller import ControllerError, ReassignmentTarget
 from restow.cluster.handlers.registry import handles
 from restow.model import TopicPartition
 from restow.wire.messages import AlterPartitionReassignmentsResponse, Message
@@ -19,17 +19,17 @@ from restow.wire.messages import AlterPartitionReassignmentsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.cluster.controller import Refusal
     from restow.wire.codec import Request
 
 
 @handles(45, range(2))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     may_change = body.allow_replication_factor_change
     wishes = {
-        TopicPartition(topic.name, each.partition_index): Wish(
+        TopicPartition(topic.name, each.partition_index): ReassignmentTarget(
             None if each.replicas is None else tuple(each.replicas), may_change_factor=may_change
         )
         for topic in body.topics

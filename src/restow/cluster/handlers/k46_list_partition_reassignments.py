@@ -16,13 +16,13 @@ from restow.wire.messages import ListPartitionReassignmentsResponse, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.model import ReplicaAssignment
     from restow.wire.codec import Request
 
 
 @handles(46, range(1))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     wanted = None
     if request.body.topics is not None:
         wanted = [

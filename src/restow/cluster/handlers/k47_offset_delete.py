@@ -10,12 +10,12 @@ from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import Message, OffsetDeleteResponse
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 
 @handles(47, range(1))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     asked = [
         TopicPartition(topic.name, each.partition_index) for topic in body.topics for each in topic.partitions

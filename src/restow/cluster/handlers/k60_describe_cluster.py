@@ -15,7 +15,7 @@ from restow.wire.messages import DescribeClusterResponse, Message
 from restow.wire.operations import ON_CLUSTERS
 
 if TYPE_CHECKING:
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Request
 
 _BROKERS = 1
@@ -23,7 +23,7 @@ _CONTROLLERS = 2
 
 
 @handles(60, range(2))
-async def handle(request: Request, context: Context) -> Message:
+async def handle(request: Request, context: RequestContext) -> Message:
     metadata = context.broker.metadata
     wanted = request.body.endpoint_type if request.api_version >= 1 else _BROKERS
     if wanted != _BROKERS:

@@ -9,11 +9,11 @@ from restow.wire.primitives import Endpoint, LeaderAndEpoch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.model import TopicPartition
 
 
-def current_leader(context: Context, partition: TopicPartition) -> LeaderAndEpoch | None:
+def current_leader(context: RequestContext, partition: TopicPartition) -> LeaderAndEpoch | None:
     """Who leads the partition, as far as is known here; None if nobody does, or this very broker."""
     known = context.broker.metadata.partition(partition)
     if known is None or known.leader_id < 0 or known.leader_id == context.broker.broker_id:
@@ -21,7 +21,7 @@ def current_leader(context: Context, partition: TopicPartition) -> LeaderAndEpoc
     return LeaderAndEpoch(known.leader_id, known.leader_epoch)
 
 
-def endpoints_of(context: Context, brokers: Iterable[int]) -> list[Endpoint]:
+def endpoints_of(context: RequestContext, brokers: Iterable[int]) -> list[Endpoint]:
     """Where those of them that are alive can be reached."""
     alive = context.broker.metadata.brokers
     return [alive[each] for each in sorted(brokers) if each in alive]

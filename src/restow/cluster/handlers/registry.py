@@ -13,12 +13,12 @@ from restow.wire.messages import REQUESTS, Message
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from restow.cluster.broker.services import Context
+    from restow.cluster.broker.services import RequestContext
     from restow.wire.codec import Buffer, Request
 
 Answer: TypeAlias = "Message | tuple[Buffer, ...] | None"
 """A body, or one that is encoded already, or nothing for a request that wants no answer."""
-Handle: TypeAlias = "Callable[[Request, Context], Awaitable[Answer]]"
+Handle: TypeAlias = "Callable[[Request, RequestContext], Awaitable[Answer]]"
 
 
 class HangUp(RestowError):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from restow.cluster.log.checkpoint import MetaProperties
 from restow.cluster.log.config import LogConfig
-from restow.cluster.log.epochs import EpochEnd, EpochStart, LeaderEpochs
+from restow.cluster.log.epochs import EpochEndOffset, EpochStart, LeaderEpochs
 from restow.cluster.log.log import AppendInfo, PartitionLog
 from restow.cluster.log.manager import LogManager
 from restow.cluster.log.timestamps import TimedOffset
 
 __all__ = [
     "AppendInfo",
-    "EpochEnd",
+    "EpochEndOffset",
     "EpochStart",
     "LeaderEpochs",
     "LogConfig",

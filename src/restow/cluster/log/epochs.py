@@ -19,14 +19,14 @@ class EpochStart(NamedTuple):
     start_offset: int
 
 
-class EpochEnd(NamedTuple):
+class EpochEndOffset(NamedTuple):
     """An epoch and the offset behind its last record; both -1 if nothing is known."""
 
     epoch: int
     end_offset: int
 
 
-UNKNOWN_EPOCH = EpochEnd(NO_EPOCH, NO_OFFSET)
+UNKNOWN_EPOCH = EpochEndOffset(NO_EPOCH, NO_OFFSET)
 
 
 class LeaderEpochs:
@@ -55,7 +55,7 @@ class LeaderEpochs:
         entries.append(EpochStart(epoch, start_offset))
         return True
 
-    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
         """The largest epoch we know that is not above the one asked for, and where it ended.
 
         An epoch above all of ours is unknown. For one below all of ours the answer is that epoch
@@ -64,11 +64,11 @@ class LeaderEpochs:
         if epoch == NO_EPOCH or not self._entries or epoch > self._entries[-1].epoch:
             return UNKNOWN_EPOCH
         if epoch == self._entries[-1].epoch:
-            return EpochEnd(epoch, log_end_offset)
+            return EpochEndOffset(epoch, log_end_offset)
         known = epoch
         for entry in self._entries:
             if entry.epoch > epoch:
-                return EpochEnd(known, entry.start_offset)
+                return EpochEndOffset(known, entry.start_offset)
             known = entry.epoch
         raise AssertionError("an epoch below the last one has one above it")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cluster.log.epochs import EpochEnd
+from restow.cluster.log.epochs import EpochEndOffset
 from restow.cluster.log.errors import UnexpectedOffset
 from restow.wire.batches import header_at
 
@@ -68,7 +68,7 @@ def _common_end(present: PartitionLog, future: PartitionLog) -> int:
     if last < 0:
         return min(future.end_offset, present.end_offset)
     if last > present.epochs.latest:
-        found = EpochEnd(present.epochs.latest, present.end_offset)
+        found = EpochEndOffset(present.epochs.latest, present.end_offset)
     else:
         found = present.epochs.end_offset_for(last, present.end_offset)
     own = future.epochs.end_offset_for(found.epoch, future.end_offset)

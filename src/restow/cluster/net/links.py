@@ -10,7 +10,7 @@ from restow.cluster.replication import FetchAnswer
 from restow.cluster.store import NoNode, StoreError
 from restow.cluster.store.znodes import BrokerRegistration
 from restow.model import TopicPartition
-from restow.wire.fetch import EpochEnd, Fetched
+from restow.wire.fetch import DivergingEpoch, Fetched
 from restow.wire.messages import FetchRequest, Message
 
 if TYPE_CHECKING:
@@ -129,5 +129,5 @@ def _fetched(it: Message) -> Fetched:
         it.last_stable_offset,
         it.log_start_offset,
         it.records or b"",
-        diverging_epoch=EpochEnd(diverging.epoch, diverging.end_offset) if has_diverged else None,
+        diverging_epoch=DivergingEpoch(diverging.epoch, diverging.end_offset) if has_diverged else None,
     )

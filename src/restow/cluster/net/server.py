@@ -21,7 +21,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from restow.cluster.broker.services import Context
+from restow.cluster.broker.services import RequestContext
 from restow.cluster.handlers import HANDLERS, HangUp, served_versions
 from restow.cluster.handlers.k18_api_versions import refusal
 from restow.cluster.net.backlog import Backlog
@@ -103,7 +103,7 @@ class ClientConnection:
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
-        self._context = Context(self._services, connection.peer, self._backlog)
+        self._context = RequestContext(self._services, connection.peer, self._backlog)
         if self._max_idle_ms >= 0:
             limit_s = max(self._max_idle_ms, 1) / 1000
             self._watch = IdleWatch(self._services.clock, limit_s, self._mark, connection.abort)

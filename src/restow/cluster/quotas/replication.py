@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _EVERYTHING = "*"
 
 
-class Side(Enum):
+class ThrottledSide(Enum):
     """Whose list of throttled replicas counts."""
 
     LEADER = "leader"
@@ -99,8 +99,12 @@ class ReplicationQuotas:
     def __init__(self, broker_id: int, configs: BrokerConfigs, clock: Clock) -> None:
         self._configs = configs
         replicas = self._windows("replication.quota.window")
-        self.leader = ReplicaQuota(clock, replicas, ThrottledReplicas(broker_id, configs, Side.LEADER))
-        self.follower = ReplicaQuota(clock, replicas, ThrottledReplicas(broker_id, configs, Side.FOLLOWER))
+        self.leader = ReplicaQuota(
+            clock, replicas, ThrottledReplicas(broker_id, configs, ThrottledSide.LEADER)
+        )
+        self.follower = ReplicaQuota(
+            clock, replicas, ThrottledReplicas(broker_id, configs, ThrottledSide.FOLLOWER)
+        )
         self.log_dirs = Quota(clock, self._windows("alter.log.dirs.replication.quota.window"))
 
     def refresh(self) -> None:
@@ -121,7 +125,7 @@ class ReplicationQuotas:
 class ThrottledReplicas:
     """Which replicas on this broker topics list. A list is read once, until its topic's configs change."""
 
-    def __init__(self, broker_id: int, configs: BrokerConfigs, side: Side) -> None:
+    def __init__(self, broker_id: int, configs: BrokerConfigs, side: ThrottledSide) -> None:
         self._broker_id = broker_id
         self._configs = configs
         self._side = side
@@ -137,7 +141,7 @@ class ThrottledReplicas:
         return known[1] is None or partition in known[1]
 
     def _parse(self, settings: TopicSettings) -> frozenset[int] | None:
-        leads = self._side is Side.LEADER
+        leads = self._side is ThrottledSide.LEADER
         listed = settings.throttled_leaders if leads else settings.throttled_followers
         if _EVERYTHING in listed:
             return None

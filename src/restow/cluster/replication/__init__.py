@@ -1,13 +1,13 @@
 """Replication: a partition's records on several brokers, and what of them is safe.
 
-`ReplicaManager` looks after the replicas of one broker, `Partition` is one of them. Where the ISR shrinks and
-grows is decided in `isr.py`; where followers fetch is `fetcher.py`.
+`ReplicaManager` looks after the replicas of one broker; a `HostedPartition` is one of them. `isr.py` decides
+when the ISR shrinks and grows; `fetcher.py` fetches for followers.
 """
 
 from __future__ import annotations
 
 from restow.cluster.replication.manager import ReplicaManager
-from restow.cluster.replication.partition import Partition, PartitionOrder, Role
+from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition, Role
 from restow.cluster.replication.throttling import Throttle, Throttles
 from restow.cluster.replication.values import (
     CONSUMER,
@@ -34,12 +34,12 @@ __all__ = [
     "FetchPartition",
     "FetchSpec",
     "FoundOffset",
+    "HostedPartition",
     "IsrWriter",
+    "LeaderAndIsrPartition",
     "LeaderClient",
     "LowWatermark",
     "OffsetQuestion",
-    "Partition",
-    "PartitionOrder",
     "ReplicaManager",
     "ReplicationConfig",
     "Role",

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.runtime.clock import Clock, Timer
 
 
@@ -16,7 +16,7 @@ class Reviews:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._due: list[tuple[float, int, Partition]] = []
+        self._due: list[tuple[float, int, HostedPartition]] = []
         self._ticket = count()
         self._timer: Timer | None = None
         self._timer_s = 0.0
@@ -24,7 +24,7 @@ class Reviews:
     def __len__(self) -> int:
         return len(self._due)
 
-    def add(self, partition: Partition, due_s: float) -> None:
+    def add(self, partition: HostedPartition, due_s: float) -> None:
         """Call `partition.review_isr` at that time."""
         heappush(self._due, (due_s, next(self._ticket), partition))
         self._arm()

@@ -23,7 +23,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.cluster.replication.throttling import Throttle
     from restow.cluster.replication.values import (
         FetchAnswer,
@@ -46,7 +46,7 @@ class Follower:
 
     __slots__ = ("caught_up", "failures", "partition", "pause", "sent")
 
-    def __init__(self, partition: Partition, *, caught_up: bool) -> None:
+    def __init__(self, partition: HostedPartition, *, caught_up: bool) -> None:
         self.partition = partition
         self.sent: FetchPartition | None = None
         """What the leader knows of our wishes, None if the partition is not in the session."""
@@ -95,7 +95,7 @@ class Fetcher:
         """Whether there is nothing to fetch."""
         return not self._followers
 
-    def add(self, partition: Partition) -> None:
+    def add(self, partition: HostedPartition) -> None:
         """Fetch it from now on; one that was fetched already is looked at anew."""
         self.remove(partition.topic_partition)
         in_sync = self._replica_id in partition.isr
@@ -254,7 +254,7 @@ class Fetcher:
             self._pause(topic_partition, follower, self._pause_s(follower.failures))
             follower.failures += 1
 
-    def _apply(self, partition: Partition, fetched: Fetched) -> bool:
+    def _apply(self, partition: HostedPartition, fetched: Fetched) -> bool:
         """Whether there is something to go on with."""
         if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return find_back(partition.log, fetched)
@@ -309,7 +309,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, int] = {}
         self._ending: set[asyncio.Future[Any]] = set()
 
-    def follow(self, partitions: Iterable[Partition]) -> None:
+    def follow(self, partitions: Iterable[HostedPartition]) -> None:
         """Fetch each from the leader that its order names, if there is one, and from nobody else."""
         abandoned = set()
         for partition in partitions:

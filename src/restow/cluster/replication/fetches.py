@@ -16,7 +16,7 @@ from restow.wire.fetch import Fetched
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.cluster.replication.throttling import Throttle
     from restow.cluster.replication.values import FetchPartition, FetchSpec
     from restow.model import TopicPartition
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 UNTOLD = -1
 
 
-class Wanted:
+class FetchedPartition:
     """A partition of a fetch, and what its last answer said."""
 
     __slots__ = ("start_offset", "watermark", "wish")
@@ -49,7 +49,7 @@ class Look:
         self.exhausted: list[TopicPartition] = []
         """Partitions that have no more than what was found; once that is told they have no news."""
         self.found: dict[TopicPartition, Fetched] = {}
-        self.seen: list[Partition] = []
+        self.seen: list[HostedPartition] = []
         self.size = 0
         self.urgent = False
 
@@ -59,10 +59,10 @@ class Fetching:
 
     def __init__(self, replica_id: int) -> None:
         self.replica_id = replica_id
-        self.wanted: dict[TopicPartition, Wanted] = {}
+        self.wanted: dict[TopicPartition, FetchedPartition] = {}
         self._news: dict[TopicPartition, None] = {}
         """Partitions that have or may have something to answer; those longest without an answer first."""
-        self._watched: dict[TopicPartition, Partition] = {}
+        self._watched: dict[TopicPartition, HostedPartition] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._missing = 0
         """How many bytes more would end the wait."""
@@ -74,7 +74,7 @@ class Fetching:
         for topic_partition, wish in spec.partitions.items():
             known = self.wanted.get(topic_partition)
             if known is None:
-                self.wanted[topic_partition] = Wanted(wish)
+                self.wanted[topic_partition] = FetchedPartition(wish)
             else:
                 if known.wish.leader_epoch != wish.leader_epoch:
                     known.watermark = UNTOLD
@@ -88,7 +88,7 @@ class Fetching:
     async def answer(
         self,
         spec: FetchSpec,
-        find: Callable[[TopicPartition], Partition | ErrorCode],
+        find: Callable[[TopicPartition], HostedPartition | ErrorCode],
         clock: Clock,
         throttle: Throttle,
         *,
@@ -122,7 +122,7 @@ class Fetching:
     def _look(
         self,
         spec: FetchSpec,
-        find: Callable[[TopicPartition], Partition | ErrorCode],
+        find: Callable[[TopicPartition], HostedPartition | ErrorCode],
         throttle: Throttle,
         *,
         incremental: bool,
@@ -208,7 +208,7 @@ class Fetching:
         self._news[topic_partition] = None
         self.hurry()
 
-    def _watch(self, partitions: Iterable[Partition]) -> None:
+    def _watch(self, partitions: Iterable[HostedPartition]) -> None:
         for partition in partitions:
             topic_partition = partition.topic_partition
             if self._watched.get(topic_partition) is not partition:

@@ -9,11 +9,11 @@ from restow.cluster.replication.values import FetchPartition
 
 if TYPE_CHECKING:
     from restow.cluster.log import LeaderEpochs, PartitionLog
-    from restow.cluster.replication.partition import Partition
-    from restow.wire.fetch import EpochEnd, Fetched
+    from restow.cluster.replication.partition import HostedPartition
+    from restow.wire.fetch import DivergingEpoch, Fetched
 
 
-def next_wish(partition: Partition, max_bytes: int) -> FetchPartition:
+def next_wish(partition: HostedPartition, max_bytes: int) -> FetchPartition:
     """What comes behind the end of our log, from the leader of the epoch we follow."""
     log = partition.log
     return FetchPartition(
@@ -25,7 +25,7 @@ def next_wish(partition: Partition, max_bytes: int) -> FetchPartition:
     )
 
 
-def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: EpochEnd) -> int:
+def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: DivergingEpoch) -> int:
     """Where our log may stop being like the leader's (KIP-101, KIP-279).
 
     The leader named its largest epoch that is not above our last, and where that ended. If we do not have
@@ -37,7 +37,7 @@ def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: EpochEnd
     return max(0, min(end_offset, diverging.end_offset, *known))
 
 
-def accept(partition: Partition, fetched: Fetched) -> None:
+def accept(partition: HostedPartition, fetched: Fetched) -> None:
     """Append the leader's records, and take over its high watermark and start as far as we can."""
     log = partition.log
     if fetched.records:
@@ -47,7 +47,7 @@ def accept(partition: Partition, fetched: Fetched) -> None:
         log.delete_records_before(fetched.log_start_offset)
 
 
-def truncate(partition: Partition, diverging: EpochEnd) -> bool:
+def truncate(partition: HostedPartition, diverging: DivergingEpoch) -> bool:
     """Cut off what the leader does not have. False if there was nothing to cut."""
     log = partition.log
     end_offset = log.end_offset

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 
 
-class Progress(NamedTuple):
+class FollowerProgress(NamedTuple):
     """How far a follower has come, as its leader sees it."""
 
     caught_up_s: float
@@ -28,7 +28,7 @@ class Progress(NamedTuple):
     leader_end: int = UNKNOWN
     """Where the leader's log ended at its last fetch."""
 
-    def after_fetch(self, offset: int, start_offset: int, leader_end: int, now_s: float) -> Progress:
+    def after_fetch(self, offset: int, start_offset: int, leader_end: int, now_s: float) -> FollowerProgress:
         """It asks for an offset, so it has what comes before.
 
         Who asks for the leader's end has caught up now. Who asks for what was the end at the fetch
@@ -39,12 +39,12 @@ class Progress(NamedTuple):
             caught_up_s = now_s
         elif self.leader_end != UNKNOWN and offset >= self.leader_end:
             caught_up_s = max(caught_up_s, self.fetched_s)
-        return Progress(caught_up_s, offset, start_offset, now_s, leader_end)
+        return FollowerProgress(caught_up_s, offset, start_offset, now_s, leader_end)
 
 
 def behind(
-    isr: Iterable[int], followers: Mapping[int, Progress], leader_end: int
-) -> list[tuple[int, Progress]]:
+    isr: Iterable[int], followers: Mapping[int, FollowerProgress], leader_end: int
+) -> list[tuple[int, FollowerProgress]]:
     """Members of the ISR that do not have all that the leader has."""
     return [
         (follower, followers[follower])
@@ -54,7 +54,11 @@ def behind(
 
 
 def without_laggards(
-    isr: tuple[int, ...], followers: Mapping[int, Progress], leader_end: int, now_s: float, lag_max_s: float
+    isr: tuple[int, ...],
+    followers: Mapping[int, FollowerProgress],
+    leader_end: int,
+    now_s: float,
+    lag_max_s: float,
 ) -> tuple[int, ...]:
     """The ISR less those who have been behind for too long."""
     out = {
@@ -65,12 +69,12 @@ def without_laggards(
     return tuple(member for member in isr if member not in out)
 
 
-def may_join(progress: Progress, high_watermark: int, epoch_start_offset: int) -> bool:
+def may_join(progress: FollowerProgress, high_watermark: int, epoch_start_offset: int) -> bool:
     """Whether a follower that is out of sync has all that may ever have been acknowledged."""
     return progress.end_offset >= max(high_watermark, epoch_start_offset)
 
 
-def smallest_end(members: Iterable[int], followers: Mapping[int, Progress], leader_end: int) -> int:
+def smallest_end(members: Iterable[int], followers: Mapping[int, FollowerProgress], leader_end: int) -> int:
     """How far all of these replicas have come; the leader is the one that is not among the followers."""
     smallest = leader_end
     for member in members:

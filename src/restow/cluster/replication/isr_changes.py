@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
-    from restow.cluster.replication.partition import Partition, PartitionOrder
+    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
     from restow.cluster.replication.values import IsrWriter
     from restow.runtime.clock import Clock
 
 log = logging.getLogger(__name__)
 
 
-class IsrChanges:
+class IsrUpdates:
     """Writes what partitions propose. A write whose outcome is not known is tried again."""
 
     def __init__(self, broker_id: int, writer: IsrWriter, clock: Clock, retry_s: float) -> None:
@@ -26,7 +26,7 @@ class IsrChanges:
         self._retry_s = retry_s
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def write(self, partition: Partition) -> None:
+    def write(self, partition: HostedPartition) -> None:
         """Begin to write the partition's `proposed_isr`."""
         isr = partition.proposed_isr
         if isr is None:
@@ -43,7 +43,9 @@ class IsrChanges:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _write(self, partition: Partition, order: PartitionOrder, isr: tuple[int, ...]) -> None:
+    async def _write(
+        self, partition: HostedPartition, order: LeaderAndIsrPartition, isr: tuple[int, ...]
+    ) -> None:
         while partition.is_leader and partition.order is order:
             try:
                 version = await self._writer.write(

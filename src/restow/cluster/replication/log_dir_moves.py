@@ -19,8 +19,8 @@ from restow.cluster.log.directory import future_name
 from restow.cluster.log.errors import LogError
 from restow.cluster.log.future_copy import copy_some
 from restow.cluster.log.futures import MoveStep
-from restow.cluster.replication.partition import Partition, Role
-from restow.cluster.replication.refusals import Refused
+from restow.cluster.replication.partition import HostedPartition, Role
+from restow.cluster.replication.refusals import PartitionRefused
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
 
@@ -57,28 +57,28 @@ class LogDirMoves:
     def ask(self, topic_partition: TopicPartition, path: str) -> None:
         """The replica is to be in that log dir. Raises Refused, also where it is only noted for later."""
         if len(future_name(topic_partition)) > _LONGEST_NAME:
-            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+            raise PartitionRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
         target = self._online(path)
         if path in self._logs.cordoned():
-            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
+            raise PartitionRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
         partition = self._replicas.find(topic_partition)
         if _is_offline(partition):
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         futures = self._logs.futures
         growing_in = futures.directory_of(topic_partition)
         try:
-            if growing_in is not None and growing_in is not target and isinstance(partition, Partition):
+            if growing_in is not None and growing_in is not target and isinstance(partition, HostedPartition):
                 log.info("%s is not moved to %s any more", topic_partition, growing_in.path)
                 futures.drop(topic_partition)
             if self._logs.get(topic_partition) is None:
                 self._logs.prefer(topic_partition, path)
-            if not isinstance(partition, Partition):
-                raise Refused(ErrorCode.REPLICA_NOT_AVAILABLE)
+            if not isinstance(partition, HostedPartition):
+                raise PartitionRefused(ErrorCode.REPLICA_NOT_AVAILABLE)
             if target is not self._logs.directory_of(topic_partition) and growing_in is not target:
                 log.info("%s begins to move to %s", topic_partition, path)
                 self._logs.begin_move(topic_partition, target)
         except LogError as error:
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR) from error
+            raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
         self._asked.set()
 
     def _online(self, path: str) -> LogDirectory:
@@ -86,8 +86,8 @@ class LogDirMoves:
             if directory.path == path:
                 if directory.is_online:
                     return directory
-                raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
-        raise Refused(ErrorCode.LOG_DIR_NOT_FOUND)
+                raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
+        raise PartitionRefused(ErrorCode.LOG_DIR_NOT_FOUND)
 
     # What is done about it
 
@@ -111,7 +111,7 @@ class LogDirMoves:
             self._asked.clear()
             await self._asked.wait()
 
-    def _next(self) -> Partition | None:
+    def _next(self) -> HostedPartition | None:
         """The first that can go on, so that one after the other arrives instead of all at the end."""
         for topic_partition in sorted(self._logs.futures.partitions):
             partition = self._replicas.partition(topic_partition)
@@ -119,7 +119,7 @@ class LogDirMoves:
                 return partition
         return None
 
-    def _carry_on(self, partition: Partition) -> None:
+    def _carry_on(self, partition: HostedPartition) -> None:
         """Copy some more, and swap if that was all. A disk that fails ends it."""
         topic_partition = partition.topic_partition
         futures = self._logs.futures
@@ -146,7 +146,7 @@ class LogDirMoves:
             log.warning("nor can what there is of it be removed: %s", error)
 
 
-def _is_offline(partition: Partition | ErrorCode) -> bool:
-    if isinstance(partition, Partition):
+def _is_offline(partition: HostedPartition | ErrorCode) -> bool:
+    if isinstance(partition, HostedPartition):
         return partition.role is Role.OFFLINE
     return partition is ErrorCode.KAFKA_STORAGE_ERROR

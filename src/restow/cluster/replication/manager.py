@@ -13,10 +13,10 @@ from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
 from restow.cluster.replication.deadlines import Reviews
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
-from restow.cluster.replication.isr_changes import IsrChanges
+from restow.cluster.replication.isr_changes import IsrUpdates
 from restow.cluster.replication.offsets import OffsetSearches, begin_deletion, end_of_epoch, offset_at
-from restow.cluster.replication.partition import Partition, Role, Surroundings
-from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.partition import HostedPartition, Role, Surroundings
+from restow.cluster.replication.refusals import PartitionRefused, code_of
 from restow.cluster.replication.requests import (
     Assigned,
     Stopped,
@@ -95,13 +95,13 @@ class ReplicaManager:
         self._clock = clock
         self._on_leadership = on_leadership
         self._is_known = is_known
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
         """Partitions that should be here, but whose log cannot be had."""
         self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
         self._reviews = Reviews(clock)
-        self._isr_changes = IsrChanges(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
+        self._isr_changes = IsrUpdates(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
         self._throttles = throttles or Throttles()
         self.leaving = False
         """Set by a broker that shuts down: it follows nobody anew, or leaders would take it in again."""
@@ -134,11 +134,11 @@ class ReplicaManager:
         for partition in self._partitions.values():
             partition.go_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    def partition(self, topic_partition: TopicPartition) -> Partition | None:
+    def partition(self, topic_partition: TopicPartition) -> HostedPartition | None:
         """The replica that is here, also if it is offline."""
         return self._partitions.get(topic_partition)
 
-    def hosted(self) -> tuple[Partition, ...]:
+    def hosted(self) -> tuple[HostedPartition, ...]:
         """All replicas that are here."""
         return tuple(self._partitions.values())
 
@@ -148,17 +148,17 @@ class ReplicaManager:
         """Lead and follow as it says. A controller of an earlier epoch is refused as a whole."""
         if not self._obey(request.controller_epoch):
             return assigned_response(request, ErrorCode.STALE_CONTROLLER_EPOCH, {})
-        led: list[Partition] = []
+        led: list[HostedPartition] = []
         resigned: list[TopicPartition] = []
-        follow: list[Partition] = []
+        follow: list[HostedPartition] = []
         codes = {}
         for each in assigned(request):
             before = self._partitions.get(each.topic_partition)
             was_leader = before is not None and before.is_leader
             try:
                 partition = self._apply(each)
-            except (Refused, LogError) as error:
-                code = error.code if isinstance(error, Refused) else code_of(error)
+            except (PartitionRefused, LogError) as error:
+                code = error.code if isinstance(error, PartitionRefused) else code_of(error)
                 log.warning("%s cannot be as the controller wants: %s", each.topic_partition, error)
                 codes[each.topic_partition] = code
                 continue
@@ -182,13 +182,13 @@ class ReplicaManager:
         self.controller_epoch = controller_epoch
         return True
 
-    def _apply(self, each: Assigned) -> Partition | None:
+    def _apply(self, each: Assigned) -> HostedPartition | None:
         """The partition, if its role or epoch has changed. Said twice is done once."""
         order = each.order
         partition = self._partitions.get(each.topic_partition)
         if partition is not None and partition.role is not Role.OFFLINE:
             if order.leader_epoch < partition.leader_epoch:
-                raise Refused(ErrorCode.STALE_CONTROLLER_EPOCH)
+                raise PartitionRefused(ErrorCode.STALE_CONTROLLER_EPOCH)
             self.logs.get_or_create(each.topic_partition, topic_id=each.topic_id)
             if order.leader_epoch == partition.leader_epoch:
                 if order.partition_epoch > partition.order.partition_epoch:
@@ -202,7 +202,7 @@ class ReplicaManager:
             partition.follow(order)
         return partition
 
-    def _host(self, each: Assigned) -> Partition:
+    def _host(self, each: Assigned) -> HostedPartition:
         try:
             found = self.logs.get_or_create(
                 each.topic_partition, topic_id=each.topic_id, is_new=each.order.is_new
@@ -211,7 +211,7 @@ class ReplicaManager:
             self._offline.add(each.topic_partition)
             raise
         self._offline.discard(each.topic_partition)
-        partition = Partition(each.topic_partition, found, self._surroundings)
+        partition = HostedPartition(each.topic_partition, found, self._surroundings)
         self._partitions[each.topic_partition] = partition
         return partition
 
@@ -231,7 +231,7 @@ class ReplicaManager:
             self._on_leadership((), tuple(resigned))
         return stopped_response(ErrorCode.NONE, codes)
 
-    def _stop(self, each: Stopped, partition: Partition | None) -> ErrorCode:
+    def _stop(self, each: Stopped, partition: HostedPartition | None) -> ErrorCode:
         topic_partition = each.topic_partition
         offline = topic_partition in self._offline
         if offline or (partition is not None and partition.role is Role.OFFLINE):
@@ -266,7 +266,7 @@ class ReplicaManager:
 
     # Requests of clients and followers
 
-    def find(self, topic_partition: TopicPartition) -> Partition | ErrorCode:
+    def find(self, topic_partition: TopicPartition) -> HostedPartition | ErrorCode:
         """The replica, or why it cannot serve."""
         partition = self._partitions.get(topic_partition)
         if partition is not None:
@@ -282,7 +282,7 @@ class ReplicaManager:
     ) -> dict[TopicPartition, Produced]:
         """Append, and with acks -1 wait until all in-sync replicas have it or the time is over."""
         results: dict[TopicPartition, Produced] = {}
-        appended: dict[Partition, AppendInfo] = {}
+        appended: dict[HostedPartition, AppendInfo] = {}
         for topic_partition, data in batches.items():
             results[topic_partition] = self._append(topic_partition, data, acks, appended)
         if acks < 0 and appended:
@@ -297,7 +297,7 @@ class ReplicaManager:
         topic_partition: TopicPartition,
         data: bytes,
         acks: int,
-        appended: dict[Partition, AppendInfo],
+        appended: dict[HostedPartition, AppendInfo],
     ) -> Produced:
         number = topic_partition.partition
         partition = self.find(topic_partition)
@@ -307,14 +307,14 @@ class ReplicaManager:
             return Produced(number, partition)
         try:
             info = appended[partition] = partition.append(data, acks=acks)
-        except Refused as refused:
+        except PartitionRefused as refused:
             return Produced(number, refused.code)
         except (LogError, CorruptBatch) as error:
             return Produced(number, code_of(error), error_message=str(error))
         return Produced(number, 0, info.first_offset, info.log_append_time, partition.log.start_offset)
 
     async def _acknowledged(
-        self, appended: Mapping[Partition, AppendInfo], timeout_s: float
+        self, appended: Mapping[HostedPartition, AppendInfo], timeout_s: float
     ) -> Mapping[TopicPartition, ErrorCode]:
         pending = Pending({partition.topic_partition for partition in appended})
         for partition, info in appended.items():
@@ -365,7 +365,7 @@ class ReplicaManager:
     ) -> dict[TopicPartition, LowWatermark]:
         """Let partitions begin later, -1 for the high watermark; wait until all in-sync replicas do."""
         results: dict[TopicPartition, LowWatermark] = {}
-        begun: dict[TopicPartition, tuple[Partition, int]] = {}
+        begun: dict[TopicPartition, tuple[HostedPartition, int]] = {}
         for key, offset in offsets.items():
             started = begin_deletion(self.find(key), offset)
             if isinstance(started, ErrorCode):

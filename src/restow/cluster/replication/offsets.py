@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.log.timestamps import first_at_or_after, latest
-from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.refusals import PartitionRefused, code_of
 from restow.cluster.replication.values import CONSUMER, FoundOffset
 from restow.wire.batches import CorruptBatch
 from restow.wire.error_codes import ErrorCode
@@ -15,7 +15,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.cluster.replication.values import EpochQuestion, OffsetQuestion
     from restow.runtime.clock import Clock
 
@@ -53,7 +53,7 @@ class OffsetSearches:
 
 
 def offset_at(
-    found: Partition | ErrorCode, question: OffsetQuestion, replica_id: int
+    found: HostedPartition | ErrorCode, question: OffsetQuestion, replica_id: int
 ) -> Generator[None, None, FoundOffset]:
     """Search for the offset that has the time, -1 if there is none."""
     if isinstance(found, ErrorCode):
@@ -62,14 +62,16 @@ def offset_at(
         found.require_leader(question.leader_epoch)
         answer = yield from _offset_at(found, question.timestamp, replica_id)
         found.require_leader(question.leader_epoch)
-    except Refused as refused:
+    except PartitionRefused as refused:
         return FoundOffset(refused.code)
     except (LogError, CorruptBatch) as error:
         return FoundOffset(code_of(error))
     return answer
 
 
-def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> Generator[None, None, FoundOffset]:
+def _offset_at(
+    partition: HostedPartition, timestamp: int, replica_id: int
+) -> Generator[None, None, FoundOffset]:
     log = partition.log
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return FoundOffset(0, log.start_offset, leader_epoch=log.epochs.epoch_of(log.start_offset))
@@ -87,25 +89,27 @@ def _offset_at(partition: Partition, timestamp: int, replica_id: int) -> Generat
     return FoundOffset(0, timed.offset, timed.timestamp, timed.leader_epoch)
 
 
-def _require_settled(partition: Partition, replica_id: int) -> None:
+def _require_settled(partition: HostedPartition, replica_id: int) -> None:
     """A new leader does not know yet how far its predecessor had acknowledged; its end could go back."""
     if replica_id == CONSUMER and partition.log.high_watermark < partition.epoch_start_offset:
-        raise Refused(ErrorCode.OFFSET_NOT_AVAILABLE)
+        raise PartitionRefused(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
-def end_of_epoch(found: Partition | ErrorCode, question: EpochQuestion) -> FoundOffset:
+def end_of_epoch(found: HostedPartition | ErrorCode, question: EpochQuestion) -> FoundOffset:
     """The largest epoch up to the one asked for, and the offset behind its last record."""
     if isinstance(found, ErrorCode):
         return FoundOffset(found)
     try:
         found.require_leader(question.leader_epoch)
-    except Refused as refused:
+    except PartitionRefused as refused:
         return FoundOffset(refused.code)
     end = found.log.epochs.end_offset_for(question.epoch, found.log.end_offset)
     return FoundOffset(0, end.end_offset, leader_epoch=end.epoch)
 
 
-def begin_deletion(found: Partition | ErrorCode, offset: int) -> tuple[Partition, int] | ErrorCode:
+def begin_deletion(
+    found: HostedPartition | ErrorCode, offset: int
+) -> tuple[HostedPartition, int] | ErrorCode:
     """Delete what the leader has before the offset; the partition, and the offset that was meant."""
     if isinstance(found, ErrorCode):
         return found
@@ -115,7 +119,7 @@ def begin_deletion(found: Partition | ErrorCode, offset: int) -> tuple[Partition
         if offset < 0:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         found.delete_records_before(offset)
-    except Refused as refused:
+    except PartitionRefused as refused:
         return refused.code
     except LogError as error:
         return code_of(error)

@@ -15,24 +15,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.log.errors import LogError
 from restow.cluster.replication.isr import (
-    Progress,
+    FollowerProgress,
     behind,
     may_join,
     smallest_end,
     without_laggards,
 )
-from restow.cluster.replication.refusals import Refused, code_of
+from restow.cluster.replication.refusals import PartitionRefused, code_of
 from restow.cluster.replication.values import NO_EPOCH, NO_LEADER, ONLOOKER
 from restow.cluster.replication.waiting import OffsetQueue
 from restow.wire.error_codes import ErrorCode
-from restow.wire.fetch import EpochEnd, Fetched
+from restow.wire.fetch import DivergingEpoch, Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from restow.cluster.log import AppendInfo, PartitionLog
     from restow.cluster.replication.values import FetchPartition
-    from restow.cluster.replication.waiting import Pending, Watcher
+    from restow.cluster.replication.waiting import PartitionListener, Pending
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock
 
@@ -46,7 +46,7 @@ class Role(Enum):
     OFFLINE = "offline"
 
 
-class PartitionOrder(NamedTuple):
+class LeaderAndIsrPartition(NamedTuple):
     """What the controller says of a partition."""
 
     leader: int
@@ -66,17 +66,17 @@ class Surroundings(NamedTuple):
     clock: Clock
     lag_max_s: float
     min_insync_replicas: Callable[[str], int]
-    isr_decided: Callable[[Partition], None]
+    isr_decided: Callable[[HostedPartition], None]
     """A partition wants its `proposed_isr` written."""
-    lagging: Callable[[Partition, float], None]
+    lagging: Callable[[HostedPartition, float], None]
     """A partition wants `review_isr` to be called at that monotonic time."""
     watermark_moved: Callable[[], None]
 
 
-_NOBODY = PartitionOrder(NO_LEADER, NO_EPOCH, (), (), -1)
+_NOBODY = LeaderAndIsrPartition(NO_LEADER, NO_EPOCH, (), (), -1)
 
 
-class Partition:
+class HostedPartition:
     """The replica, in whatever role it has."""
 
     def __init__(
@@ -89,12 +89,12 @@ class Partition:
         """What the controller said last, with the ISR that this leader has made of it since."""
         self.proposed_isr: tuple[int, ...] | None = None
         """A changed ISR that is being written."""
-        self.followers: dict[int, Progress] = {}
+        self.followers: dict[int, FollowerProgress] = {}
         self.epoch_start_offset = 0
         """Where this leader's epoch begins."""
-        self.at_end: dict[Watcher, None] = {}
+        self.at_end: dict[PartitionListener, None] = {}
         """Who wants to know when the log grows: followers."""
-        self.at_watermark: dict[Watcher, None] = {}
+        self.at_watermark: dict[PartitionListener, None] = {}
         """Who wants to know when the high watermark moves: consumers."""
         self._around = surroundings
         self._acks = OffsetQueue(topic_partition)
@@ -117,7 +117,7 @@ class Partition:
 
     # What the controller says
 
-    def lead(self, order: PartitionOrder) -> None:
+    def lead(self, order: LeaderAndIsrPartition) -> None:
         """Be the leader, in an epoch that begins where the log ends. Replicas that a move takes away count
         until the ISR has lost them: till then they may be elected."""
         now_s = self._around.clock.monotonic_s()
@@ -128,14 +128,14 @@ class Partition:
             self.epoch_start_offset = self.log.end_offset
         self._take_order(order, Role.LEADER)
         self.followers = {
-            replica: self.followers.get(replica) or Progress(now_s)
+            replica: self.followers.get(replica) or FollowerProgress(now_s)
             for replica in dict.fromkeys(order.replicas + order.isr)
             if replica != self._around.broker_id
         }
         self._advance()
         self._review_later(now_s)
 
-    def follow(self, order: PartitionOrder) -> None:
+    def follow(self, order: LeaderAndIsrPartition) -> None:
         """Be a follower, of nobody if the leader is -1.
 
         An epoch in which this broker led and wrote nothing is forgotten: the new leader may have
@@ -147,7 +147,7 @@ class Partition:
         self._fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         self._hidden.clear()
 
-    def refresh(self, order: PartitionOrder) -> None:
+    def refresh(self, order: LeaderAndIsrPartition) -> None:
         """The same leader and epoch, but a later state: take the ISR that it names."""
         self._take_order(order, self.role)
         if self.is_leader:
@@ -162,7 +162,7 @@ class Partition:
         self._fail_waiting(code)
         self._upset()
 
-    def _take_order(self, order: PartitionOrder, role: Role) -> None:
+    def _take_order(self, order: LeaderAndIsrPartition, role: Role) -> None:
         self.role = role
         self.order = order
         self.proposed_isr = None
@@ -174,7 +174,7 @@ class Partition:
         """As leader. Raises Refused, or what the log refuses."""
         self.require_leader()
         if acks < 0 and not self._has_enough_replicas():
-            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS)
+            raise PartitionRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
         log = self.log
         end = log.end_offset
         info = log.append_as_leader(batches, self.leader_epoch, self._around.clock.now_ms())
@@ -232,7 +232,7 @@ class Partition:
         """As leader. Followers hear of it with their next fetch, which comes at once."""
         self.require_leader()
         if not self.log.config.cleanup_delete:
-            raise Refused(ErrorCode.POLICY_VIOLATION)
+            raise PartitionRefused(ErrorCode.POLICY_VIOLATION)
         self.log.delete_records_before(offset)
         self._upset()
 
@@ -258,7 +258,7 @@ class Partition:
                 return Fetched(number, 0, log.high_watermark, -1, log.start_offset, diverging_epoch=end)
             most = min(limit, wanted.max_bytes)
             records = log.read(wanted.offset, most, self.readable_end(replica_id), min_one=min_one)
-        except Refused as refused:
+        except PartitionRefused as refused:
             return self._error(refused.code)
         except LogError as error:
             return self._error(code_of(error))
@@ -279,24 +279,24 @@ class Partition:
             self.topic_partition.partition, code, log.high_watermark, log_start_offset=log.start_offset
         )
 
-    def _divergence(self, wanted: FetchPartition) -> EpochEnd | None:
+    def _divergence(self, wanted: FetchPartition) -> DivergingEpoch | None:
         """Where the asker's log and ours have parted, if they have (KIP-595)."""
         found = self.log.epochs.end_offset_for(wanted.last_fetched_epoch, self.log.end_offset)
         if found.end_offset < 0:
-            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+            raise PartitionRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
         if found.epoch < wanted.last_fetched_epoch or found.end_offset < wanted.offset:
-            return EpochEnd(found.epoch, found.end_offset)
+            return DivergingEpoch(found.epoch, found.end_offset)
         return None
 
     def require_leader(self, leader_epoch: int = NO_EPOCH) -> None:
         """Raises Refused unless this is the leader, of that epoch if one is given."""
         if self.role is Role.OFFLINE:
-            raise Refused(ErrorCode.KAFKA_STORAGE_ERROR)
+            raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         if leader_epoch != NO_EPOCH and leader_epoch != self.leader_epoch:
             older = leader_epoch < self.leader_epoch
-            raise Refused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
+            raise PartitionRefused(ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH)
         if self.role is not Role.LEADER:
-            raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            raise PartitionRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     # How far followers are, and the ISR
 

@@ -35,7 +35,7 @@ def code_of(error: Exception) -> ErrorCode:
     return _CODES.get(type(error), ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-class Refused(Exception):
+class PartitionRefused(Exception):
     """A request that a partition does not serve, with the protocol's error for it."""
 
     def __init__(self, code: ErrorCode) -> None:

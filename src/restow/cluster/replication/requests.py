@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
-from restow.cluster.replication.partition import PartitionOrder
+from restow.cluster.replication.partition import LeaderAndIsrPartition
 from restow.cluster.replication.values import NO_EPOCH
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrResponse, StopReplicaResponse
@@ -23,7 +23,7 @@ class Assigned(NamedTuple):
 
     topic_partition: TopicPartition
     topic_id: str | None
-    order: PartitionOrder
+    order: LeaderAndIsrPartition
 
 
 class Stopped(NamedTuple):
@@ -51,8 +51,8 @@ def assigned(request: Message) -> Iterator[Assigned]:
         yield Assigned(TopicPartition(state.topic_name, state.partition_index), None, _order(state))
 
 
-def _order(state: Message) -> PartitionOrder:
-    return PartitionOrder(
+def _order(state: Message) -> LeaderAndIsrPartition:
+    return LeaderAndIsrPartition(
         leader=state.leader,
         leader_epoch=state.leader_epoch,
         isr=tuple(state.isr),

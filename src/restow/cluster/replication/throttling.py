@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from restow.cluster.replication.fetcher import Follower
-    from restow.cluster.replication.partition import Partition
+    from restow.cluster.replication.partition import HostedPartition
     from restow.cluster.replication.values import FetchPartition
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
@@ -175,7 +175,7 @@ class Allowance:
         self.held_back: set[TopicPartition] = set()
         """Partitions that have something for the follower which it must wait for."""
 
-    def limit(self, partition: Partition, wish: FetchPartition) -> int | None:
+    def limit(self, partition: HostedPartition, wish: FetchPartition) -> int | None:
         """How much the follower may get of the partition at most; None for as much as it likes."""
         key = partition.topic_partition
         if self._replica_id in partition.isr or not self._throttle.covers(key):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
 
 
-class Watcher(Protocol):
+class PartitionListener(Protocol):
     """Somebody who wants to know what happens to a partition."""
 
     def changed(self, topic_partition: TopicPartition, size: int) -> None:

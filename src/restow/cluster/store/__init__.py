@@ -25,19 +25,18 @@ from restow.cluster.store.errors import (
     TooLarge,
     UnreadableNode,
 )
-from restow.cluster.store.operations import Check, Create, Delete, Operation, Result, Results, Set
-from restow.cluster.store.protocol import Change, Node, Stat, Store, Watch, WatchEvent, ensure_paths
+from restow.cluster.store.operations import CheckVersion, Create, Delete, Operation, Result, Results, Set
+from restow.cluster.store.protocol import NodeChange, Stat, Store, StoreNode, Watch, WatchEvent, ensure_paths
 
 __all__ = [
     "BadVersion",
-    "Change",
-    "Check",
+    "CheckVersion",
     "Create",
     "Delete",
     "InvalidPath",
     "NoChildrenForEphemerals",
     "NoNode",
-    "Node",
+    "NodeChange",
     "NodeExists",
     "NotEmpty",
     "Operation",
@@ -48,6 +47,7 @@ __all__ = [
     "Stat",
     "Store",
     "StoreError",
+    "StoreNode",
     "StoreUnavailable",
     "TooLarge",
     "UnreadableNode",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from restow.cluster.store.database import Database
 from restow.cluster.store.errors import StoreError, StoreUnavailable
 from restow.cluster.store.paths import check_path
-from restow.cluster.store.protocol import Change, WatchEvent
+from restow.cluster.store.protocol import NodeChange, WatchEvent
 from restow.cluster.store.session import EmbeddedSession, Pulse
 from restow.cluster.store.tree import Tree
 from restow.cluster.store.watches import Watches
@@ -170,7 +170,7 @@ class EmbeddedStore:
         for owner in self._tree.owners() - self._sessions.keys():
             self._calls += self._watches.take(self._tree.delete_ephemerals(owner))
         self._tree.settle()
-        self._calls = [(watch, WatchEvent(Change.UNKNOWN, event.path)) for watch, event in self._calls]
+        self._calls = [(watch, WatchEvent(NodeChange.UNKNOWN, event.path)) for watch, event in self._calls]
 
 
 def _attempt(work: Callable[[], T]) -> T | StoreError:

@@ -44,14 +44,14 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckVersion:
     """Nothing changes, but the whole transaction is refused unless the node has that version."""
 
     path: str
     version: int = ANY_VERSION
 
 
-Operation: TypeAlias = Create | Set | Delete | Check
+Operation: TypeAlias = Create | Set | Delete | CheckVersion
 
 Result: TypeAlias = "str | Stat | None"
 """A created node's path; a set node's new Stat; nothing for a deleted or checked one."""

@@ -35,14 +35,14 @@ class Stat(NamedTuple):
     """The session it goes away with, 0 if it stays."""
 
 
-class Node(NamedTuple):
+class StoreNode(NamedTuple):
     """A node's data and counters, read together."""
 
     data: bytes
     stat: Stat
 
 
-class Change(Enum):
+class NodeChange(Enum):
     """What a watch saw."""
 
     CREATED = "created"
@@ -57,7 +57,7 @@ class Change(Enum):
 class WatchEvent:
     """One change of one node."""
 
-    change: Change
+    change: NodeChange
     path: str
 
 
@@ -82,7 +82,7 @@ class Store(Protocol):
     ) -> str:
         """The path of the new node, which is longer than asked for if sequential."""
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> StoreNode:
         """Data and counters; NoNode if it is not there."""
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
@@ -109,7 +109,7 @@ class Store(Protocol):
         go on. Only a session that is over already makes it raise.
         """
 
-    async def get_each(self, paths: Sequence[str]) -> tuple[Node | None, ...]:
+    async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
         """Many nodes, None for those that are not there, without waiting between them."""
 
     async def watch_data(self, path: str, watch: Watch) -> None:

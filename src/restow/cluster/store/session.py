@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from restow.cluster.store.embedded import EmbeddedStore
     from restow.cluster.store.errors import StoreError
     from restow.cluster.store.operations import Operation, Result, Results
-    from restow.cluster.store.protocol import Node, Stat, Watch
+    from restow.cluster.store.protocol import Stat, StoreNode, Watch
     from restow.runtime.clock import Clock
 
 _BEATS_PER_TIMEOUT = 3
@@ -90,7 +90,7 @@ class EmbeddedSession:
         except StoreUnavailable as error:
             return tuple(StoreUnavailable(str(error)) for _ in transactions)
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> StoreNode:
         self._check()
         return await self._server.read(partial(Tree.get, path=path))
 
@@ -103,7 +103,7 @@ class EmbeddedSession:
         self._check()
         return await self._server.read(partial(Tree.children, path=path))
 
-    async def get_each(self, paths: Sequence[str]) -> tuple[Node | None, ...]:
+    async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
         self._check()
         return await self._server.read(lambda tree: tuple(map(tree.find, paths)))
 

@@ -18,7 +18,7 @@ from restow.cluster.store.errors import (
 )
 from restow.cluster.store.operations import ANY_VERSION, Create, Delete, Operation, Result, Results, Set
 from restow.cluster.store.paths import ROOT, check_path, parent_of
-from restow.cluster.store.protocol import Change, Node, Stat, WatchEvent
+from restow.cluster.store.protocol import NodeChange, Stat, StoreNode, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -85,15 +85,15 @@ class Tree:
 
     # Reading
 
-    def get(self, path: str) -> Node:
+    def get(self, path: str) -> StoreNode:
         """Data and counters."""
         node = self._node(path)
-        return Node(node.data, node.stat())
+        return StoreNode(node.data, node.stat())
 
-    def find(self, path: str) -> Node | None:
+    def find(self, path: str) -> StoreNode | None:
         """The same, or None if there is no such node."""
         node = self._nodes.get(check_path(path))
-        return None if node is None else Node(node.data, node.stat())
+        return None if node is None else StoreNode(node.data, node.stat())
 
     def children(self, path: str) -> tuple[str, ...]:
         """Their names, sorted."""
@@ -169,7 +169,7 @@ class Tree:
         self._nodes[path] = _TreeNode(operation.data, zxid, owner)
         self._link(path, above, parent, owner)
         parent.created += 1
-        events += (WatchEvent(Change.CREATED, path), WatchEvent(Change.CHILDREN, above))
+        events += (WatchEvent(NodeChange.CREATED, path), WatchEvent(NodeChange.CHILDREN, above))
 
         def undo() -> None:
             parent.created -= 1
@@ -183,7 +183,7 @@ class Tree:
         before = node.data, node.version, node.mzxid
         node.data, node.version, node.mzxid = operation.data, node.version + 1, zxid
         self._touched[operation.path] = None
-        events.append(WatchEvent(Change.SET, operation.path))
+        events.append(WatchEvent(NodeChange.SET, operation.path))
 
         def undo() -> None:
             node.data, node.version, node.mzxid = before
@@ -199,7 +199,7 @@ class Tree:
         del self._nodes[path]
         self._unlink(path, parent, node.owner)
         self._touched[path] = None
-        events += (WatchEvent(Change.DELETED, path), WatchEvent(Change.CHILDREN, above))
+        events += (WatchEvent(NodeChange.DELETED, path), WatchEvent(NodeChange.CHILDREN, above))
 
         def undo() -> None:
             self._nodes[path] = node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeAlias
 
-from restow.cluster.store.protocol import Change
+from restow.cluster.store.protocol import NodeChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,9 +38,9 @@ class Watches:
         calls: list[Call] = []
         for event in events:
             fired: dict[_Watcher, None] = {}
-            if event.change is not Change.CHILDREN:
+            if event.change is not NodeChange.CHILDREN:
                 fired |= self._data.pop(event.path, {})
-            if event.change in {Change.CHILDREN, Change.DELETED}:
+            if event.change in {NodeChange.CHILDREN, NodeChange.DELETED}:
                 fired |= self._children.pop(event.path, {})
             calls += ((watch, event) for _, watch in fired)
         return calls

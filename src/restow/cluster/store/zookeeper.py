@@ -31,7 +31,7 @@ from restow.cluster.store.errors import (
 )
 from restow.cluster.store.operations import Create, Delete, Operation, Result, Results, Set, checked
 from restow.cluster.store.paths import check_path, parent_of
-from restow.cluster.store.protocol import Node, Stat
+from restow.cluster.store.protocol import Stat, StoreNode
 from restow.cluster.store.zookeeper_link import ZooKeeperLink
 from restow.runtime.clock import SystemClock
 
@@ -139,7 +139,7 @@ class ZooKeeperStore:
                 raise outcome
         return tuple(cast("list[Results | StoreError]", outcomes))
 
-    async def get(self, path: str) -> Node:
+    async def get(self, path: str) -> StoreNode:
         return _node(await self._read(path, self._link.client.get_async))
 
     async def exists(self, path: str) -> Stat | None:
@@ -149,9 +149,9 @@ class ZooKeeperStore:
     async def children(self, path: str) -> tuple[str, ...]:
         return tuple(sorted(await self._read(path, self._link.client.get_children_async)))
 
-    async def get_each(self, paths: Sequence[str]) -> tuple[Node | None, ...]:
+    async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
         answers = [self._read(path, self._link.client.get_async) for path in [*map(check_path, paths)]]
-        found: list[Node | None] = []
+        found: list[StoreNode | None] = []
         for outcome in await asyncio.gather(*answers, return_exceptions=True):
             if isinstance(outcome, NoNode):
                 found.append(None)
@@ -358,10 +358,10 @@ def _stat(stat: ZnodeStat) -> Stat:
     return Stat(stat.version, stat.cversion, stat.czxid, stat.mzxid, stat.ephemeralOwner)
 
 
-def _node(answer: tuple[bytes | None, ZnodeStat]) -> Node:
+def _node(answer: tuple[bytes | None, ZnodeStat]) -> StoreNode:
     """Kafka creates nodes without data, which is not the same as empty data to ZooKeeper, but is to us."""
     data, stat = answer
-    return Node(data or b"", _stat(stat))
+    return StoreNode(data or b"", _stat(stat))
 
 
 def _answer(future: asyncio.Future[Any], outcome: object) -> None:

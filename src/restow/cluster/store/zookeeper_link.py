@@ -23,7 +23,7 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState
 
 from restow.cluster.store.errors import SessionExpired, StoreUnavailable
-from restow.cluster.store.protocol import Change, WatchEvent
+from restow.cluster.store.protocol import NodeChange, WatchEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,10 +38,10 @@ _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
 _CHANGES = {
-    EventType.CREATED: Change.CREATED,
-    EventType.CHANGED: Change.SET,
-    EventType.DELETED: Change.DELETED,
-    EventType.CHILD: Change.CHILDREN,
+    EventType.CREATED: NodeChange.CREATED,
+    EventType.CHANGED: NodeChange.SET,
+    EventType.DELETED: NodeChange.DELETED,
+    EventType.CHILD: NodeChange.CHILDREN,
 }
 
 
@@ -68,7 +68,7 @@ class _LinkedWatch:
     watch: Watch
 
     def __call__(self, event: WatchedEvent) -> None:
-        change = _CHANGES.get(event.type, Change.UNKNOWN)
+        change = _CHANGES.get(event.type, NodeChange.UNKNOWN)
         self.link.hand_over(partial(self.link.tell, self.watch, WatchEvent(change, self.path)))
 
 

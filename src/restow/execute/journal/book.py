@@ -10,8 +10,8 @@ from restow.execute.journal.records import step_document
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from restow.execute.journal.journal import Entry, Journal
-    from restow.execute.journal.ledger import Ledger
+    from restow.execute.journal.journal import Journal, JournalEntry
+    from restow.execute.journal.ledger import RunLedger
     from restow.model import Snapshot, TopicPartition
 
 
@@ -27,10 +27,10 @@ class Book:
         return self._journal.folder
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RunLedger:
         return self._ledger
 
-    def write(self, kind: str, **facts: object) -> Entry:
+    def write(self, kind: str, **facts: object) -> JournalEntry:
         """Returns when the entry is on the disk."""
         entry = self._journal.write(kind, **facts)
         self._ledger = self._ledger.after(entry)

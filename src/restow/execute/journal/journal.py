@@ -35,7 +35,7 @@ class UnwritableJournal(RestowError):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One thing that was about to happen, or had happened."""
 
     number: int
@@ -63,12 +63,12 @@ class Journal:
             self._file.sync()
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[JournalEntry, ...]:
         return tuple(self._entries)
 
-    def write(self, kind: str, **facts: object) -> Entry:
+    def write(self, kind: str, **facts: object) -> JournalEntry:
         """Add an entry."""
-        entry = Entry(len(self._entries), self._clock.now_ms(), kind, facts)
+        entry = JournalEntry(len(self._entries), self._clock.now_ms(), kind, facts)
         try:
             self._file.append(_line(entry))
             self._file.sync()
@@ -85,7 +85,7 @@ class Journal:
         self._file.close()
 
 
-def read_journal(disk: Disk, folder: str) -> tuple[Entry, ...]:
+def read_journal(disk: Disk, folder: str) -> tuple[JournalEntry, ...]:
     """The entries of a journal, without touching it."""
     path = f"{folder}/{FILE_NAME}"
     try:
@@ -95,7 +95,7 @@ def read_journal(disk: Disk, folder: str) -> tuple[Entry, ...]:
     return tuple(_parse(data, path)[0])
 
 
-def _line(entry: Entry) -> bytes:
+def _line(entry: JournalEntry) -> bytes:
     body = {"n": entry.number, "at_ms": entry.at_ms, "kind": entry.kind, **entry.facts}
     crc = zlib.crc32(_canonical(body))
     return json.dumps({**body, "crc": crc}, ensure_ascii=False, separators=(", ", ": ")).encode() + b"\n"
@@ -105,9 +105,9 @@ def _canonical(body: Mapping[str, object]) -> bytes:
     return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _parse(data: bytes, path: str) -> tuple[list[Entry], int]:
+def _parse(data: bytes, path: str) -> tuple[list[JournalEntry], int]:
     """The entries, and up to where the file is sound."""
-    entries: list[Entry] = []
+    entries: list[JournalEntry] = []
     sound = 0
     for number, line in _lines(data):
         entry = _entry(line)
@@ -128,7 +128,7 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
     return enumerate(data.splitlines(keepends=True))
 
 
-def _entry(line: bytes) -> Entry | None:
+def _entry(line: bytes) -> JournalEntry | None:
     try:
         body = json.loads(line)
         crc = body.pop("crc")
@@ -140,4 +140,4 @@ def _entry(line: bytes) -> Entry | None:
     if type(number) is not int or type(at_ms) is not int or not isinstance(kind, str):
         return None
     facts = {key: value for key, value in body.items() if key not in _ENVELOPE}
-    return Entry(number, at_ms, kind, facts)
+    return JournalEntry(number, at_ms, kind, facts)

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
-from restow.execute.journal.journal import DamagedJournal, Entry
+from restow.execute.journal.journal import DamagedJournal, JournalEntry
 from restow.execute.journal.records import (
     partition_of,
     plan_of,
@@ -44,7 +44,7 @@ class NotARun(RestowError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ledger:
+class RunLedger:
     """A run as far as its journal tells."""
 
     plan: Plan
@@ -74,13 +74,13 @@ class Ledger:
         """Whether nothing of it is left on the cluster: neither a throttle nor a move under way."""
         return self.outcome is not None and not self.ours and not self.under_way
 
-    def after(self, entry: Entry) -> Ledger:
+    def after(self, entry: JournalEntry) -> RunLedger:
         """With one more entry."""
         change = _CHANGES.get(entry.kind)
         return self if change is None else change(self, entry.facts)
 
 
-def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
+def ledger_of(entries: Iterable[JournalEntry], where: str) -> RunLedger:
     """Add up a journal. `where` it is, for the complaint."""
     remaining = iter(entries)
     first = next(remaining, None)
@@ -102,8 +102,8 @@ def ledger_of(entries: Iterable[Entry], where: str) -> Ledger:
     return ledger
 
 
-def _began(facts: Any, where: str) -> Ledger:
-    return Ledger(
+def _began(facts: Any, where: str) -> RunLedger:
+    return RunLedger(
         plan=plan_of(facts["plan"], f"the plan in {where}"),
         turn=turn_of(facts),
         undo_of=text_or_none(facts.get("undo_of")),
@@ -111,7 +111,7 @@ def _began(facts: Any, where: str) -> Ledger:
     )
 
 
-def has_heard_of(ledger: Ledger, snapshot: Snapshot) -> bool:
+def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
     """Whether a snapshot can be from after the run's last entry: what has arrived is there, and what is under
     way moves, or is at one of its ends. A broker that has not heard of an end tells of neither."""
     last = {step.partition: step for step in ledger.finished}
@@ -126,7 +126,7 @@ def has_heard_of(ledger: Ledger, snapshot: Snapshot) -> bool:
     return all(each is None or each.moving or may_be(name, each.replicas) for name, each in seen.items())
 
 
-def _throttle(ledger: Ledger, facts: Any) -> Ledger:
+def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["changes"]:
         setting = setting_of(each["setting"])
@@ -140,7 +140,7 @@ def _throttle(ledger: Ledger, facts: Any) -> Ledger:
     return replace(ledger, prior=prior, ours=ours, borrowed=borrowed)
 
 
-def _throttled(ledger: Ledger, facts: Any) -> Ledger:
+def _throttled(ledger: RunLedger, facts: Any) -> RunLedger:
     """What arrived is what is there; what was brought back is ours no more."""
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["arrived"]:
@@ -153,7 +153,7 @@ def _throttled(ledger: Ledger, facts: Any) -> Ledger:
     return replace(ledger, prior=prior, ours=ours, borrowed=ledger.borrowed & ours.keys())
 
 
-def _submit(ledger: Ledger, facts: Any) -> Ledger:
+def _submit(ledger: RunLedger, facts: Any) -> RunLedger:
     begun = {step.partition: step for step in map(step_of, facts["steps"])}
     return replace(
         ledger,
@@ -163,7 +163,7 @@ def _submit(ledger: Ledger, facts: Any) -> Ledger:
     )
 
 
-def _finished(ledger: Ledger, facts: Any) -> Ledger:
+def _finished(ledger: RunLedger, facts: Any) -> RunLedger:
     steps = tuple(map(step_of, facts["steps"]))
     return replace(
         ledger,
@@ -172,7 +172,7 @@ def _finished(ledger: Ledger, facts: Any) -> Ledger:
     )
 
 
-def _dropped(ledger: Ledger, facts: Any) -> Ledger:
+def _dropped(ledger: RunLedger, facts: Any) -> RunLedger:
     partition = partition_of(facts["partition"])
     return replace(
         ledger,
@@ -181,21 +181,21 @@ def _dropped(ledger: Ledger, facts: Any) -> Ledger:
     )
 
 
-def _found(ledger: Ledger, facts: Any) -> Ledger:
+def _found(ledger: RunLedger, facts: Any) -> RunLedger:
     partitions = frozenset(map(partition_of, facts["partitions"]))
     return replace(ledger, under_way=_without(ledger.under_way, partitions), found=ledger.found | partitions)
 
 
-def _cancelled(ledger: Ledger, facts: Any) -> Ledger:
+def _cancelled(ledger: RunLedger, facts: Any) -> RunLedger:
     partitions = map(partition_of, facts["partitions"])
     return replace(ledger, under_way=_without(ledger.under_way, partitions))
 
 
-def _resumed(ledger: Ledger, facts: Any) -> Ledger:
+def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
     return replace(ledger, outcome=None, dropped={}, turn=max(ledger.turn, turn_of(facts)))
 
 
-def _ended(ledger: Ledger, facts: Any) -> Ledger:
+def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
     return replace(ledger, outcome=text_of(facts["outcome"]))
 
 
@@ -206,7 +206,7 @@ def _without(
     return {partition: step for partition, step in under_way.items() if partition not in gone}
 
 
-_CHANGES: dict[str, Callable[[Ledger, Any], Ledger]] = {
+_CHANGES: dict[str, Callable[[RunLedger, Any], RunLedger]] = {
     "throttle": _throttle,
     "throttled": _throttled,
     "submit": _submit,

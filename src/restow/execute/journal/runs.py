@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journal
-from restow.execute.journal.ledger import Ledger, NotARun, ledger_of
+from restow.execute.journal.ledger import NotARun, RunLedger, ledger_of
 from restow.execute.journal.records import LAST_TURN
 from restow.execute.run.lock import BadStateFolder
 
@@ -36,7 +36,7 @@ class Run:
 
     name: str
     folder: str
-    ledger: Ledger
+    ledger: RunLedger
 
     @property
     def age(self) -> tuple[int, str]:

@@ -16,7 +16,7 @@ from restow.plan.schedule.traffic import Channel, Traffic, Way
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-    from restow.execute.throttle.throttles import Wanted
+    from restow.execute.throttle.throttles import ThrottleRates
 
 _SHORT_S, _LONG_S = 10.0, 120.0
 _NETWORK = (Way.RECEIVED, Way.SENT)
@@ -99,7 +99,7 @@ class Speeds:
         }
 
 
-def estimate(left: Traffic, speeds: Speeds, throttle: Wanted) -> Eta | None:
+def estimate(left: Traffic, speeds: Speeds, throttle: ThrottleRates) -> Eta | None:
     """Return a range, because the last minutes are no promise; None where nothing is known of the rate."""
     limits = throttle.by_way()
     best = speeds.best()

@@ -90,7 +90,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """An ending, why, and which partitions were left out."""
 
     ending: Ending

@@ -6,8 +6,8 @@ import json
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from restow.execute.progress.standing import Standing, standing_of
-from restow.execute.run.executor import Watcher
+from restow.execute.progress.standing import RunStatus, standing_of
+from restow.execute.run.executor import RunListener
 
 if TYPE_CHECKING:
     from restow.runtime.disk import Disk
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 FILE_NAME = "standing.json"
 
 
-def posting(disk: Disk, folder: str, watcher: Watcher) -> Watcher:
+def posting(disk: Disk, folder: str, watcher: RunListener) -> RunListener:
     """Return a watcher that posts every standing before the other one hears of it."""
 
-    def standing(now: Standing) -> None:
+    def standing(now: RunStatus) -> None:
         with suppress(OSError):  # a disk that is full ends the run when its journal is written, not here
             post(disk, folder, now)
         watcher.standing(now)
 
-    return Watcher(event=watcher.event, standing=standing)
+    return RunListener(event=watcher.event, standing=standing)
 
 
-def post(disk: Disk, folder: str, standing: Standing) -> None:
+def post(disk: Disk, folder: str, standing: RunStatus) -> None:
     """Replace what was there. Nobody depends on it, so it need not survive the machine."""
     data = json.dumps(standing.document()).encode()
     disk.write_atomically(f"{folder}/{FILE_NAME}", data, durable=False)
 
 
-def posted(disk: Disk, folder: str) -> Standing | None:
+def posted(disk: Disk, folder: str) -> RunStatus | None:
     """Return where the run stood when it last said so; None if it never did, or the file is damaged."""
     path = f"{folder}/{FILE_NAME}"
     try:

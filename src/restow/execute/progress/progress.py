@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.progress.estimate import Eta, Speeds, estimate
 from restow.execute.progress.stillness import History, Still, why_still
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from restow.execute.progress.sight import Sight
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
 
-__all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "Progress", "Report", "places"]
+__all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "ProgressReport", "RunProgress", "places"]
 
 
 class Job(NamedTuple):
@@ -80,7 +80,7 @@ class DirPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ProgressReport:
     """Where things stand."""
 
     done_bytes: int
@@ -103,7 +103,7 @@ class _Arrived(NamedTuple):
     at_s: float
 
 
-class Progress:
+class RunProgress:
     """Told of everything that is to be copied, and then of every sight."""
 
     def __init__(self, stall_s: float) -> None:
@@ -161,12 +161,12 @@ class Progress:
         sight: Sight,
         under_way: Iterable[Step],
         *,
-        throttle: Wanted | None = None,
+        throttle: ThrottleRates | None = None,
         foreign_rates: Mapping[BrokerId, int] | None = None,
         stretch: Callable[[float], float] = lambda seconds: seconds,
-    ) -> Report:
+    ) -> ProgressReport:
         """Say where things stand. `stretch` turns seconds at the present throttle into real ones."""
-        throttle = throttle or Wanted()
+        throttle = throttle or ThrottleRates()
         self._sight = sight
         self._settle(sight)
         copying, waiting = self._look(sight, under_way)
@@ -186,7 +186,7 @@ class Progress:
             self.predicted_s = predicted if predicted is None else stretch(predicted)
         if eta is not None:
             eta = Eta(soonest_s=stretch(eta.soonest_s), latest_s=stretch(eta.latest_s))
-        return Report(
+        return ProgressReport(
             done_bytes=done.copied_bytes,
             to_do_bytes=done.copied_bytes + left.copied_bytes,
             rate=self._speeds.of_all(),
@@ -236,7 +236,7 @@ class Progress:
         self,
         copying: Iterable[Copying],
         sight: Sight,
-        throttle: Wanted,
+        throttle: ThrottleRates,
         foreign: Mapping[BrokerId, int],
     ) -> Iterator[Still]:
         for each in copying:

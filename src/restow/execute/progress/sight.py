@@ -11,7 +11,7 @@ from restow.model import Copy, TopicPartition
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from restow.client import Admin, MoveUnderWay
+    from restow.client import Admin, PartitionReassignment
     from restow.model import BrokerId, LogDir, Partition, Step
     from restow.runtime.clock import Clock
 
@@ -23,7 +23,7 @@ class Sight:
     at_s: float
     alive: frozenset[BrokerId] = frozenset()
     partitions: Mapping[TopicPartition, Partition] = field(default_factory=dict)
-    moves: Mapping[TopicPartition, MoveUnderWay] = field(default_factory=dict)
+    moves: Mapping[TopicPartition, PartitionReassignment] = field(default_factory=dict)
     copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
     """By broker, as they are in use."""
     futures: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)

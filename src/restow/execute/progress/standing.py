@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, Report
+from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
 from restow.execute.progress.stillness import Cause, Still
 from restow.model import TopicPartition
 
@@ -20,7 +20,7 @@ class Tell(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class RunEvent:
     """Something that happened during a run, for a log."""
 
     at_ms: int
@@ -32,11 +32,11 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class RunStatus:
     """Everything a live view shows."""
 
     run: str
-    report: Report
+    report: ProgressReport
     steps_done: int
     steps_left: int
     under_way: int
@@ -54,7 +54,7 @@ class Standing:
     """The throttle as it was asked for, if it changes by the hour."""
     ended: str | None = None
     """How the run has ended, if it has."""
-    others: Standing | None = None
+    others: RunStatus | None = None
     """Moves that are under way and not in the plan of the run."""
 
     def document(self) -> dict[str, object]:
@@ -119,11 +119,11 @@ class Standing:
         }
 
 
-def standing_of(document: Mapping[str, Any]) -> Standing:
-    """Read back what `Standing.document` wrote. Whatever is wrong with it raises KeyError, TypeError or
+def standing_of(document: Mapping[str, Any]) -> RunStatus:
+    """Read back what `RunStatus.document` wrote. Whatever is wrong with it raises KeyError, TypeError or
     ValueError."""
     eta = document["eta_s"]
-    report = Report(
+    report = ProgressReport(
         done_bytes=int(document["done_bytes"]),
         to_do_bytes=int(document["to_do_bytes"]),
         rate=float(document["rate"]),
@@ -165,7 +165,7 @@ def standing_of(document: Mapping[str, Any]) -> Standing:
             for each in document["dirs"]
         ),
     )
-    return Standing(
+    return RunStatus(
         run=str(document["run"]),
         report=report,
         steps_done=int(document["steps_done"]),
@@ -198,8 +198,8 @@ def _text(value: Any) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watcher:
+class RunListener:
     """Whoever wants to know: of single events, and every now and then of where things stand."""
 
-    event: Callable[[Event], None]
-    standing: Callable[[Standing], None]
+    event: Callable[[RunEvent], None]
+    standing: Callable[[RunStatus], None]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.execute.progress.outcome import Summary
-from restow.execute.progress.standing import Standing
+from restow.execute.progress.standing import RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from restow.execute.journal.ledger import Ledger
-    from restow.execute.progress.progress import Progress, Report
+    from restow.execute.journal.ledger import RunLedger
+    from restow.execute.progress.progress import ProgressReport, RunProgress
     from restow.execute.progress.sight import Sight
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
@@ -27,17 +27,17 @@ class Telling:
         self,
         run: str,
         clock: Clock,
-        progress: Progress,
+        progress: RunProgress,
         schedule: Schedule,
         throttling: Throttling,
         pace: Pace,
-        listener: Callable[[Standing], None],
+        listener: Callable[[RunStatus], None],
     ) -> None:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
         self._throttling, self._pace, self._listener = throttling, pace, listener
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
-        self._last: Report | None = None
+        self._last: ProgressReport | None = None
         self.steps_done = 0
 
     def report(
@@ -54,7 +54,7 @@ class Telling:
         )
         self._pace.learn(self._last)
         self._listener(
-            Standing(
+            RunStatus(
                 run=self._run,
                 report=self._last,
                 steps_done=self.steps_done,
@@ -73,7 +73,7 @@ class Telling:
             )
         )
 
-    def summary(self, ledger: Ledger) -> Summary:
+    def summary(self, ledger: RunLedger) -> Summary:
         """Say what was done since this run, or its resumption, began."""
         left = self._left(self._begun)
         not_moved = left | ((ledger.dropped.keys() | ledger.found) & self._begun)

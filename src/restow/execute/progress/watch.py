@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
 from restow.execute.progress.posting import posted
-from restow.execute.progress.progress import Progress
+from restow.execute.progress.progress import RunProgress
 from restow.execute.progress.sight import look
-from restow.execute.progress.standing import Standing
+from restow.execute.progress.standing import RunStatus
 from restow.execute.run.lock import holder_of
 from restow.model import ANY_DIR, ReplicaAssignment, Step
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from restow.execute.journal.runs import Runs
     from restow.execute.progress.sight import Sight
-    from restow.execute.run.start import World
+    from restow.execute.run.start import RunContext
     from restow.model import TopicPartition
 
 _STALL_S = 30.0
 
 
-async def watch(world: World, every_s: float) -> AsyncGenerator[Standing, None]:
+async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, None]:
     """Tell where things stand, again and again, for as long as the caller wants to know.
 
     Where a run is being carried out from here, its own words are told: it alone knows what waits and what is
@@ -54,11 +54,11 @@ class Strangers:
     """Moves that no run from here has begun."""
 
     def __init__(self) -> None:
-        self._progress = Progress(_STALL_S)
+        self._progress = RunProgress(_STALL_S)
         self._known: dict[TopicPartition, Step] = {}
         self._done = 0
 
-    def see(self, sight: Sight, ours: Collection[TopicPartition] = ()) -> Standing:
+    def see(self, sight: Sight, ours: Collection[TopicPartition] = ()) -> RunStatus:
         """Say how far they have got."""
         now = {name: step for name, step in steps_under_way(sight).items() if name not in ours}
         for name, step in tuple(self._known.items()):
@@ -72,7 +72,7 @@ class Strangers:
                 lies = {broker: copy.log_dir for broker, copy in sight.copies.get(name, {}).items()}
                 self._progress.expect([step], lies)
                 self._known[name] = step
-        return Standing(
+        return RunStatus(
             run="",
             report=self._progress.report(sight, self._known.values()),
             steps_done=self._done,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ReplicaOf
+from restow.client import BrokerError, TopicPartitionReplica
 from restow.execute.journal.records import step_document
-from restow.execute.progress.outcome import Ending, Outcome
+from restow.execute.progress.outcome import Ending, RunOutcome
 from restow.execute.run.foreign import Submitter
 from restow.execute.run.under_way import partitions_now
 from restow.model import ANY_DIR, ReplicaAssignment, Step
@@ -38,7 +38,7 @@ class Taken:
     others: dict[TopicPartition, str] = field(default_factory=dict)
     """Somebody else has sent these elsewhere since, and they are left to them."""
 
-    def concluded(self, tell: Tell) -> Outcome:
+    def concluded(self, tell: Tell) -> RunOutcome:
         """Tell of every move, and return how the run ends."""
         for name, why in self.refused.items():
             tell("not cancelled", partition=str(name), why=why)
@@ -46,8 +46,8 @@ class Taken:
             tell("cancelled", partition=str(name))
         if self.refused:
             why = f"{len(self.refused)} moves could not be taken back: {next(iter(self.refused.values()))}"
-            return Outcome(ending=Ending.LEFT, reason=why)
-        return Outcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
+            return RunOutcome(ending=Ending.LEFT, reason=why)
+        return RunOutcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
 
 
 async def take_back(
@@ -139,7 +139,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
     """
     came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
     wished = {
-        ReplicaOf(name, broker): path
+        TopicPartitionReplica(name, broker): path
         for name, step in steps.items()
         for broker, path in zip(step.after, step.log_dirs, strict=False)
         if path != ANY_DIR and broker in step.before and broker in came_from.get(name, {})
@@ -152,7 +152,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
         for broker, told in disks.items()
         if not isinstance(told, BrokerError)
         for replica in told.replicas
-        if wished.get(which := ReplicaOf(replica.partition, broker)) == replica.log_dir
+        if wished.get(which := TopicPartitionReplica(replica.partition, broker)) == replica.log_dir
     }
     if wishes:
         await admin.move_between_dirs(wishes)

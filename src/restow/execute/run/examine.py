@@ -9,18 +9,18 @@ from restow.execute.run.lock import holder_of
 from restow.execute.run.mark import other_at_it
 from restow.execute.run.ready import readiness
 from restow.execute.run.start import NotNow, check_earlier_runs
-from restow.model import Check, Outcome
+from restow.model import Check, CheckOutcome
 from restow.plan.schedule.schedule import order_of
 from restow.snapshot import capture
 from restow.verify.evidence import none_of
 
 if TYPE_CHECKING:
     from restow.execute.journal.runs import Runs
-    from restow.execute.run.start import World
+    from restow.execute.run.start import RunContext
     from restow.model import Plan, Snapshot, Verdict
 
 
-async def examine(world: World, plan: Plan) -> Verdict:
+async def examine(world: RunContext, plan: Plan) -> Verdict:
     """Return what `execute` would find before it begins. Neither the cluster nor the journals are touched."""
     runs = await world.runs()
     snapshot = await capture(world.admin, world.clock)
@@ -30,22 +30,22 @@ async def examine(world: World, plan: Plan) -> Verdict:
     return replace(verdict, checks=(*verdict.checks, *own))
 
 
-def _nobody_at_it(world: World, runs: Runs, elsewhere: str | None) -> Check:
+def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check:
     holder = holder_of(world.disk, runs.folder)
     if holder is None and elsewhere is not None:
         return Check(
             name="no other run",
-            outcome=Outcome.FAILS,
+            outcome=CheckOutcome.FAILS,
             evidence=f"another machine carries out a run: {elsewhere}",
             advice="wait until it has ended",
         )
     if holder is None:
         return Check(
-            name="no other run", outcome=Outcome.HOLDS, evidence="nobody here carries out a run on it"
+            name="no other run", outcome=CheckOutcome.HOLDS, evidence="nobody here carries out a run on it"
         )
     return Check(
         name="no other run",
-        outcome=Outcome.FAILS,
+        outcome=CheckOutcome.FAILS,
         evidence=f"{holder.user} carries out run {holder.run}, process {holder.pid} on {holder.host}",
         advice="watch it (restow watch), or wait until it has ended",
     )
@@ -56,8 +56,8 @@ def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
     try:
         check_earlier_runs(runs, snapshot.cluster_id)
     except NotNow as error:
-        return Check(name=name, outcome=Outcome.FAILS, evidence=str(error))
-    return Check(name=name, outcome=Outcome.HOLDS, evidence="all of them were brought to their end")
+        return Check(name=name, outcome=CheckOutcome.FAILS, evidence=str(error))
+    return Check(name=name, outcome=CheckOutcome.HOLDS, evidence="all of them were brought to their end")
 
 
 def _limits(plan: Plan, snapshot: Snapshot) -> Check:

@@ -11,18 +11,26 @@ from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
 from restow.execute.journal.records import step_document
-from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, Outcome
-from restow.execute.progress.progress import Progress, places
+from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
+from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.sight import look
-from restow.execute.progress.standing import Event, Watcher
+from restow.execute.progress.standing import RunEvent, RunListener
 from restow.execute.progress.telling import Telling
 from restow.execute.repair.taking_back import take_back
 from restow.execute.run.chains import chains_of
 from restow.execute.run.elections import Elections
-from restow.execute.run.foreign import REFUSED_FOR_GOOD, Claim, Foreign, Seen, Submitter, dir_taken, look_at
+from restow.execute.run.foreign import (
+    REFUSED_FOR_GOOD,
+    Clearance,
+    Foreign,
+    Seen,
+    Submitter,
+    dir_taken,
+    look_at,
+)
 from restow.execute.run.holding import Holding
 from restow.execute.run.patience import Patience
-from restow.execute.run.under_way import Running, State, fulfil_dirs, partitions_now, wishes_of
+from restow.execute.run.under_way import Running, StepState, fulfil_dirs, partitions_now, wishes_of
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
@@ -33,18 +41,18 @@ from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from restow.client import Admin, ReplicaOf
+    from restow.client import Admin, TopicPartitionReplica
     from restow.execute.journal.book import Book
-    from restow.execute.journal.ledger import Ledger
+    from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.sight import Sight
     from restow.execute.run.control import Control
     from restow.execute.run.mark import Mark
-    from restow.execute.run.options import Options
+    from restow.execute.run.options import RunOptions
     from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
     from restow.runtime.clock import Clock
 
 
-__all__ = ["Executor", "Watcher"]
+__all__ = ["Executor", "RunListener"]
 
 
 class Executor:
@@ -56,11 +64,11 @@ class Executor:
         clock: Clock,
         book: Book,
         snapshot: Snapshot,
-        options: Options,
+        options: RunOptions,
         control: Control,
-        watcher: Watcher,
+        watcher: RunListener,
         mark: Mark,
-        why_no_undo: Callable[[Ledger], Awaitable[str | None]] | None = None,
+        why_no_undo: Callable[[RunLedger], Awaitable[str | None]] | None = None,
     ) -> None:
         self._admin, self._clock, self._book = admin, clock, book
         self._options, self._watcher, self._mark = options, watcher, mark
@@ -76,7 +84,7 @@ class Executor:
         first = (steps[0].partition for steps in chains.steps)
         self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
         self._running: dict[TopicPartition, Running] = {}
-        self._progress = Progress(options.stall_s)
+        self._progress = RunProgress(options.stall_s)
         for steps in chains.steps:
             self._progress.expect(steps, places(snapshot, steps[0].partition))
         self._throttling = Throttling(admin, clock, book, options.throttle)
@@ -99,9 +107,9 @@ class Executor:
 
     def tell(self, kind: str, **facts: object) -> None:
         """Something happened."""
-        self._watcher.event(Event(at_ms=self._clock.now_ms(), kind=kind, facts=facts))
+        self._watcher.event(RunEvent(at_ms=self._clock.now_ms(), kind=kind, facts=facts))
 
-    async def run(self) -> Outcome:
+    async def run(self) -> RunOutcome:
         """Until all is done, or somebody says stop, or it cannot go on."""
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
@@ -114,13 +122,13 @@ class Executor:
         try:
             outcome = await self._until_over()
         except BrokerError as error:
-            outcome = Outcome(ending=Ending.FAILED, reason=str(error))
+            outcome = RunOutcome(ending=Ending.FAILED, reason=str(error))
         except CalledToEnd:
             hear_the_call_to_end()
-            outcome = Outcome(ending=Ending.LEFT, reason=NO_ANSWER_IN_TIME)
+            outcome = RunOutcome(ending=Ending.LEFT, reason=NO_ANSWER_IN_TIME)
         return await self._end(outcome)
 
-    async def _until_over(self) -> Outcome:
+    async def _until_over(self) -> RunOutcome:
         while True:
             began_s = self._clock.monotonic_s()
             try:
@@ -137,17 +145,17 @@ class Executor:
             some_wait = all_ended or self._schedule.left > len(self._running)
             await self._clock.sleep(self.pace.until_next_look_s(took_s, some_wait=some_wait))
 
-    async def _turn(self) -> Outcome | None:
+    async def _turn(self) -> RunOutcome | None:
         self.pace.obey()
         surveyed = await self._survey()
         seen = await self._see_what_arrived()
         if self.pace.stop == "leave":
-            return Outcome(ending=Ending.LEFT, reason="told to let it go on by itself")
+            return RunOutcome(ending=Ending.LEFT, reason="told to let it go on by itself")
         if self.pace.stop == "cancel":
             return await self._cancel()
         if (other := self._mark.lost_to) is not None and not self._running:
             why = f"somebody else carries out a run on this cluster now: {other}"
-            return Outcome(ending=Ending.FAILED, reason=why)
+            return RunOutcome(ending=Ending.FAILED, reason=why)
         begun = [] if self._paused else self._schedule.admit()
         try:
             begun = await self._throttle(begun, look=surveyed)
@@ -164,7 +172,7 @@ class Executor:
             self._report()
         if not self._running and not self._schedule.left and self._elections.over:
             ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
-            return Outcome(ending=ending)
+            return RunOutcome(ending=ending)
         idle = not self._running and not self._paused and self._schedule.left > 0
         return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
 
@@ -195,18 +203,18 @@ class Executor:
             rest = self._schedule.rest_of(name)
             submitted = name in self._book.ledger.submitted
             claim, why = self._foreign.judge(rest, seen, at_s, submitted=submitted)
-            if claim is Claim.READY and seen.disks:
+            if claim is Clearance.READY and seen.disks:
                 taken = dir_taken(self._wishes(step), self._dirs_before.get(name, {}), seen.disks)
-                claim, why = (claim, why) if taken is None else (Claim.TAKEN, taken)
-            if claim is Claim.READY:
+                claim, why = (claim, why) if taken is None else (Clearance.TAKEN, taken)
+            if claim is Clearance.READY:
                 ready.append(step)
-            elif claim is Claim.TAKEN:
+            elif claim is Clearance.TAKEN:
                 self._drop(step, why)
-            elif claim is Claim.DOUBTFUL and begun:
+            elif claim is Clearance.DOUBTFUL and begun:
                 self._schedule.put_back(step)
-            elif claim is Claim.OURS:
+            elif claim is Clearance.OURS:
                 self._adopt(step, begun=begun)
-            elif claim is Claim.THERE:
+            elif claim is Clearance.THERE:
                 self._count_as_done(rest, begun=begun)
         return ready
 
@@ -251,11 +259,11 @@ class Executor:
             state, why = running.judge(moves.get(name), now.get(name), at_s)
             if running.seen and name not in moves and not running.dirs:
                 self._admission.let_go(running.step)
-            if state is State.ARRIVED:
+            if state is StepState.ARRIVED:
                 arrived.append(running.step)
-            elif state is State.REFUSED:
+            elif state is StepState.REFUSED:
                 self._try_again(running.step, why)
-            elif state is State.TAKEN:
+            elif state is StepState.TAKEN:
                 self._drop(running.step, why)
         if arrived:
             self._book.write("finished", steps=[step_document(step) for step in arrived])
@@ -293,7 +301,7 @@ class Executor:
     def _dir_movers(self, steps: Iterable[Step]) -> set[BrokerId]:
         return {which.broker for step in steps for which in self._wishes(step) if which.broker in step.before}
 
-    def _wishes(self, step: Step) -> dict[ReplicaOf, str]:
+    def _wishes(self, step: Step) -> dict[TopicPartitionReplica, str]:
         return wishes_of(step, {} if self._sight is None else self._sight.copies.get(step.partition, {}))
 
     async def _submit(self, begun: Sequence[Step]) -> None:
@@ -344,7 +352,7 @@ class Executor:
         self._book.write("dropped", partition=list(partition), reason=why)
         self.tell("dropped", partition=str(partition), why=why)
 
-    async def _cancel(self) -> Outcome:
+    async def _cancel(self) -> RunOutcome:
         self._sight = await look(self._admin, self._clock)
         taken = await take_back(self._admin, self._clock, self._book, self._steps(), self._alive)
         for name in (*taken.back, *taken.arrived):
@@ -353,7 +361,7 @@ class Executor:
             self._drop(step, taken.others[step.partition])
         return taken.concluded(self.tell)
 
-    async def _end(self, outcome: Outcome) -> Outcome:
+    async def _end(self, outcome: RunOutcome) -> RunOutcome:
         """Throttles off, but for what still moves: it would take all there is."""
         if outcome.ending not in (Ending.LEFT, Ending.LOST):
             try:

@@ -21,7 +21,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from restow.client import Admin, Disks, MoveUnderWay, ReplicaOf
+    from restow.client import Admin, BrokerLogDirs, PartitionReassignment, TopicPartitionReplica
     from restow.model import BrokerId, Partition, Step
 
 _GRACE_S = 10.0
@@ -38,7 +38,7 @@ REFUSED_FOR_GOOD = (
 """Answers that no further try changes: the topic is gone, or somebody has changed the replication factor."""
 
 
-class Claim(Enum):
+class Clearance(Enum):
     """Whether a step may begin."""
 
     READY = "ready"
@@ -55,9 +55,9 @@ class Seen:
     """What a look shows of partitions that are about to be moved."""
 
     partitions: Mapping[TopicPartition, Partition]
-    moves: Mapping[TopicPartition, MoveUnderWay]
+    moves: Mapping[TopicPartition, PartitionReassignment]
     topic_ids: Mapping[str, str]
-    disks: Mapping[BrokerId, Disks | BrokerError] = field(default_factory=dict)
+    disks: Mapping[BrokerId, BrokerLogDirs | BrokerError] = field(default_factory=dict)
 
 
 async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[BrokerId] = ()) -> Seen:
@@ -91,39 +91,41 @@ class Foreign:
             return "its replicas have changed; whether they stay so is looked at again"
         return None
 
-    def judge(self, rest: Sequence[Step], seen: Seen, at_s: float, *, submitted: bool) -> tuple[Claim, str]:
+    def judge(
+        self, rest: Sequence[Step], seen: Seen, at_s: float, *, submitted: bool
+    ) -> tuple[Clearance, str]:
         """Judge the first of a partition's remaining steps; `submitted` if we have asked for it before."""
         step, name = rest[0], rest[0].partition
         known = self._topic_ids.get(name.topic)
         if known is not None and seen.topic_ids.get(name.topic, known) != known:
-            return Claim.TAKEN, REMADE
+            return Clearance.TAKEN, REMADE
         if (move := seen.moves.get(name)) is not None:
             target = ReplicaAssignment(move.replicas, move.adding, move.removing).target
             if submitted and target == step.after:
-                return Claim.OURS, ""
-            return Claim.TAKEN, f"somebody else is moving it to {list(target)}"
+                return Clearance.OURS, ""
+            return Clearance.TAKEN, f"somebody else is moving it to {list(target)}"
         now = seen.partitions.get(name)
         if now is not None and now.replicas == step.before:
             self._since_s.pop(name, None)
-            return Claim.READY, ""
+            return Clearance.READY, ""
         if at_s - self._since_s.setdefault(name, at_s) < _GRACE_S:
             self._not_before_s[name] = at_s + _ASK_AGAIN_S
-            return Claim.DOUBTFUL, ""
+            return Clearance.DOUBTFUL, ""
         if now is None:
-            return Claim.TAKEN, "it does not exist any more"
+            return Clearance.TAKEN, "it does not exist any more"
         last = rest[-1]
         if now.replicas == last.after and not last.log_dirs:
-            return Claim.THERE, ""
-        return Claim.TAKEN, (
+            return Clearance.THERE, ""
+        return Clearance.TAKEN, (
             f"somebody else has changed it: it has the replicas {list(now.replicas)}, and not "
             f"{list(step.before)}"
         )
 
 
 def dir_taken(
-    wishes: Mapping[ReplicaOf, str],
+    wishes: Mapping[TopicPartitionReplica, str],
     before: Mapping[BrokerId, str],
-    disks: Mapping[BrokerId, Disks | BrokerError],
+    disks: Mapping[BrokerId, BrokerLogDirs | BrokerError],
 ) -> str | None:
     """Say who else moves, or has moved, a replica between directories; None if nobody does.
 

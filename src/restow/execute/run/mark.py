@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
 from restow.client import SESSION_S, BrokerError, ClientError
-from restow.execute.progress.standing import Event
+from restow.execute.progress.standing import RunEvent
 from restow.execute.run.lock import BadStateFolder, ClusterLocked, Holder, cluster_lock, holder_from
 from restow.model.permissions import RUN_GROUP
 from restow.wire.error_codes import ErrorCode
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from restow.client import Occupant
     from restow.execute.journal.runs import Runs
-    from restow.execute.run.executor import Watcher
-    from restow.execute.run.start import World
+    from restow.execute.run.executor import RunListener
+    from restow.execute.run.start import RunContext
 
 GROUP = RUN_GROUP
 _IDENTITY = "identity"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
-class Seat(Protocol):
+class RunSeat(Protocol):
     """A place on the cluster that one process at a time can hold."""
 
     lost_to: Occupant | None
@@ -52,13 +52,13 @@ class Seat(Protocol):
 class Seats(Protocol):
     """Make seats on one cluster."""
 
-    def __call__(self, group: str, instance_id: str, said: bytes) -> Seat: ...
+    def __call__(self, group: str, instance_id: str, said: bytes) -> RunSeat: ...
 
 
 class Mark:
     """The mark of one run, where there is one."""
 
-    def __init__(self, seat: Seat | None) -> None:
+    def __init__(self, seat: RunSeat | None) -> None:
         self._seat = seat
 
     @property
@@ -67,7 +67,7 @@ class Mark:
         other = None if self._seat is None else self._seat.lost_to
         return None if other is None else who_is(other)
 
-    async def confirm(self, world: World, watcher: Watcher) -> None:
+    async def confirm(self, world: RunContext, watcher: RunListener) -> None:
         """Refuse if somebody else has it; before anything is changed. Warn where no mark can be set."""
         if self._seat is None:
             return
@@ -75,14 +75,14 @@ class Mark:
             other = await self._seat.taken()
         except ClientError as error:
             facts = {"why": _why_unmarked(error)}
-            watcher.event(Event(at_ms=world.clock.now_ms(), kind="warned", facts=facts))
+            watcher.event(RunEvent(at_ms=world.clock.now_ms(), kind="warned", facts=facts))
             return
         if other is not None:
             raise ClusterLocked(_refusal(other))
 
 
 @asynccontextmanager
-async def claimed(world: World, runs: Runs, run: str) -> AsyncIterator[Mark]:
+async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark]:
     """Hold the lock of this machine and the mark on the cluster; `Mark.confirm` says whether it is ours."""
     holder = Holder.this_process(run, since_ms=world.clock.now_ms())
     with cluster_lock(world.disk, runs.folder, holder):
@@ -96,7 +96,7 @@ async def claimed(world: World, runs: Runs, run: str) -> AsyncIterator[Mark]:
             yield Mark(seat)
 
 
-async def other_at_it(world: World, runs: Runs) -> str | None:
+async def other_at_it(world: RunContext, runs: Runs) -> str | None:
     """Say who carries out a run from elsewhere; changes nothing. None also where that cannot be asked."""
     if world.seats is None:
         return None
@@ -104,7 +104,7 @@ async def other_at_it(world: World, runs: Runs) -> str | None:
     return None if other is None else who_is(other)
 
 
-async def _occupant(seat: Seat) -> Occupant | None:
+async def _occupant(seat: RunSeat) -> Occupant | None:
     """What cannot be asked now is asked again when the seat is taken, and told then."""
     try:
         return await seat.occupant()
@@ -112,7 +112,7 @@ async def _occupant(seat: Seat) -> Occupant | None:
         return None
 
 
-def _identity(world: World, runs: Runs, *, make: bool = True) -> str:
+def _identity(world: RunContext, runs: Runs, *, make: bool = True) -> str:
     """Who we are to the cluster: this machine and this folder.
 
     Whoever holds the folder's lock knows that no other process of this identity lives, and may take the

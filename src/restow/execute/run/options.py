@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 
 if TYPE_CHECKING:
     from restow.execute.throttle.hours import HourlyThrottle, Hours
@@ -22,10 +22,10 @@ class Guards:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RunOptions:
     """How a run should behave."""
 
-    throttle: Wanted = field(default_factory=Wanted)
+    throttle: ThrottleRates = field(default_factory=ThrottleRates)
     auto: bool = False
     """Whether the throttle looks for its own height."""
     hourly: HourlyThrottle | None = None

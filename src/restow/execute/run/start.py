@@ -14,13 +14,13 @@ from restow.execute.journal.ledger import has_heard_of
 from restow.execute.journal.records import plan_document
 from restow.execute.journal.runs import Run, Runs, runs_of
 from restow.execute.progress.posting import posting
-from restow.execute.progress.standing import Event
+from restow.execute.progress.standing import RunEvent
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, Wishes
-from restow.execute.run.executor import Executor, Watcher
+from restow.execute.run.executor import Executor, RunListener
 from restow.execute.run.lock import Holder, holder_of
 from restow.execute.run.mark import Mark, claimed
-from restow.execute.run.options import Options
+from restow.execute.run.options import RunOptions
 from restow.execute.run.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from restow.client import Admin
-    from restow.execute.journal.ledger import Ledger
-    from restow.execute.progress.outcome import Outcome
+    from restow.execute.journal.ledger import RunLedger
+    from restow.execute.progress.outcome import RunOutcome
     from restow.execute.run.mark import Seats
     from restow.model import Plan, Snapshot
     from restow.runtime.chance import Chance
@@ -50,7 +50,7 @@ class NotNow(RestowError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class RunContext:
     """What a run works with. `root` is the folder under which the journals are."""
 
     admin: Admin
@@ -66,7 +66,7 @@ class World:
         return runs_of(self.disk, self.root, (await self.admin.cluster()).cluster_id)
 
 
-async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) -> Outcome:
+async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: RunListener) -> RunOutcome:
     """Carry out a plan, if the cluster is what the plan was made for."""
     runs = await world.runs()
     name = runs.new(world.clock)
@@ -80,8 +80,12 @@ async def execute(world: World, plan: Plan, options: Options, watcher: Watcher) 
 
 
 async def resume(
-    world: World, options: Options, watcher: Watcher, name: str | None = None, digest: str | None = None
-) -> Outcome:
+    world: RunContext,
+    options: RunOptions,
+    watcher: RunListener,
+    name: str | None = None,
+    digest: str | None = None,
+) -> RunOutcome:
     """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named.
 
     With a digest, refuse a run of any other plan.
@@ -100,7 +104,7 @@ async def resume(
             return await _run(world, book, snapshot, options, watcher, mark)
 
 
-async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Outcome | None:
+async def cancel(world: RunContext, watcher: RunListener, name: str | None = None) -> RunOutcome | None:
     """Take back what a run has under way. One that is being carried out is told to, and None returned."""
     runs = await world.runs()
     run = runs.get(name) if name else runs.latest(unsettled=True)
@@ -114,13 +118,13 @@ async def cancel(world: World, watcher: Watcher, name: str | None = None) -> Out
 
 
 async def undo(
-    world: World,
-    options: Options,
-    watcher: Watcher,
+    world: RunContext,
+    options: RunOptions,
+    watcher: RunListener,
     name: str | None = None,
     *,
     as_far_as_possible: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Bring back what a run has changed, the newest first: what is under way, then what has arrived."""
     runs = await world.runs()
     run = runs.get(name) if name else runs.last_to_move()
@@ -138,7 +142,7 @@ async def undo(
             return await _run(world, book, snapshot, options, watcher, mark)
 
 
-async def way_back(world: World, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
+async def way_back(world: RunContext, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
     """Return the plan that undoes a run, and what it was made from; refuse as `undo` does."""
     snapshot = await _after(world, run)
     plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
@@ -168,13 +172,13 @@ def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
         )
 
 
-async def _check_ready(world: World, plan: Plan, snapshot: Snapshot) -> None:
+async def _check_ready(world: RunContext, plan: Plan, snapshot: Snapshot) -> None:
     """Refuse what would get stuck: a permission is missing, a broker is down or too old, there is no room."""
     if problems := why_not(await readiness(world.admin, plan, snapshot)):
         raise NotNow(f"this cannot go well, so nothing was begun: {problems}")
 
 
-async def _check_rest(world: World, rest: Plan, snapshot: Snapshot, watcher: Watcher) -> None:
+async def _check_rest(world: RunContext, rest: Plan, snapshot: Snapshot, watcher: RunListener) -> None:
     """Before going on: refuse what would keep all of it from going on, tell of what concerns single moves."""
     if not rest.moves:
         return
@@ -182,7 +186,7 @@ async def _check_rest(world: World, rest: Plan, snapshot: Snapshot, watcher: Wat
     if problems := why_not(verdict, FOR_ALL):
         raise NotNow(f"this cannot go on, and nothing was changed: {problems}")
     if problems := why_not(verdict, FOR_SOME):
-        watcher.event(Event(at_ms=world.clock.now_ms(), kind="warned", facts={"why": problems}))
+        watcher.event(RunEvent(at_ms=world.clock.now_ms(), kind="warned", facts={"why": problems}))
 
 
 def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
@@ -193,7 +197,7 @@ def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
         )
 
 
-async def _after(world: World, run: Run) -> Snapshot:
+async def _after(world: RunContext, run: Run) -> Snapshot:
     """What is there after a run. A broker that has not heard of its end would make it look undone already."""
     until_s = world.clock.monotonic_s() + _GRACE_S
     while True:
@@ -211,27 +215,29 @@ def run_to_resume(runs: Runs) -> Run:
     return runs.latest(unsettled=True)
 
 
-async def take_back_run(world: World, run: Run, watcher: Watcher) -> Outcome:
+async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> RunOutcome:
     """A run that begins with the wish to be cancelled."""
     snapshot = await _after(world, run)
     with _opened(world, run.folder) as book:
         _check_cluster(book.ledger.plan, snapshot, run.folder)
         control = Control(world.disk, run.folder)
         control.clear()
-        executor = Executor(world.admin, world.clock, book, snapshot, Options(), control, watcher, Mark(None))
+        executor = Executor(
+            world.admin, world.clock, book, snapshot, RunOptions(), control, watcher, Mark(None)
+        )
         executor.pace.ask(Wishes(stop=CANCEL))
         return await executor.run()
 
 
 async def _run(
-    world: World, book: Book, snapshot: Snapshot, options: Options, watcher: Watcher, mark: Mark
-) -> Outcome:
+    world: RunContext, book: Book, snapshot: Snapshot, options: RunOptions, watcher: RunListener, mark: Mark
+) -> RunOutcome:
     control = Control(world.disk, book.folder)
     control.clear()
     watcher = posting(world.disk, book.folder, watcher)
     name = book.folder.rpartition("/")[2]
 
-    async def why_no_undo(ledger: Ledger) -> str | None:
+    async def why_no_undo(ledger: RunLedger) -> str | None:
         try:
             plan, _ = await way_back(world, Run(name, book.folder, ledger))
         except (CannotUndo, NotNow) as error:
@@ -249,7 +255,7 @@ async def _run(
 
 @contextmanager
 def begun(
-    world: World, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
+    world: RunContext, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
 ) -> Iterator[Book]:
     """A journal whose first entry is on the disk: the plan, who begins it, and which topics it is for."""
     folder = runs.path(name)
@@ -267,7 +273,7 @@ def begun(
 
 
 @contextmanager
-def _opened(world: World, folder: str) -> Iterator[Book]:
+def _opened(world: RunContext, folder: str) -> Iterator[Book]:
     book = Book(Journal(world.disk, world.clock, folder))
     try:
         yield book

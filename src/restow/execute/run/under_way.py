@@ -12,21 +12,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ReplicaOf
+from restow.client import BrokerError, TopicPartitionReplica
 from restow.model import ANY_DIR, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from restow.client import Admin, MoveUnderWay
+    from restow.client import Admin, PartitionReassignment
     from restow.model import BrokerId, Copy, Partition, Step, Topic
 
 _GRACE_S = 10.0
 """For so long brokers may know less than the controller."""
 
 
-class State(Enum):
+class StepState(Enum):
     MOVING = "moving"
     ARRIVED = "arrived"
     REFUSED = "refused"
@@ -42,37 +42,39 @@ class Running:
     """The controller had it at some time;"""
     odd_since_s: float | None = None
     """it does not, and brokers do not tell that it has arrived, since then."""
-    dirs: dict[ReplicaOf, str] = field(default_factory=dict)
-    accepted: set[ReplicaOf] = field(default_factory=set)
+    dirs: dict[TopicPartitionReplica, str] = field(default_factory=dict)
+    accepted: set[TopicPartitionReplica] = field(default_factory=set)
 
-    def judge(self, move: MoveUnderWay | None, now: Partition | None, at_s: float) -> tuple[State, str]:
+    def judge(
+        self, move: PartitionReassignment | None, now: Partition | None, at_s: float
+    ) -> tuple[StepState, str]:
         """What has become of it; `now` is only looked at if the controller does not have it."""
         step = self.step
         if move is not None:
             self.seen, self.odd_since_s = True, None
             target = ReplicaAssignment(move.replicas, move.adding, move.removing).target
             if target == step.after:
-                return State.MOVING, ""
-            return State.TAKEN, f"somebody else is moving it to {list(target)}"
+                return StepState.MOVING, ""
+            return StepState.TAKEN, f"somebody else is moving it to {list(target)}"
         if now is not None and now.replicas == step.after:
             self.odd_since_s = None
-            return (State.MOVING, "") if self.dirs else (State.ARRIVED, "")
+            return (StepState.MOVING, "") if self.dirs else (StepState.ARRIVED, "")
         if self.odd_since_s is None:
             self.odd_since_s = at_s
         if at_s - self.odd_since_s < _GRACE_S:
-            return State.MOVING, ""
+            return StepState.MOVING, ""
         if now is None:
-            return State.TAKEN, "its topic is gone"
+            return StepState.TAKEN, "its topic is gone"
         if not self.seen and set(now.replicas) == set(step.before):
-            return State.REFUSED, "the cluster knows nothing of it"
-        return State.TAKEN, f"somebody else has cancelled it; it has the replicas {list(now.replicas)}"
+            return StepState.REFUSED, "the cluster knows nothing of it"
+        return StepState.TAKEN, f"somebody else has cancelled it; it has the replicas {list(now.replicas)}"
 
 
-def wishes_of(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[ReplicaOf, str]:
+def wishes_of(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[TopicPartitionReplica, str]:
     """Return the directories that have to be asked for. `copies` are its replicas on disk."""
     lies = {broker: copy.log_dir for broker, copy in copies.items() if not copy.future}
     return {
-        ReplicaOf(step.partition, broker): path
+        TopicPartitionReplica(step.partition, broker): path
         for broker, path in zip(step.after, step.log_dirs, strict=False)
         if path != ANY_DIR and lies.get(broker) != path
     }
@@ -103,7 +105,7 @@ async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:
         raise
 
 
-async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[ReplicaOf, BrokerError]:
+async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[TopicPartitionReplica, BrokerError]:
     """Ask again for directories that were not accepted, see what has arrived; returns what is refused.
 
     A broker that has not made the replica yet remembers the wish and answers that it has none.
@@ -117,13 +119,13 @@ async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[ReplicaO
     answers = await admin.move_between_dirs(asked) if asked else {}
     disks = await admin.disks(sorted({which.broker for each in waiting for which in each.dirs}))
     there = {
-        (ReplicaOf(replica.partition, broker), replica.log_dir)
+        (TopicPartitionReplica(replica.partition, broker), replica.log_dir)
         for broker, told in disks.items()
         if not isinstance(told, BrokerError)
         for replica in told.replicas
         if not replica.future
     }
-    refused: dict[ReplicaOf, BrokerError] = {}
+    refused: dict[TopicPartitionReplica, BrokerError] = {}
     for each in waiting:
         for which, path in tuple(each.dirs.items()):
             error = answers.get(which)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ConfigOf
+from restow.client import BrokerError, ConfigResource
 from restow.execute.throttle.throttles import REPLICAS, entries
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> froze
     moves = {name: move for name, move in (await admin.moves()).items() if name not in own}
     if not moves:
         return frozenset()
-    configs = await admin.configs(sorted({ConfigOf("topic", name.topic) for name in moves}))
+    configs = await admin.configs(sorted({ConfigResource("topic", name.topic) for name in moves}))
     used: set[BrokerId] = set()
     for name, move in moves.items():
-        told = configs.get(ConfigOf("topic", name.topic))
+        told = configs.get(ConfigResource("topic", name.topic))
         if told is None or isinstance(told, BrokerError):
             continue
         listed = {each for key in REPLICAS if key in told for each in entries(told[key].value or "")}

@@ -13,16 +13,16 @@ from restow.execute.run.control import BadControl
 from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import HourlyThrottle, Rate
 from restow.execute.throttle.keeping_up import KeepingUp
-from restow.execute.throttle.throttles import Wanted
+from restow.execute.throttle.throttles import ThrottleRates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from restow.execute.progress.progress import Report
+    from restow.execute.progress.progress import ProgressReport
     from restow.execute.progress.sight import Sight
     from restow.execute.progress.standing import Tell
     from restow.execute.run.control import Control, Wishes
-    from restow.execute.run.options import Options
+    from restow.execute.run.options import RunOptions
     from restow.execute.throttle.throttling import Throttling
     from restow.model import BrokerId, Step, TopicPartition
     from restow.plan.schedule.admission import Admission
@@ -43,7 +43,7 @@ class Pace:
         self,
         clock: Clock,
         control: Control,
-        options: Options,
+        options: RunOptions,
         throttling: Throttling,
         admission: Admission,
         tell: Tell,
@@ -153,7 +153,7 @@ class Pace:
     def _want(self, rate: int | None) -> None:
         """Copies between directories follow, unless they have a rate of their own."""
         dir_rate = self._throttling.wanted.dir_rate if self._options.own_dir_rate else rate
-        self._throttling.wanted = Wanted(rate=rate, dir_rate=dir_rate)
+        self._throttling.wanted = ThrottleRates(rate=rate, dir_rate=dir_rate)
 
     def _minute(self) -> float:
         """Minutes since midnight, by the clock on the wall."""
@@ -177,7 +177,7 @@ class Pace:
         self._alarm = self._judge(self._baseline, sight)
         self._last = sight
 
-    def learn(self, report: Report) -> None:
+    def learn(self, report: ProgressReport) -> None:
         """Whether the throttle holds some replica back for good, and whether as much arrives as it allows."""
         self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
         rate = None if self.auto else self._throttling.wanted.rate

@@ -42,7 +42,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class ThrottleRates:
     """How fast, in bytes per second; None for as fast as it goes."""
 
     rate: int | None = None
@@ -62,7 +62,7 @@ class Restoration:
     left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
 
 
-def needed(steps: Iterable[Step], dir_moves: Iterable[BrokerId], wanted: Wanted) -> dict[Setting, str]:
+def needed(steps: Iterable[Step], dir_moves: Iterable[BrokerId], wanted: ThrottleRates) -> dict[Setting, str]:
     """What has to be set for these steps, as if nothing had been there before.
 
     Senders are all present replicas, for each of them may come to lead; receivers are those that are added.

@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, ConfigOf
+from restow.client import BrokerError, ConfigResource
 from restow.execute.throttle.borrowed import used_by_others
 from restow.execute.throttle.throttles import (
     DIR_RATE,
     RATES,
     REPLICATION_RATES,
     Setting,
-    Wanted,
+    ThrottleRates,
     merged,
     needed,
     restoration,
@@ -67,7 +67,7 @@ class Applied:
 class Throttling:
     """The throttles of one run."""
 
-    def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: Wanted) -> None:
+    def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: ThrottleRates) -> None:
         self._admin, self._clock, self._book = admin, clock, book
         self.wanted = wanted
         self.factor = 1.0
@@ -161,7 +161,7 @@ class Throttling:
         return {int(s.name): int(v) for s, v in self.foreign.items() if v and s.key != DIR_RATE}
 
     @property
-    def _set_to(self) -> Wanted:
+    def _set_to(self) -> ThrottleRates:
         rate = self.wanted.rate
         return self.wanted if rate is None else replace(self.wanted, rate=round(rate * self.factor))
 
@@ -190,12 +190,12 @@ class Throttling:
             await self._clock.sleep(_ASK_AGAIN_S)
 
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
-        owners = {ConfigOf(s.of, s.name) for s in settings}
+        owners = {ConfigResource(s.of, s.name) for s in settings}
         answers = await self._admin.configs(sorted(owners))
         current: dict[Setting, str | None] = {}
         gone = set()
         for setting in settings:
-            answer = answers.get(ConfigOf(setting.of, setting.name))
+            answer = answers.get(ConfigResource(setting.of, setting.name))
             if isinstance(answer, BrokerError):
                 if answer.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     gone.add(setting)
@@ -222,15 +222,17 @@ class Throttling:
             changes=[{"setting": list(s), "prior": prior.get(s), "value": changes[s]} for s in ordered],
             borrowed=[list(s) for s in ordered if s in borrowed],
         )
-        requests: dict[ConfigOf, dict[str, str | None]] = {}
+        requests: dict[ConfigResource, dict[str, str | None]] = {}
         for setting in ordered:
             if setting in current and (current[setting] != changes[setting] or setting in brought_back):
-                requests.setdefault(ConfigOf(setting.of, setting.name), {})[setting.key] = changes[setting]
+                requests.setdefault(ConfigResource(setting.of, setting.name), {})[setting.key] = changes[
+                    setting
+                ]
         outcome = await self._admin.set_configs(requests) if requests else {}
         failed = {
             s: error
             for s in ordered
-            if (error := outcome.get(ConfigOf(s.of, s.name))) is not None
+            if (error := outcome.get(ConfigResource(s.of, s.name))) is not None
             and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         }
         at_s = self._clock.monotonic_s()

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from restow.pipeline.jobs.current import current
 from restow.pipeline.jobs.leadership import newest
-from restow.pipeline.planning import GOALS, RESOURCES, Wish, planned
+from restow.pipeline.planning import GOALS, RESOURCES, FleetRequest, planned
 from restow.pipeline.schemas import Table, columns
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ def fleet(
     replicas: DataFrame,
     disks: DataFrame,
     model: DataFrame | None = None,
-    wish: Wish | None = None,
+    wish: FleetRequest | None = None,
 ) -> DataFrame:
     """One row per cluster with its plan, the most urgent first.
 
     The tables are those of the lake; only what was seen last counts.
     """
-    wish = wish or Wish()
+    wish = wish or FleetRequest()
     tasks = _TASKS_PER_CORE * assignment.sparkSession.sparkContext.defaultParallelism
     partitions = partition_rows(assignment, replicas, model, wish.measure).repartition(tasks, "cluster")
     brokers = broker_rows(disks).repartition(tasks, "cluster")
@@ -79,7 +79,7 @@ def fleet(
     return plans.repartition(1).sortWithinPartitions(f.desc("urgency"), "cluster")
 
 
-def _planner(wish: Wish) -> Callable[[Any, Any, Any], Any]:
+def _planner(wish: FleetRequest) -> Callable[[Any, Any, Any], Any]:
     def plan(key: Any, partitions: Any, brokers: Any) -> Any:
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema

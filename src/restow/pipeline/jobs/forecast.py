@@ -54,7 +54,7 @@ _SERIES = (CLUSTER, "measure", "broker", "log_dir")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ForecastLimits:
     """How full a log dir may get, and what brokers can carry, in bytes per second by name of the rate."""
 
     fill: float = 0.9
@@ -65,7 +65,7 @@ def forecast(
     disks: DataFrame,
     rates: DataFrame,
     assignment: DataFrame,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    limits: ForecastLimits = ForecastLimits(),  # noqa: B008 (frozen)
 ) -> DataFrame:
     """One row per log dir, and per broker and limit given for a rate: `bytes_in`, `bytes_out`."""
     readings = _disk_readings(disks, limits.fill)

@@ -25,7 +25,7 @@ from restow.runtime.disk import SystemDisk
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from restow.client import KafkaAdmin, Settings
+    from restow.client import ConnectionSettings, KafkaAdmin
     from restow.pipeline.sampling.questions import Gap, Part
     from restow.pipeline.sampling.sample import Sample
     from restow.pipeline.sampling.shares import Share
@@ -110,7 +110,7 @@ class Collector:
 class _Cluster:
     """The cluster that is asked, over one connection that is made anew after a failure."""
 
-    def __init__(self, settings: Settings, where: Where, clock: Clock) -> None:
+    def __init__(self, settings: ConnectionSettings, where: Where, clock: Clock) -> None:
         self._settings = settings
         self._where = where
         self._clock = clock

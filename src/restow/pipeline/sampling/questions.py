@@ -16,7 +16,7 @@ from restow.pipeline.schemas import ASSIGNMENT, AT, CLUSTER, DISKS, GROUPS, OFFS
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from restow.client import Disks, KafkaAdmin, Settings
+    from restow.client import BrokerLogDirs, ConnectionSettings, KafkaAdmin
     from restow.client.values import Committed
     from restow.model import Topic
     from restow.pipeline.sampling.shares import Share
@@ -61,7 +61,9 @@ class _Question:
     tables: tuple[str, ...]
 
 
-async def ask(settings: Settings, share: Share, tables: Collection[str], clock: Clock) -> list[Part | Gap]:
+async def ask(
+    settings: ConnectionSettings, share: Share, tables: Collection[str], clock: Clock
+) -> list[Part | Gap]:
     """Ask the share's broker for these tables, over a connection of its own."""
     questions = _questions(tables)
     found: list[Part | Gap] = []
@@ -135,7 +137,7 @@ async def _asked(
     return found
 
 
-async def _asked_of_another(settings: Settings, share: Share, clock: Clock) -> list[Part | Gap]:
+async def _asked_of_another(settings: ConnectionSettings, share: Share, clock: Clock) -> list[Part | Gap]:
     try:
         async with connected(settings) as admin:
             return await _asked(admin, share, _ASSIGNMENT, _ASSIGNMENT.tables, clock)
@@ -167,7 +169,7 @@ def _as_it_was(error: BrokerError) -> BrokerError | Unreachable:
     return Unreachable(str(error)) if error.code.name == "BROKER_NOT_AVAILABLE" else error
 
 
-def _disks(disks: Disks) -> Columns:
+def _disks(disks: BrokerLogDirs) -> Columns:
     return {
         "log_dir": [each.path for each in disks.log_dirs],
         "total": [each.total_bytes for each in disks.log_dirs],
@@ -176,7 +178,7 @@ def _disks(disks: Disks) -> Columns:
     }
 
 
-def _replicas(disks: Disks, topic_ids: Mapping[str, str]) -> Columns:
+def _replicas(disks: BrokerLogDirs, topic_ids: Mapping[str, str]) -> Columns:
     return {
         "log_dir": [each.log_dir for each in disks.replicas],
         "topic": [each.partition.topic for each in disks.replicas],

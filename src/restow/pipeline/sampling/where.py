@@ -13,7 +13,7 @@ from restow.pipeline.durations import milliseconds
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from restow.client import Settings
+    from restow.client import ConnectionSettings
 
 BOOTSTRAP, EVERY, CLUSTER = "bootstrap.servers", "every", "cluster"
 EVERY_DEFAULT = "30s"
@@ -36,7 +36,7 @@ class Where:
         self._properties = _PATIENCE | given
         self.settings()
 
-    def settings(self) -> Settings:
+    def settings(self) -> ConnectionSettings:
         """Made anew by each process: a TLS context cannot be sent."""
         where = f"{self.name}, option"
         layer = {key: Property(value, where) for key, value in self._properties.items()}

@@ -96,7 +96,7 @@ class _Again(DataSourceStreamReader):
         return _read(self._where, partition.value, self._columns)
 
 
-class Source(DataSource):
+class ClusterSource(DataSource):
     """What the sources have in common; each is one table, or all of them."""
 
     table: ClassVar[str]
@@ -122,28 +122,28 @@ class Source(DataSource):
         return Where(self.options, every if self.table == "samples" else (self.table,), self.name())
 
 
-class Replicas(Source):
+class Replicas(ClusterSource):
     table = "replicas"
 
 
-class Offsets(Source):
+class Offsets(ClusterSource):
     table = "offsets"
 
 
-class Assignment(Source):
+class AssignmentSource(ClusterSource):
     table = "assignment"
 
 
-class Groups(Source):
+class Groups(ClusterSource):
     table = "groups"
 
 
-class DiskSpace(Source):
+class DiskSpace(ClusterSource):
     table = "disks"
 
 
-class Samples(Source):
+class Samples(ClusterSource):
     table = "samples"
 
 
-SOURCES = (Replicas, Offsets, Assignment, Groups, DiskSpace, Samples)
+SOURCES = (Replicas, Offsets, AssignmentSource, Groups, DiskSpace, Samples)

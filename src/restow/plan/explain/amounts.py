@@ -30,7 +30,7 @@ class Amount:
     after_replicas: int
 
 
-class Side(NamedTuple):
+class PlanSide(NamedTuple):
     """Moves in numbers, as they are before or after."""
 
     rows: Ints
@@ -43,7 +43,7 @@ class Side(NamedTuple):
     """and its broker."""
 
 
-def sides_of(arrays: Arrays, moves: Sequence[Move]) -> tuple[Side, Side] | None:
+def sides_of(arrays: Arrays, moves: Sequence[Move]) -> tuple[PlanSide, PlanSide] | None:
     """Before and after; None if nothing moves."""
     if not moves:
         return None
@@ -54,17 +54,17 @@ def sides_of(arrays: Arrays, moves: Sequence[Move]) -> tuple[Side, Side] | None:
     return before, _side(arrays, rows, [move.after for move in moves])
 
 
-def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) -> Side:
+def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) -> PlanSide:
     counts = np.fromiter(map(len, replicas), np.int64, len(replicas))
     offsets = np.concatenate(([0], np.cumsum(counts)))
     places = np.fromiter(
         map(arrays.index.__getitem__, chain.from_iterable(replicas)), np.int64, int(offsets[-1])
     )
     leaders = places[first_alive(offsets, places, arrays.alive)]
-    return Side(rows=rows, leaders=leaders, part_of=np.repeat(rows, counts), places=places)
+    return PlanSide(rows=rows, leaders=leaders, part_of=np.repeat(rows, counts), places=places)
 
 
-def loads_of(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Floats]:
+def loads_of(asked: Asked, sides: tuple[PlanSide, PlanSide] | None) -> tuple[Floats, Floats]:
     """Brokers × goals: what each carries before and after, led by the first replica that is there."""
     arrays, problem = asked.arrays, asked.problem
     before = np.zeros_like(problem.lower)
@@ -85,7 +85,7 @@ def loads_of(asked: Asked, sides: tuple[Side, Side] | None) -> tuple[Floats, Flo
 
 
 def by_broker_and_rack(
-    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move], sides: tuple[Side, Side] | None
+    snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move], sides: tuple[PlanSide, PlanSide] | None
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...]]:
     """Brokers in the order of their ids, racks in that of their first broker; those that are down are one.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from restow.plan.explain.amounts import Amount
     from restow.plan.explain.notes import Note
     from restow.plan.request.framing import Asked
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Floats
 
 _SLACK = 1e-9
@@ -81,7 +81,7 @@ def explain(
     snapshot: Snapshot,
     load: LoadModel | None,
     plan: Plan,
-    request: Request,
+    request: PlanRequest,
     asked: Asked | None = None,
 ) -> Explanation:
     """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""

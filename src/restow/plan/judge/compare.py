@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class PlanComparison:
     """What two plans have in common, and what not. Each pair is of the first and the second."""
 
     moves: tuple[int, int]
@@ -26,7 +26,7 @@ class Comparison:
     """Whether the partitions that both move start from the same replicas."""
 
 
-def compare(first: Plan, second: Plan) -> Comparison:
+def compare(first: Plan, second: Plan) -> PlanComparison:
     """Lay them side by side."""
     one = {move.partition: move for move in first.moves}
     two = {move.partition: move for move in second.moves}
@@ -36,7 +36,7 @@ def compare(first: Plan, second: Plan) -> Comparison:
         for each in both
         if one[each].after != two[each].after or one[each].log_dirs != two[each].log_dirs
     ]
-    return Comparison(
+    return PlanComparison(
         moves=(len(one), len(two)),
         copied_bytes=(first.bytes_to_copy, second.bytes_to_copy),
         waves=(len(first.waves), len(second.waves)),

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, LogDir, Move, Partition, Snapshot, TopicPartition
     from restow.model.load import LoadModel
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
 
     Loads = Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Violation:
+class PlanViolation:
     """A rule that a plan breaks, and where."""
 
     rule: str
@@ -66,7 +66,7 @@ class Score:
 class Judgement:
     """All that was found."""
 
-    violations: tuple[Violation, ...]
+    violations: tuple[PlanViolation, ...]
     scores: Mapping[str, Score]
     crowded: Mapping[str, tuple[int, int]]
     """Replicas and leaders that brokers have of a topic beyond their share of it, before and after."""
@@ -75,7 +75,7 @@ class Judgement:
 
 
 def evaluate(
-    snapshot: Snapshot, load: LoadModel | None, moves: Iterable[Move], request: Request
+    snapshot: Snapshot, load: LoadModel | None, moves: Iterable[Move], request: PlanRequest
 ) -> Judgement:
     """Judge what these moves make of a cluster, by the rules of a request."""
     by_name = {move.partition: move for move in moves}
@@ -86,9 +86,9 @@ def evaluate(
     ]
     copied = sum(move.bytes_to_copy for move in by_name.values())
     if request.most_bytes is not None and copied > request.most_bytes:
-        found.append(Violation(rule="budget", where="plan", what=f"copies {copied:,} bytes"))
+        found.append(PlanViolation(rule="budget", where="plan", what=f"copies {copied:,} bytes"))
     if request.most_moves is not None and len(by_name) > request.most_moves:
-        found.append(Violation(rule="budget", where="plan", what=f"has {len(by_name):,} moves"))
+        found.append(PlanViolation(rule="budget", where="plan", what=f"has {len(by_name):,} moves"))
     return Judgement(
         violations=tuple(found),
         scores=_scores(snapshot, load, by_name, request),
@@ -98,18 +98,20 @@ def evaluate(
     )
 
 
-def _unknown(snapshot: Snapshot, moves: Mapping[TopicPartition, Move]) -> Iterator[Violation]:
+def _unknown(snapshot: Snapshot, moves: Mapping[TopicPartition, Move]) -> Iterator[PlanViolation]:
     for name, move in moves.items():
         partition = snapshot.partition(name)
         if partition is None:
-            yield Violation(rule="exists", where=str(name), what="there is no such partition")
+            yield PlanViolation(rule="exists", where=str(name), what="there is no such partition")
         elif partition.replicas != move.before:
-            yield Violation(
+            yield PlanViolation(
                 rule="pinned", where=str(name), what=f"has {partition.replicas}, not {move.before}"
             )
 
 
-def _rules(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Request) -> Iterator[Violation]:
+def _rules(
+    snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
+) -> Iterator[PlanViolation]:
     """The rules that hold for each partition by itself."""
     able = _able(snapshot, request)
     racks = _racks(snapshot)
@@ -122,26 +124,26 @@ def _rules(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Re
         if move is not None:
             yield from _places(move, partition, able, request)
             if not covered or not settled:
-                yield Violation(rule="excluded", where=where, what="is touched but must not be")
+                yield PlanViolation(rule="excluded", where=where, what="is touched but must not be")
             if (move.adding or move.removing) and not request.any_rack:
                 yield from _spread(move, racks, able)
             yield from _replaced(move, request)
         if not (covered and settled):
             continue
         if left := sorted(request.leaving & set(after)):
-            yield Violation(rule="drained", where=where, what=f"is still on {left}")
+            yield PlanViolation(rule="drained", where=where, what=f"is still on {left}")
         factor = request.factor_of(name.topic, internal=snapshot.topic[name.topic].internal)
         if len(after) != (len(partition.replicas) if factor is None else factor):
-            yield Violation(rule="factor", where=where, what=f"has {len(after)} replicas")
+            yield PlanViolation(rule="factor", where=where, what=f"has {len(after)} replicas")
         spread = len({racks[each] for each in after})
         if request.fix_racks and spread < _most_racks(after, racks, able, request):
-            yield Violation(rule="racks", where=where, what=f"{after} could be in more racks")
+            yield PlanViolation(rule="racks", where=where, what=f"{after} could be in more racks")
         if could := _could_lead(snapshot, partition, after, request):
-            yield Violation(rule="demoted", where=where, what=f"{after} is led by another than {could}")
+            yield PlanViolation(rule="demoted", where=where, what=f"{after} is led by another than {could}")
 
 
 def _could_lead(
-    snapshot: Snapshot, partition: Partition, after: tuple[BrokerId, ...], request: Request
+    snapshot: Snapshot, partition: Partition, after: tuple[BrokerId, ...], request: PlanRequest
 ) -> list[BrokerId]:
     """If a demoted broker is the first that could lead: those that could lead instead."""
     live = [each for each in after if each in snapshot.broker]
@@ -155,17 +157,22 @@ def _could_lead(
     ]
 
 
-def _replaced(move: Move, request: Request) -> Iterator[Violation]:
+def _replaced(move: Move, request: PlanRequest) -> Iterator[PlanViolation]:
     """Where nothing but a replacement is wished for, the new broker has exactly the old one's place."""
     alone = not (request.sheds or request.drain or request.factors or request.fix_racks or request.leaders)
     if request.replace and alone and not request.demote and not request.disks:
         wanted = tuple(request.replace.get(each, each) for each in move.before)
         if move.after != wanted:
-            yield Violation(rule="replaced", where=str(move.partition), what=f"{move.after}, not {wanted}")
+            yield PlanViolation(
+                rule="replaced", where=str(move.partition), what=f"{move.after}, not {wanted}"
+            )
 
 
 def _most_racks(
-    after: tuple[BrokerId, ...], racks: Mapping[BrokerId, str], able: frozenset[BrokerId], request: Request
+    after: tuple[BrokerId, ...],
+    racks: Mapping[BrokerId, str],
+    able: frozenset[BrokerId],
+    request: PlanRequest,
 ) -> int:
     """Over how many racks a partition could be, with what excluded brokers have of it where it is."""
     stays = [racks[each] for each in after if each in request.except_brokers]
@@ -174,40 +181,42 @@ def _most_racks(
 
 
 def _places(
-    move: Move, partition: Partition, able: frozenset[BrokerId], request: Request
-) -> Iterator[Violation]:
+    move: Move, partition: Partition, able: frozenset[BrokerId], request: PlanRequest
+) -> Iterator[PlanViolation]:
     where = str(move.partition)
     if len(set(move.after)) != len(move.after) or not move.after:
-        yield Violation(rule="distinct", where=where, what=f"{move.after}")
+        yield PlanViolation(rule="distinct", where=where, what=f"{move.after}")
     for broker in move.adding:
         if broker not in able:
-            yield Violation(rule="live", where=where, what=f"broker {broker} may not be given replicas")
+            yield PlanViolation(rule="live", where=where, what=f"broker {broker} may not be given replicas")
     for broker in move.removing:
         if broker in request.except_brokers:
-            yield Violation(rule="excluded", where=where, what=f"broker {broker} must keep its replicas")
+            yield PlanViolation(rule="excluded", where=where, what=f"broker {broker} must keep its replicas")
     if move.log_dirs and len(move.log_dirs) != len(move.after):
-        yield Violation(rule="log dirs", where=where, what="there is not one for each replica")
+        yield PlanViolation(rule="log dirs", where=where, what="there is not one for each replica")
     copies_nothing = not (request.sheds or request.leaving or request.factors or request.fix_racks)
     reorders = request.leaders or request.demote
     if copies_nothing and (move.adding or move.removing):
-        yield Violation(rule="in place", where=where, what="a replica changes its broker")
+        yield PlanViolation(rule="in place", where=where, what="a replica changes its broker")
     if copies_nothing and not request.disks and move.dir_changes:
-        yield Violation(rule="in place", where=where, what="a replica changes its directory")
+        yield PlanViolation(rule="in place", where=where, what="a replica changes its directory")
     if request.disks and copies_nothing and not reorders and move.after != partition.replicas:
-        yield Violation(rule="in place", where=where, what="the order of replicas changes")
+        yield PlanViolation(rule="in place", where=where, what="the order of replicas changes")
 
 
-def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]) -> Iterator[Violation]:
+def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]) -> Iterator[PlanViolation]:
     """No fewer racks than before, as far as there are brokers for that."""
     kept = {racks[broker] for broker in move.after if broker in move.before}
     possible = len(kept | {racks[broker] for broker in able})
     before = len({racks[broker] for broker in move.before})
     wanted = min(len(move.after), possible, before)
     if len({racks[broker] for broker in move.after}) < wanted:
-        yield Violation(rule="racks", where=str(move.partition), what=f"{move.before} to {move.after}")
+        yield PlanViolation(rule="racks", where=str(move.partition), what=f"{move.before} to {move.after}")
 
 
-def _full(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Request) -> Iterator[Violation]:
+def _full(
+    snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
+) -> Iterator[PlanViolation]:
     """No directory that is given something is filled past its limit, nor is one that is out of order used."""
     came: dict[tuple[BrokerId, str], int] = defaultdict(int)
     went: dict[tuple[BrokerId, str], int] = defaultdict(int)
@@ -230,14 +239,16 @@ def _full(snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Req
             if log_dir.path != path:
                 continue
             if log_dir.failed:
-                yield Violation(rule="live", where=f"{broker}:{path}", what="the directory has failed")
+                yield PlanViolation(rule="live", where=f"{broker}:{path}", what="the directory has failed")
             elif log_dir.cordoned:
-                yield Violation(rule="cordoned", where=f"{broker}:{path}", what="the directory is cordoned")
+                yield PlanViolation(
+                    rule="cordoned", where=f"{broker}:{path}", what="the directory is cordoned"
+                )
             elif log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
                 used = log_dir.total_bytes - log_dir.usable_bytes + size - went[broker, path]
                 if used > log_dir.total_bytes * request.fill + 1:
                     what = f"{used:,} of {log_dir.total_bytes:,} bytes"
-                    yield Violation(rule="room", where=f"{broker}:{path}", what=what)
+                    yield PlanViolation(rule="room", where=f"{broker}:{path}", what=what)
 
 
 def _own_sizes(snapshot: Snapshot, move: Move) -> Mapping[BrokerId, int]:
@@ -251,7 +262,7 @@ def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
     return there.log_dirs if there else ()
 
 
-def _able(snapshot: Snapshot, request: Request) -> frozenset[BrokerId]:
+def _able(snapshot: Snapshot, request: PlanRequest) -> frozenset[BrokerId]:
     """Brokers that are there, have a directory that works and is open, and may be given something."""
     open_ones = {
         broker.id
@@ -272,7 +283,7 @@ def _racks(snapshot: Snapshot) -> Mapping[BrokerId, str]:
 
 
 def _scores(
-    snapshot: Snapshot, load: LoadModel | None, moves: Mapping[TopicPartition, Move], request: Request
+    snapshot: Snapshot, load: LoadModel | None, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Mapping[str, Score]:
     rows = {} if load is None else {name: row for row, name in enumerate(load.partitions)}
     before: dict[str, dict[BrokerId, float]] = defaultdict(lambda: defaultdict(float))

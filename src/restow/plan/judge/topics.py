@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from restow.model import BrokerId, Move, Snapshot
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
 
 _BAND = 0.09
 
 
 def crowded(
-    snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: Request
+    snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Mapping[str, tuple[int, int]]:
     """Replicas and leaders of topics beyond a broker's share, widened by the band, before and after."""
     there = [

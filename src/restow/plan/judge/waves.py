@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.model import ANY_DIR
-from restow.plan.judge.evaluate import Violation
+from restow.plan.judge.evaluate import PlanViolation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +71,7 @@ class _Disks:
         return found
 
 
-def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
+def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
     """Every rule that is broken at some moment, and whatever does not end where its move wants it."""
     disks = _Disks(snapshot)
     now = {move.partition: move.before for move in plan.moves}
@@ -80,30 +80,36 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[Violation]:
         where = f"wave {number}"
         coming = [(step, disks.arrivals(step)) for step in wave]
         if len({step.partition for step in wave}) < len(wave):
-            yield Violation(rule="one at a time", where=where, what="a partition has two steps")
+            yield PlanViolation(rule="one at a time", where=where, what="a partition has two steps")
         receiving = Counter(broker for _, places in coming for broker in {place[0] for place in places})
         for broker, many in receiving.items():
             if many > plan.limits.moves_in:
-                yield Violation(rule="moves in", where=where, what=f"{many} to broker {broker}")
+                yield PlanViolation(rule="moves in", where=where, what=f"{many} to broker {broker}")
         for step, places in coming:
             if now.get(step.partition) != step.before:
-                yield Violation(rule="in order", where=where, what=f"{step.partition} is not {step.before}")
+                yield PlanViolation(
+                    rule="in order", where=where, what=f"{step.partition} is not {step.before}"
+                )
             copies = len(set(step.before) | set(step.after))
             if copies > longest.get(step.partition, 0) + plan.limits.extra_copies:
-                yield Violation(rule="extra copies", where=where, what=f"{step.partition}: {copies}")
+                yield PlanViolation(rule="extra copies", where=where, what=f"{step.partition}: {copies}")
             for place in places:
                 disks.used[place] += disks.coming(step, place[0])
                 if place in disks.cordoned:
-                    yield Violation(rule="cordoned", where=f"{where}, {place[0]}:{place[1]}", what="is used")
+                    yield PlanViolation(
+                        rule="cordoned", where=f"{where}, {place[0]}:{place[1]}", what="is used"
+                    )
         for place in {place for _, places in coming for place in places}:
             if place in disks.total and disks.used[place] > disks.total[place] * plan.limits.fill + 1:
-                yield Violation(rule="room", where=f"{where}, {place[0]}:{place[1]}", what="is too full")
+                yield PlanViolation(rule="room", where=f"{where}, {place[0]}:{place[1]}", what="is too full")
         for step, places in coming:
             _finish(disks, step, places)
             now[step.partition] = step.after
     for move in plan.moves:
         if now[move.partition] != move.after:
-            yield Violation(rule="arrives", where=str(move.partition), what=f"ends as {now[move.partition]}")
+            yield PlanViolation(
+                rule="arrives", where=str(move.partition), what=f"ends as {now[move.partition]}"
+            )
 
 
 def _finish(disks: _Disks, step: Step, places: list[Place]) -> None:

@@ -18,7 +18,7 @@ from restow.plan.goals.base import DEFAULT_BAND
 from restow.plan.search.arrays import first_alive, mask_of
 
 if TYPE_CHECKING:
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
 
 NOWHERE = -1
@@ -50,7 +50,7 @@ class Slots:
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
 
-def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> Slots:
+def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) -> Slots:
     """Lay out the replicas that there will be, and mark what has to move."""
     offsets, home, dropped = _with_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -81,7 +81,7 @@ def slots_of(arrays: Arrays, request: Request, covered: Bools, able: Bools) -> S
     )
 
 
-def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: Request) -> Ints:
+def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: PlanRequest) -> Ints:
     """Of each partition the first replica on a broker that works; one that is still to come never.
 
     A dead broker that another takes the place of counts: the other leads what it led.
@@ -92,7 +92,7 @@ def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: Request) -> Int
     return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
 
 
-def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Ints, Ints, int]:
+def _with_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple[Ints, Ints, int]:
     """Offsets and homes with the factors that are wanted, and how many replicas were dropped for that."""
     if not request.factors:
         return arrays.offsets, arrays.holder, 0
@@ -113,7 +113,7 @@ def _with_factors(arrays: Arrays, request: Request, covered: Bools) -> tuple[Int
     return offsets, home, int((~keep).sum())
 
 
-def wanted_factor(arrays: Arrays, request: Request, number: int) -> int | None:
+def wanted_factor(arrays: Arrays, request: PlanRequest, number: int) -> int | None:
     """How many replicas the request is for this partition to have; None if it does not say."""
     return request.factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
 
@@ -123,7 +123,9 @@ def _fullness(arrays: Arrays) -> Floats:
     return size / arrays.facts.disk_bytes
 
 
-def _drop(arrays: Arrays, number: int, many: int, request: Request, fullness: Floats, keep: Bools) -> None:
+def _drop(
+    arrays: Arrays, number: int, many: int, request: PlanRequest, fullness: Floats, keep: Bools
+) -> None:
     """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack.
 
     As many racks as the partition has, or as it will have replicas, stay. Brokers that are excluded keep what
@@ -193,7 +195,7 @@ def _doubled(
 
 
 def _crowded(
-    arrays: Arrays, part_of: Ints, home: Ints, forced: Bools, mine: Bools, able: Bools, request: Request
+    arrays: Arrays, part_of: Ints, home: Ints, forced: Bools, mine: Bools, able: Bools, request: PlanRequest
 ) -> Bools:
     """Replicas of topics that have too many of them on one broker: the smallest that would do."""
     band = request.bands.get(TOPIC_REPLICAS, DEFAULT_BAND)

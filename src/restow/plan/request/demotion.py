@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from restow.model import BrokerId
     from restow.plan.request.demands import Slots
     from restow.plan.request.framing import Asked
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays, Bools, Ints
 
 
-def demotable(arrays: Arrays, request: Request, slots: Slots) -> Bools:
+def demotable(arrays: Arrays, request: PlanRequest, slots: Slots) -> Bools:
     """Partitions that a demoted broker leads, or would lead, and that another replica could lead."""
     found = np.zeros(len(arrays.names), dtype=bool)
     for number in led_by_demoted(arrays, request):
@@ -23,7 +23,7 @@ def demotable(arrays: Arrays, request: Request, slots: Slots) -> Bools:
     return found
 
 
-def led_by_demoted(arrays: Arrays, request: Request) -> list[int]:
+def led_by_demoted(arrays: Arrays, request: PlanRequest) -> list[int]:
     """Partitions with a demoted broker as their leader, or as the first of their live replicas."""
     if not request.demote:
         return []
@@ -56,12 +56,12 @@ def with_leaders_in_sync(asked: Asked, holder: Ints, leader: Ints) -> Ints:
     return leader
 
 
-def demoted_last(request: Request, replicas: list[BrokerId]) -> list[BrokerId]:
+def demoted_last(request: PlanRequest, replicas: list[BrokerId]) -> list[BrokerId]:
     """The same replicas, those on demoted brokers after the others."""
     return sorted(replicas, key=lambda broker: broker in request.demote) if request.demote else replicas
 
 
-def _may_lead(arrays: Arrays, request: Request, number: int, holder: int) -> bool:
+def _may_lead(arrays: Arrays, request: PlanRequest, number: int, holder: int) -> bool:
     if holder < 0 or not arrays.alive[holder]:
         return False
     broker = arrays.brokers[holder]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from restow.model.load import LoadModel
     from restow.plan.goals import Columns, Goal
     from restow.plan.request.demands import Slots
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays, Bools, Floats, Ints
 
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 class Asked:
     """A request in numbers."""
 
-    request: Request
+    request: PlanRequest
     arrays: Arrays
     slots: Slots
     goals: tuple[Goal, ...]
@@ -45,7 +45,7 @@ class Asked:
     problem: Problem
 
 
-def ask(snapshot: Snapshot, load: LoadModel | None, request: Request) -> Asked:
+def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Asked:
     """Put a request into numbers, or say why it cannot be."""
     check_numbers(request)
     arrays = arrays_of(snapshot, load, request.fill)
@@ -121,7 +121,7 @@ class _Roles:
         return may
 
 
-def _goals(arrays: Arrays, request: Request) -> list[tuple[Goal, Columns]]:
+def _goals(arrays: Arrays, request: PlanRequest) -> list[tuple[Goal, Columns]]:
     known = {goal.name for goal in GOALS}
     others = [resource_goal(name) for name in arrays.facts.resources if name not in known]
     wanted = [*GOALS, *others]
@@ -137,13 +137,13 @@ def _goals(arrays: Arrays, request: Request) -> list[tuple[Goal, Columns]]:
     ]
 
 
-def _band(request: Request, goal: Goal) -> float | None:
+def _band(request: PlanRequest, goal: Goal) -> float | None:
     if request.weights.get(goal.name) == 0:
         return None
     return request.bands.get(goal.name, goal.band)
 
 
-def _covered(arrays: Arrays, request: Request) -> Bools:
+def _covered(arrays: Arrays, request: PlanRequest) -> Bools:
     """Partitions that may be touched. Patterns that fit no topic are refused: they are likely misspelt."""
     starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
     topics = {arrays.names[at].topic for at in starts}
@@ -182,7 +182,7 @@ def _some(names: Sequence[str]) -> str:
     return f"there are {shown}" + (f" and {len(names) - 5:,} others" if len(names) > 5 else "")
 
 
-def _able(arrays: Arrays, request: Request) -> tuple[Bools, Bools]:
+def _able(arrays: Arrays, request: PlanRequest) -> tuple[Bools, Bools]:
     """Which brokers may be given something, and which may only give."""
     may: Bools = arrays.alive & ~mask_of(arrays, request.barred)
     cordoned: Bools = may & (arrays.cordoned | mask_of(arrays, request.cordon))
@@ -205,7 +205,7 @@ def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
     return np.minimum(np.diff(slots.offsets), len(racks) + others).astype(np.int64)
 
 
-def _receives(arrays: Arrays, request: Request, able: Bools, forced: Bools) -> Bools:
+def _receives(arrays: Arrays, request: PlanRequest, able: Bools, forced: Bools) -> Bools:
     """Brokers that are being added take everything, unless something else is asked for too."""
     if not request.add or request.balance or request.relieve or forced.any():
         return able
@@ -213,7 +213,7 @@ def _receives(arrays: Arrays, request: Request, able: Bools, forced: Bools) -> B
     return new
 
 
-def _topic_limit(arrays: Arrays, part_of: Ints, request: Request, name: str, able: Bools) -> Ints:
+def _topic_limit(arrays: Arrays, part_of: Ints, request: PlanRequest, name: str, able: Bools) -> Ints:
     band = request.bands.get(name, DEFAULT_BAND)
     if not request.spread_topics or band is None:
         return np.zeros(0, dtype=np.int64)
@@ -221,7 +221,7 @@ def _topic_limit(arrays: Arrays, part_of: Ints, request: Request, name: str, abl
 
 
 def _bands(
-    arrays: Arrays, slots: Slots, request: Request, goals: Sequence[tuple[Goal, Columns]], brokers: _Roles
+    arrays: Arrays, slots: Slots, request: PlanRequest, goals: Sequence[tuple[Goal, Columns]], brokers: _Roles
 ) -> tuple[Floats, Floats, Floats]:
     """Shares, and between what and what each broker should have of each goal.
 
@@ -275,7 +275,7 @@ def _shared_out(amount: float, strength: Floats, now: Floats, givers: Bools) -> 
         part = part & ~short
 
 
-def is_asked(request: Request, leading: Floats, following: Floats) -> bool:
+def is_asked(request: PlanRequest, leading: Floats, following: Floats) -> bool:
     """Whether the request is for a goal to be even: for all of them, or for what depends on who leads."""
     if request.balance or request.add:
         return True

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from restow.model import BrokerId, Move, TopicPartition
     from restow.plan.request.framing import Asked
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays
 
 _SEEN_IN_SNAPSHOTS = {goal.name for goal in (DISK, REPLICAS, LEADERS)}
@@ -134,7 +134,7 @@ def _still_leads(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str 
     return f"is led by broker {leads}: no other replica could lead it (in sync: {insync})"
 
 
-def _hindrance(arrays: Arrays, request: Request, number: int) -> str:
+def _hindrance(arrays: Arrays, request: PlanRequest, number: int) -> str:
     """Why a partition may not be touched."""
     name, partition = arrays.names[number], arrays.partitions[number]
     if not request.covers(name.topic):

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from restow.plan.request.demands import Slots
-    from restow.plan.request.request import Request
+    from restow.plan.request.request import PlanRequest
     from restow.plan.search.arrays import Arrays, Bools
 
 _NAMED = 5
 
 
-def check_numbers(request: Request) -> None:
+def check_numbers(request: PlanRequest) -> None:
     """Refuse numbers that cannot be bands, weights, limits or factors."""
     numbers = [*request.bands.items(), *request.weights.items(), *request.relieve.items()]
     for name, value in numbers:
@@ -34,7 +34,7 @@ def check_numbers(request: Request) -> None:
             raise InvalidInput(f"replication factor {factor} for {topic} cannot be: it is at least 1")
 
 
-def check_brokers(arrays: Arrays, request: Request) -> None:
+def check_brokers(arrays: Arrays, request: PlanRequest) -> None:
     """Brokers that are named have to be there; those that shall receive have to be alive."""
     unknown = sorted(request.named - set(arrays.brokers))
     if unknown:
@@ -92,7 +92,7 @@ def _check_insync(arrays: Arrays, slots: Slots) -> None:
         )
 
 
-def check_replacements(arrays: Arrays, request: Request, slots: Slots) -> None:
+def check_replacements(arrays: Arrays, request: PlanRequest, slots: Slots) -> None:
     """A replacement has exactly what the replaced broker had, or it is refused."""
     pinned = np.flatnonzero(slots.pinned >= 0)
     if not pinned.size:

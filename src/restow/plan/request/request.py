@@ -16,7 +16,7 @@ _WILDCARDS = ("*", "?", "[")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class PlanRequest:
     """Wishes, and what must not be touched.
 
     `balance` brings every goal into its band; `add` does so by giving to these brokers alone; `leaders` as

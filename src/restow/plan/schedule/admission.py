@@ -40,7 +40,7 @@ class _Lying(NamedTuple):
     size_bytes: int
 
 
-class Disks:
+class LogDirSpace:
     """The directories of all brokers, and what will be in them."""
 
     def __init__(self, snapshot: Snapshot, fill: float) -> None:
@@ -191,7 +191,7 @@ class Admission:
         """`held` may name further reasons to wait: what is known of the cluster now and was not then."""
         self.limits = limits
         self._held = held
-        self.disks = Disks(snapshot, limits.fill)
+        self.disks = LogDirSpace(snapshot, limits.fill)
         self._snapshot = snapshot
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()

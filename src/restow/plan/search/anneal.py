@@ -15,7 +15,7 @@ from restow.plan.search.compiled import compiled
 from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Bools, Floats, Ground, Ints, State
+    from restow.plan.search.ground import Bools, Floats, Ground, Ints, SearchState
     from restow.plan.search.leaders import Lead
 
 # What being out of band by the share of an average broker counts in the end against copying its bytes. On the
@@ -75,7 +75,7 @@ class Try(NamedTuple):
 
 
 @compiled
-def anneal(ground: Ground, state: State, lead: Lead, chances: Chances, cooling: Cooling) -> float:
+def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, cooling: Cooling) -> float:
     """So many attempts while it cools down; leaves the best that was found, and returns its cost.
 
     Of `state` the holders and the spread are changed, of `lead` loads, holders and leaders; its holders are
@@ -134,7 +134,7 @@ def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
 
 @compiled
 def _try_replica(
-    ground: Ground, state: State, lead: Lead, chances: Chances, moved: Floats, back: Floats
+    ground: Ground, state: SearchState, lead: Lead, chances: Chances, moved: Floats, back: Floats
 ) -> Try:
     """A replica goes somewhere else, or two change places."""
     first, second = chances.replicas[np.random.randint(len(chances.replicas))], -1
@@ -159,7 +159,7 @@ def _try_replica(
 
 
 @compiled
-def _restore(ground: Ground, state: State, chances: Chances, holder: Ints) -> None:
+def _restore(ground: Ground, state: SearchState, chances: Chances, holder: Ints) -> None:
     for replica in range(len(holder)):
         if state.holder[replica] != holder[replica]:
             _carry(ground, state, chances, replica, holder[replica])
@@ -210,7 +210,7 @@ def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int)
 
 
 @compiled
-def _copied(ground: Ground, state: State, chances: Chances) -> float:
+def _copied(ground: Ground, state: SearchState, chances: Chances) -> float:
     total = 0.0
     for replica in range(len(state.holder)):
         total -= _fare(ground, chances, replica, state.holder[replica], -2)
@@ -254,7 +254,7 @@ def _cost(out: Floats, at_first: Floats) -> float:
 
 
 @compiled
-def _swap(ground: Ground, state: State, lead: Lead, chances: Chances, tried: Try) -> bool:
+def _swap(ground: Ground, state: SearchState, lead: Lead, chances: Chances, tried: Try) -> bool:
     """Let them change places if the rules allow it, and say whether."""
     first, second, here, there = tried.first, tried.second, tried.here, tried.there
     size = chances.size[ground.part_of[first]]
@@ -277,7 +277,7 @@ def _swap(ground: Ground, state: State, lead: Lead, chances: Chances, tried: Try
 
 
 @compiled
-def _carry(ground: Ground, state: State, chances: Chances, replica: int, there: int) -> None:
+def _carry(ground: Ground, state: SearchState, chances: Chances, replica: int, there: int) -> None:
     size = chances.size[ground.part_of[replica]]
     chances.held[state.holder[replica]] -= size
     chances.held[there] += size

@@ -41,7 +41,7 @@ class Ground(NamedTuple):
     """The most replicas of each topic that one broker may have; empty if that does not matter."""
 
 
-class State(NamedTuple):
+class SearchState(NamedTuple):
     """What the search changes, in place."""
 
     load: Floats

@@ -15,7 +15,7 @@ from restow.plan.search.draw import begin, pick, step
 from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Bools, Floats, Ground, Ints, State
+    from restow.plan.search.ground import Bools, Floats, Ground, Ints, SearchState
 
 _NOTHING = 1e-19
 # A change must be worth this share of what is wrong with the broker that it is made for.
@@ -52,7 +52,7 @@ class Lists(NamedTuple):
 
 
 @compiled
-def mend(ground: Ground, state: State, task: Task, rounds: int, seed: int) -> float:
+def mend(ground: Ground, state: SearchState, task: Task, rounds: int, seed: int) -> float:
     """Change the places of candidates as long as that helps the worst broker; return what is still wrong."""
     brokers = state.load.shape[0]
     off = np.empty(brokers)
@@ -98,7 +98,7 @@ def _worst(off: Floats, stuck: Bools) -> int:
 
 @compiled
 def _best_change(
-    ground: Ground, state: State, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
+    ground: Ground, state: SearchState, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
 ) -> tuple[int, int, int]:
     """Which candidate should come to this broker, which go from it, -1 for none; and from or to whom.
 
@@ -135,7 +135,7 @@ def _best_change(
 @compiled
 def _gain(
     ground: Ground,
-    state: State,
+    state: SearchState,
     task: Task,
     off: Floats,
     broker: int,
@@ -173,7 +173,7 @@ def _fare(ground: Ground, task: Task, replica: int, here: int, there: int) -> fl
 
 @compiled
 def _possible(
-    ground: Ground, state: State, task: Task, broker: int, other: int, comes: int, goes: int
+    ground: Ground, state: SearchState, task: Task, broker: int, other: int, comes: int, goes: int
 ) -> bool:
     coming, going = -1, -1
     if comes >= 0:
@@ -194,7 +194,7 @@ def _possible(
 
 
 @compiled
-def _lists(state: State, task: Task, brokers: int) -> Lists:
+def _lists(state: SearchState, task: Task, brokers: int) -> Lists:
     many = len(task.candidates)
     lists = Lists(np.full(brokers, -1), np.empty(many, np.int64), np.empty(many, np.int64))
     for at in range(many - 1, -1, -1):

@@ -11,7 +11,7 @@ from restow.plan.search.draw import begin, pick, step
 from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, Ints, State
+    from restow.plan.search.ground import Floats, Ground, Ints, SearchState
 
 # This share of them, drawn at random, goes as they come; the rest from large to small, to fill the gaps.
 _AT_RANDOM = 0.7
@@ -32,7 +32,9 @@ def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
 
 
 @compiled
-def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: Floats, seed: int) -> Ints:
+def place(
+    ground: Ground, state: SearchState, movers: Ints, receivers: Ints, wanted: Floats, seed: int
+) -> Ints:
     """Place each mover on the receiver that it brings nearest to what is wanted there.
 
     A receiver is not filled past its band as long as another can take the replica. Returns what fits nowhere;
@@ -70,7 +72,7 @@ def place(ground: Ground, state: State, movers: Ints, receivers: Ints, wanted: F
 
 
 @compiled
-def _is_full(state: State, wanted: Floats, broker: int) -> bool:
+def _is_full(state: SearchState, wanted: Floats, broker: int) -> bool:
     lacks = False
     for goal in range(wanted.shape[1]):
         lacks |= state.load[broker, goal] < wanted[broker, goal]
@@ -88,7 +90,7 @@ def _without(brokers: Ints, many: int, broker: int) -> int:
 
 
 @compiled
-def pin(ground: Ground, state: State, movers: Ints, wishes: Ints) -> Ints:
+def pin(ground: Ground, state: SearchState, movers: Ints, wishes: Ints) -> Ints:
     """Place movers where each is wished to be; return those for which it is open.
 
     Whoever made the wishes has seen to it that they can be fulfilled.
@@ -106,7 +108,7 @@ def pin(ground: Ground, state: State, movers: Ints, wishes: Ints) -> Ints:
 
 
 @compiled
-def _take(ground: Ground, state: State, replica: int, there: int) -> None:
+def _take(ground: Ground, state: SearchState, replica: int, there: int) -> None:
     partition = ground.part_of[replica]
     if there != state.holder[replica]:
         settle(ground, state, replica, there)
@@ -116,7 +118,7 @@ def _take(ground: Ground, state: State, replica: int, there: int) -> None:
 
 @compiled
 def _best_receiver(
-    ground: Ground, state: State, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
+    ground: Ground, state: SearchState, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
 ) -> int:
     """The one of these that lacks most of what the replica carries, -1 if none can take it."""
     load, weight, upper, room = state.load, ground.weight, ground.upper, ground.room

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, State
+    from restow.plan.search.ground import Floats, Ground, SearchState
 
 
 @compiled
-def may_go(ground: Ground, state: State, replica: int, there: int) -> bool:
+def may_go(ground: Ground, state: SearchState, replica: int, there: int) -> bool:
     """Whether a replica may go to a broker: no second one of its partition there, and no rack fewer.
 
     A partition that is spread over fewer racks than it could be may stay so, but never gets worse. A replica
@@ -43,7 +43,7 @@ def may_go(ground: Ground, state: State, replica: int, there: int) -> bool:
 
 
 @compiled
-def racks_of(ground: Ground, state: State, partition: int) -> int:
+def racks_of(ground: Ground, state: SearchState, partition: int) -> int:
     """Over how many racks a partition is spread."""
     distinct = 0
     for replica in range(ground.offsets[partition], ground.offsets[partition + 1]):
@@ -59,7 +59,7 @@ def racks_of(ground: Ground, state: State, partition: int) -> int:
 
 
 @compiled
-def has_room(ground: Ground, state: State, broker: int, comes: int, goes: int) -> bool:
+def has_room(ground: Ground, state: SearchState, broker: int, comes: int, goes: int) -> bool:
     """Whether a broker's disks hold one partition's replica more and another's less; -1 for none."""
     size = 0.0
     if comes >= 0:
@@ -102,14 +102,14 @@ def wrong_after(
 
 
 @compiled
-def change(ground: Ground, state: State, broker: int, comes: int, goes: int, now: float) -> float:
+def change(ground: Ground, state: SearchState, broker: int, comes: int, goes: int, now: float) -> float:
     """By how much a broker gets more wrong, or less if that is negative, when replicas come and go."""
     after = wrong_after(state.load, ground.lower, ground.upper, broker, ground.weight, comes, goes)
     return after - now
 
 
 @compiled
-def transfer(ground: Ground, state: State, replica: int, there: int) -> None:
+def transfer(ground: Ground, state: SearchState, replica: int, there: int) -> None:
     """Let a broker have a replica of another's."""
     here = state.holder[replica]
     partition = ground.part_of[replica]
@@ -120,7 +120,7 @@ def transfer(ground: Ground, state: State, replica: int, there: int) -> None:
 
 
 @compiled
-def settle(ground: Ground, state: State, replica: int, there: int) -> None:
+def settle(ground: Ground, state: SearchState, replica: int, there: int) -> None:
     """Write down that a broker holds a replica now; loads are not touched."""
     here = state.holder[replica]
     state.holder[replica] = there

@@ -19,7 +19,7 @@ from restow.plan.search.compiled import compiled
 from restow.plan.search.draw import begin, pick, step
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, Ints, State
+    from restow.plan.search.ground import Floats, Ground, Ints, SearchState
 
 _DRAWN = 16
 _DRAWN_NEAR_THE_END = 256
@@ -38,7 +38,7 @@ _TRIES, _TRIES_EACH = 2_000, 8
 
 
 def shed(
-    ground: Ground, state: State, givers: Ints, keep: Floats, first_of: Ints, held: Ints, seed: int
+    ground: Ground, state: SearchState, givers: Ints, keep: Floats, first_of: Ints, held: Ints, seed: int
 ) -> Ints:
     """Take from each giver until it has no more than it keeps; return what was taken.
 
@@ -64,7 +64,7 @@ class Bench(NamedTuple):
 @compiled
 def _shed(
     ground: Ground,
-    state: State,
+    state: SearchState,
     givers: Ints,
     keep: Floats,
     first_of: Ints,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.ground import Ground, State
+from restow.plan.search.ground import Ground, SearchState
 from restow.plan.search.groups import by_group
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
@@ -80,7 +80,7 @@ def solve(
     )
 
 
-def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]:
+def _settle_forced(problem: Problem, ground: Ground) -> tuple[SearchState, Ints, Ints]:
     """A place for everything that must move: the state after that, what moved, and what fits nowhere."""
     brokers = len(problem.rack)
     resting = ~problem.forced
@@ -92,7 +92,7 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
     rng = np.random.default_rng(problem.seed)
     homeless = forced[:0]
     for attempt in range(3 if forced.size else 1):
-        state = State(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
+        state = SearchState(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
         if not forced.size:
             break
         rest = forced if problem.pinned is None else pin(ground, state, forced, problem.pinned)
@@ -112,14 +112,14 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[State, Ints, Ints]
     return state, forced, homeless
 
 
-def _wanted(problem: Problem, ground: Ground, state: State, movers: Ints) -> Floats:
+def _wanted(problem: Problem, ground: Ground, state: SearchState, movers: Ints) -> Floats:
     """How much each broker should have of every goal when these have come."""
     coming = ground.weight[ground.part_of[movers]].sum(axis=0)
     able = problem.receives[:, None]
     return filled_to(state.load, np.where(able, ground.lower, 0.0), np.where(able, ground.upper, 0.0), coming)
 
 
-def _rebalance(problem: Problem, ground: Ground, state: State) -> Ints:
+def _rebalance(problem: Problem, ground: Ground, state: SearchState) -> Ints:
     """Take from brokers that have too much and give it to those that have too little; return what moved."""
     keep = drained_to(state.load, ground.lower, ground.upper, np.zeros(state.load.shape[1]))
     givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
@@ -134,7 +134,7 @@ def _rebalance(problem: Problem, ground: Ground, state: State) -> Ints:
 
 
 def _save(
-    problem: Problem, ground: Ground, state: State, out_of_time: Callable[[], bool], enough_bytes: float
+    problem: Problem, ground: Ground, state: SearchState, out_of_time: Callable[[], bool], enough_bytes: float
 ) -> None:
     """Bring home what need not move, as long as that is worth it and more moves than must."""
     away = np.flatnonzero(state.holder != problem.home)
@@ -168,7 +168,7 @@ def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
 
 
 def _mend(
-    problem: Problem, ground: Ground, state: State, movers: Ints, out_of_time: Callable[[], bool]
+    problem: Problem, ground: Ground, state: SearchState, movers: Ints, out_of_time: Callable[[], bool]
 ) -> None:
     movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
     home = np.where(problem.forced, -1, problem.home)
@@ -183,7 +183,7 @@ def _mend(
 def _mended(
     problem: Problem,
     ground: Ground,
-    state: State,
+    state: SearchState,
     task: Task,
     progress: float,
     out_of_time: Callable[[], bool],

@@ -9,7 +9,7 @@ from restow.plan.search.draw import begin, pick, step
 from restow.plan.search.rules import has_room, may_go, transfer, wrong_after
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Ground, Ints, State
+    from restow.plan.search.ground import Ground, Ints, SearchState
     from restow.plan.search.mend import Task
 
 _NOTHING = 1e-19
@@ -17,7 +17,14 @@ _NOTHING = 1e-19
 
 @compiled
 def save(
-    ground: Ground, state: State, task: Task, movers: Ints, first_of: Ints, held: Ints, tries: int, seed: int
+    ground: Ground,
+    state: SearchState,
+    task: Task,
+    movers: Ints,
+    first_of: Ints,
+    held: Ints,
+    tries: int,
+    seed: int,
 ) -> float:
     """Try so often to bring a mover home, alone or for something smaller; return what that saves.
 
@@ -63,7 +70,9 @@ def _gain(ground: Ground, task: Task, mover: int, other: int, here: int, home: i
 
 
 @compiled
-def _possible(ground: Ground, state: State, task: Task, mover: int, other: int, here: int, home: int) -> bool:
+def _possible(
+    ground: Ground, state: SearchState, task: Task, mover: int, other: int, here: int, home: int
+) -> bool:
     comes, goes = ground.part_of[mover], -1
     if other >= 0:
         goes = ground.part_of[other]

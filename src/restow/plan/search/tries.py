@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.anneal import Chances, Cooling, anneal
-from restow.plan.search.ground import State
+from restow.plan.search.ground import SearchState
 from restow.plan.search.lead import lead_of, out_of_band, table
 from restow.plan.search.scale import sums
 
@@ -69,7 +69,7 @@ def improve(
         if out_of_time():
             break
         lead = lead_of(problem, scaled, holder.copy(), leader.copy())
-        state = State(lead.load[:, :0], lead.holder, table(problem, holder, holder, False))
+        state = SearchState(lead.load[:, :0], lead.holder, table(problem, holder, holder, False))
         chances = Chances(
             replicas=np.flatnonzero(movable & _may_copy(turn, turns, led, small)),
             partitions=np.flatnonzero(led),

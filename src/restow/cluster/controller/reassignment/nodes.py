@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from restow.cluster.store import BadVersion, Delete, NoNode, Set, StoreError, UnreadableNode
-from restow.cluster.store.znodes import ReassignPartitions, Topic
+from restow.cluster.store.znodes import ReassignPartitions, TopicZNode
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.controller.guarded import GuardedStore
     from restow.cluster.controller.tools import Tools
-    from restow.cluster.store import Node
+    from restow.cluster.store import StoreNode
     from restow.model import ReplicaAssignment
 
 Assignments: TypeAlias = "Mapping[TopicPartition, ReplicaAssignment]"
@@ -45,7 +45,7 @@ async def _attempt(
 ) -> dict[str, Mapping[int, ReplicaAssignment]]:
     """Those that somebody else wrote meanwhile, which are to be tried again."""
     writes: dict[str, Set] = {}
-    nodes = await tools.store.read.get_each([Topic.path(name) for name in by_topic])
+    nodes = await tools.store.read.get_each([TopicZNode.path(name) for name in by_topic])
     for (name, assignments), node in zip(by_topic.items(), nodes, strict=True):
         try:
             writes[name] = _changed(name, tools.context.topic_ids.get(name), assignments, node)
@@ -64,12 +64,12 @@ async def _attempt(
 
 
 def _changed(
-    name: str, topic_id: str | None, assignments: Mapping[int, ReplicaAssignment], node: Node | None
+    name: str, topic_id: str | None, assignments: Mapping[int, ReplicaAssignment], node: StoreNode | None
 ) -> Set:
-    path = Topic.path(name)
+    path = TopicZNode.path(name)
     if node is None:
         raise NoNode(path)
-    topic = Topic.decode(node.data, path)
+    topic = TopicZNode.decode(node.data, path)
     if topic.topic_id != topic_id or not assignments.keys() <= topic.partitions.keys():
         raise StoreError(f"{path} is the node of another topic now", path=path)
     return Set(
@@ -77,20 +77,20 @@ def _changed(
     )
 
 
-class Request(NamedTuple):
+class ReassignmentRequest(NamedTuple):
     """What the node asks for, and which node it is: a later one of the same path has another birth."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     born: int
 
 
-async def read_request(store: GuardedStore) -> Request | None:
+async def read_request(store: GuardedStore) -> ReassignmentRequest | None:
     """None if there is none. One that cannot be understood asks for nothing."""
     try:
         node = await store.read.get(ReassignPartitions.PATH)
     except NoNode:
         return None
-    return Request(_targets(node), node.stat.czxid)
+    return ReassignmentRequest(_targets(node), node.stat.czxid)
 
 
 async def take_out(store: GuardedStore, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
@@ -114,7 +114,7 @@ async def take_out(store: GuardedStore, is_over: Callable[[TopicPartition, tuple
         return
 
 
-def _targets(node: Node) -> Mapping[TopicPartition, tuple[int, ...]]:
+def _targets(node: StoreNode) -> Mapping[TopicPartition, tuple[int, ...]]:
     try:
         return ReassignPartitions.decode(node.data).targets
     except UnreadableNode as error:

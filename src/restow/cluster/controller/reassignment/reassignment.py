@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.controller.errors import ControllerError
 from restow.cluster.controller.reassignment.nodes import read_request, take_out
-from restow.cluster.controller.reassignment.rules import FAILED, Refusal, Wish, decide, is_complete
+from restow.cluster.controller.reassignment.rules import (
+    FAILED,
+    ReassignmentTarget,
+    Refusal,
+    decide,
+    is_complete,
+)
 from restow.cluster.controller.reassignment.steps import Steps
 from restow.cluster.controller.reassignment.watch import IsrWatch
 from restow.cluster.store import StoreError
@@ -68,7 +74,9 @@ class Reassignment:
         """The request's node changed. What is done to one that was read already, ourselves do mostly."""
         await self._take_request()
 
-    async def alter(self, wishes: Mapping[TopicPartition, Wish]) -> dict[TopicPartition, Refusal | None]:
+    async def alter(
+        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
+    ) -> dict[TopicPartition, Refusal | None]:
         """Begin, replace or cancel moves. What came of each: None if it is under way, or done."""
         accepted, results = await self._decide(wishes)
         if accepted:
@@ -133,7 +141,7 @@ class Reassignment:
         if request is None or request.born == self._request_born:
             return set()
         self._request_born = request.born
-        wishes = {each: Wish(target, by_node=True) for each, target in request.targets.items()}
+        wishes = {each: ReassignmentTarget(target, by_node=True) for each, target in request.targets.items()}
         accepted, refused = await self._decide(wishes)
         refused |= await self._move(accepted)
         for partition, refusal in refused.items():
@@ -143,7 +151,7 @@ class Reassignment:
         return accepted.keys() - refused.keys()
 
     async def _decide(
-        self, wishes: Mapping[TopicPartition, Wish]
+        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
     ) -> tuple[dict[TopicPartition, ReplicaAssignment], dict[TopicPartition, Refusal]]:
         """What may go on as what, and what may not. Where a move is replaced, its ISR counts."""
         context = self._context

@@ -17,7 +17,7 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from restow.cluster.controller.context import Context
+    from restow.cluster.controller.context import ControllerContext
     from restow.model import TopicPartition
 
 
@@ -34,7 +34,7 @@ BEING_DELETED = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic is queu
 FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The move failed; the controller's log says why.")
 
 
-class Wish(NamedTuple):
+class ReassignmentTarget(NamedTuple):
     """What somebody wants for a partition, and how they asked."""
 
     target: tuple[int, ...] | None
@@ -43,7 +43,9 @@ class Wish(NamedTuple):
     may_change_factor: bool = True
 
 
-def decide(context: Context, partition: TopicPartition, wish: Wish) -> ReplicaAssignment | Refusal:
+def decide(
+    context: ControllerContext, partition: TopicPartition, wish: ReassignmentTarget
+) -> ReplicaAssignment | Refusal:
     """The assignment to go on with, or why not. Checks come in Kafka's order."""
     current = context.assignments.get(partition, ReplicaAssignment(()))
     if wish.target is None:
@@ -88,7 +90,7 @@ def _flaw(target: tuple[int, ...]) -> str | None:
     return None
 
 
-def _absence(wanted: ReplicaAssignment, wish: Wish, context: Context) -> str | None:
+def _absence(wanted: ReplicaAssignment, wish: ReassignmentTarget, context: ControllerContext) -> str | None:
     live: Container[int] = context.brokers.keys() - context.shutting_down
     dead = [each for each in wanted.adding if each not in live]
     if dead and (not wish.by_node or len(dead) == len(wanted.adding)):
@@ -96,7 +98,7 @@ def _absence(wanted: ReplicaAssignment, wish: Wish, context: Context) -> str | N
     return None
 
 
-def _strands(context: Context, partition: TopicPartition, wanted: ReplicaAssignment) -> bool:
+def _strands(context: ControllerContext, partition: TopicPartition, wanted: ReplicaAssignment) -> bool:
     """Whether the replicas dropped at once are all that have the data, or all of those that can lead."""
     leadership = context.leaderships.get(partition)
     if leadership is None or set(context.assignments[partition].replicas) <= set(wanted.replicas):
@@ -106,7 +108,7 @@ def _strands(context: Context, partition: TopicPartition, wanted: ReplicaAssignm
     return not left or (leadership.leader in online and online.isdisjoint(left))
 
 
-def is_complete(context: Context, partition: TopicPartition) -> bool:
+def is_complete(context: ControllerContext, partition: TopicPartition) -> bool:
     """Whether everything that is to stay has all of the data, and one of that can lead."""
     assignment = context.assignments[partition]
     if not assignment.is_moving:

@@ -26,13 +26,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from restow.cluster.controller.batch import Batch
+from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.context import Replica
 from restow.cluster.controller.elections import Election
 from restow.cluster.controller.reassignment.nodes import take_out, write_assignments
 from restow.cluster.controller.reassignment.rules import is_complete
 from restow.cluster.controller.states import PartitionState, ReplicaState
-from restow.cluster.controller.steps import Step
+from restow.cluster.controller.steps import ControllerStep
 from restow.model import ReplicaAssignment
 
 if TYPE_CHECKING:
@@ -101,10 +101,10 @@ class Steps:
         changed = {each: wanted for each, wanted in moves.items() if context.assignments[each] != wanted}
         if not changed:
             return set()
-        await self._tools.at(Step.U0)
+        await self._tools.at(ControllerStep.U0)
         _say("U1", changed)
         failed = await write_assignments(self._tools, changed)
-        await self._tools.at(Step.U1)
+        await self._tools.at(ControllerStep.U1)
         dropped: dict[TopicPartition, list[int]] = {}
         for partition, wanted in changed.items():
             if partition in failed:
@@ -115,7 +115,7 @@ class Steps:
                 dropped[partition] = gone
         await self.disown(dropped)
         await self._remove([Replica(each, broker_id) for each in dropped for broker_id in dropped[each]])
-        await self._tools.at(Step.U2)
+        await self._tools.at(ControllerStep.U2)
         return failed
 
     async def disown(self, dropped: Mapping[TopicPartition, Collection[int]]) -> None:
@@ -131,7 +131,7 @@ class Steps:
         }
         led = [each for each in dropped if each not in headless]
         await self._partitions.move(headless, PartitionState.ONLINE)
-        batch = Batch(context, self._tools.outbox)
+        batch = BrokerRequestBatch(context, self._tools.outbox)
         for partition, leadership in (await self._raise_epochs(led, dropped)).items():
             batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
         batch.send()
@@ -154,17 +154,17 @@ class Steps:
         context = self._context
         _say("A1", partitions)
         assignments = {each: context.assignments[each] for each in partitions}
-        batch = Batch(context, self._tools.outbox)
+        batch = BrokerRequestBatch(context, self._tools.outbox)
         for partition, leadership in (await self._raise_epochs(partitions)).items():
             assignment = assignments[partition]
             batch.leader_and_isr(assignment.origin, partition, leadership)
             batch.leader_and_isr(assignment.adding, partition, leadership, is_new=True)
-        await self._tools.at(Step.W1)
+        await self._tools.at(ControllerStep.W1)
         batch.send()
-        await self._tools.at(Step.A1)
+        await self._tools.at(ControllerStep.A1)
         added = [Replica(each, broker_id) for each in partitions for broker_id in assignments[each].adding]
         await self._replicas.move(added, _R.NEW)
-        await self._tools.at(Step.A2)
+        await self._tools.at(ControllerStep.A2)
 
     async def _raise_epochs(
         self,
@@ -188,20 +188,20 @@ class Steps:
         before = {each: context.assignments[each] for each in partitions}
         added = [Replica(each, broker_id) for each in before for broker_id in before[each].adding]
         await self._replicas.move(added, _R.ONLINE)
-        await self._tools.at(Step.B1)
+        await self._tools.at(ControllerStep.B1)
         for partition, assignment in before.items():
             context.assign(partition, ReplicaAssignment(assignment.target))
-        await self._tools.at(Step.B2)
+        await self._tools.at(ControllerStep.B2)
         await self._lead_from_target(before)
-        await self._tools.at(Step.B3)
+        await self._tools.at(ControllerStep.B3)
         await self._fall_back([each for each in before if not self._is_safe(each, before[each])], before)
         if not before:
             return
         removed = [Replica(each, broker_id) for each in before for broker_id in before[each].removing]
         await self._replicas.move(removed, _R.OFFLINE)
-        await self._tools.at(Step.B4)
+        await self._tools.at(ControllerStep.B4)
         await self._delete(removed)
-        await self._tools.at(Step.B5)
+        await self._tools.at(ControllerStep.B5)
         await self._settle({each: context.assignments[each] for each in before})
 
     async def _lead_from_target(self, partitions: Iterable[TopicPartition]) -> None:
@@ -215,10 +215,10 @@ class Steps:
                 stays = leadership.leader in context.online(partition)
                 (keep if stays else elect).append(partition)
         await self._partitions.move(elect, PartitionState.ONLINE, Election.REASSIGNMENT)
-        batch = Batch(context, self._tools.outbox)
+        batch = BrokerRequestBatch(context, self._tools.outbox)
         for partition, leadership in (await self._raise_epochs(keep)).items():
             batch.leader_and_isr(context.assignments[partition].replicas, partition, leadership)
-        await self._tools.at(Step.W1)
+        await self._tools.at(ControllerStep.W1)
         batch.send()
 
     def _is_safe(self, partition: TopicPartition, before: ReplicaAssignment) -> bool:
@@ -240,15 +240,15 @@ class Steps:
     async def _settle(self, done: Assignments) -> None:
         """B6 to B8."""
         await write_assignments(self._tools, done)
-        await self._tools.at(Step.B6)
+        await self._tools.at(ControllerStep.B6)
         self._watch.drop(done)
         await take_out(self._tools.store, lambda each, target: each in done and done[each].replicas == target)
-        await self._tools.at(Step.B7)
-        batch = Batch(self._context, self._tools.outbox)
+        await self._tools.at(ControllerStep.B7)
+        batch = BrokerRequestBatch(self._context, self._tools.outbox)
         batch.update_metadata(done)
         batch.send()
         _say("B8", done)
-        await self._tools.at(Step.B8)
+        await self._tools.at(ControllerStep.B8)
         await self._deletion.resume_for({each.topic for each in done})
 
 

@@ -10,7 +10,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from restow.cluster.store.znodes import PartitionState
+from restow.cluster.store.znodes import PartitionStateZNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -59,7 +59,7 @@ class IsrWatch:
         return found
 
     async def _set(self, partition: TopicPartition) -> None:
-        await self._store.watch_data(PartitionState.path(*partition), partial(self._fired, partition))
+        await self._store.watch_data(PartitionStateZNode.path(*partition), partial(self._fired, partition))
 
     def _fired(self, partition: TopicPartition, _: WatchEvent) -> None:
         self._watched.discard(partition)

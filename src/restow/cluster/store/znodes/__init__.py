@@ -12,23 +12,23 @@ anything else: not UTF-8, not JSON, a version nobody knows, a field missing or o
 """
 
 from restow.cluster.store.znodes.cluster import (
+    AdvertisedEndpoint,
     BrokerRegistration,
     ClusterId,
-    Controller,
     ControllerEpoch,
-    Endpoint,
+    ControllerZNode,
     FeatureState,
     ProducerIdBlock,
 )
 from restow.cluster.store.znodes.configs import EntityConfig
 from restow.cluster.store.znodes.notifications import ConfigChange, IsrChangeNotification, LogDirEvent
 from restow.cluster.store.znodes.requests import DeleteTopic, PreferredReplicaElection, ReassignPartitions
-from restow.cluster.store.znodes.topics import PartitionState, Topic
+from restow.cluster.store.znodes.topics import PartitionStateZNode, TopicZNode
 
 PERSISTENT_PATHS = (
     "/consumers",
     BrokerRegistration.PARENT,
-    Topic.PARENT,
+    TopicZNode.PARENT,
     ConfigChange.PARENT,
     DeleteTopic.PARENT,
     "/brokers/seqid",
@@ -45,20 +45,20 @@ PERSISTENT_PATHS = (
 
 __all__ = [
     "PERSISTENT_PATHS",
+    "AdvertisedEndpoint",
     "BrokerRegistration",
     "ClusterId",
     "ConfigChange",
-    "Controller",
     "ControllerEpoch",
+    "ControllerZNode",
     "DeleteTopic",
-    "Endpoint",
     "EntityConfig",
     "FeatureState",
     "IsrChangeNotification",
     "LogDirEvent",
-    "PartitionState",
+    "PartitionStateZNode",
     "PreferredReplicaElection",
     "ProducerIdBlock",
     "ReassignPartitions",
-    "Topic",
+    "TopicZNode",
 ]

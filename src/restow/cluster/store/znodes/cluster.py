@@ -17,7 +17,7 @@ _PLAINTEXT = "PLAINTEXT"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Controller:
+class ControllerZNode:
     """`/controller`, ephemeral: the broker that is controller. Version 1 is read too."""
 
     PATH: ClassVar = "/controller"
@@ -38,7 +38,7 @@ class Controller:
         )
 
     @classmethod
-    def decode(cls, data: bytes, path: str = PATH) -> Controller:
+    def decode(cls, data: bytes, path: str = PATH) -> ControllerZNode:
         found = Document.parse(path, data, versions=(1, 2))
         return cls(
             broker_id=found.integer("brokerid"),
@@ -66,7 +66,7 @@ class ControllerEpoch:
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class AdvertisedEndpoint:
     """A listener as it is advertised: `NAME://host:port`, and the security protocol spoken there."""
 
     name: str
@@ -85,7 +85,7 @@ class BrokerRegistration:
 
     PARENT: ClassVar = "/brokers/ids"
 
-    endpoints: tuple[Endpoint, ...]
+    endpoints: tuple[AdvertisedEndpoint, ...]
     timestamp_ms: int
     rack: str | None = None
     jmx_port: int = -1
@@ -133,9 +133,9 @@ class BrokerRegistration:
         )
 
 
-def _endpoints(found: Document, path: str) -> tuple[Endpoint, ...]:
+def _endpoints(found: Document, path: str) -> tuple[AdvertisedEndpoint, ...]:
     if found.version == 1:
-        return (Endpoint(_PLAINTEXT, found.text("host"), found.integer("port")),)
+        return (AdvertisedEndpoint(_PLAINTEXT, found.text("host"), found.integer("port")),)
     protocols = found.document("listener_security_protocol_map")
     endpoints = []
     for text in found.texts("endpoints"):
@@ -144,7 +144,7 @@ def _endpoints(found: Document, path: str) -> tuple[Endpoint, ...]:
             raise UnreadableNode(path, f"{text!r} is not an endpoint")
         name = match[1]
         protocol = protocols.text(name) if protocols.has(name) else name
-        endpoints.append(Endpoint(name, match[2] or match[3], int(match[4]), protocol))
+        endpoints.append(AdvertisedEndpoint(name, match[2] or match[3], int(match[4]), protocol))
     return tuple(endpoints)
 
 

@@ -17,7 +17,7 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
+class TopicZNode:
     """`/brokers/topics/<topic>`. Versions 1 (no moves) and 2 (no id) are read, 3 is written."""
 
     PARENT: ClassVar = "/brokers/topics"
@@ -43,7 +43,7 @@ class Topic:
         return render(fields)
 
     @classmethod
-    def decode(cls, data: bytes, path: str) -> Topic:
+    def decode(cls, data: bytes, path: str) -> TopicZNode:
         found = Document.parse(path, data, versions=(1, 2, 3))
         topic_id = found.text("topic_id") if found.version >= 3 and found.has("topic_id") else None
         if topic_id is not None and not _TOPIC_ID.fullmatch(topic_id):
@@ -68,7 +68,7 @@ def _by_partition(found: Document, key: str) -> dict[int, tuple[int, ...]]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
+class PartitionStateZNode:
     """`/brokers/topics/<topic>/partitions/<partition>/state`. Its version is the partition epoch."""
 
     leader: int
@@ -82,12 +82,12 @@ class PartitionState:
     @staticmethod
     def parents(topic: str, partition: int) -> tuple[str, str]:
         """The nodes between the topic's and the state's, outer one first."""
-        partitions = f"{Topic.path(topic)}/partitions"
+        partitions = f"{TopicZNode.path(topic)}/partitions"
         return partitions, f"{partitions}/{partition}"
 
     @classmethod
     def path(cls, topic: str, partition: int) -> str:
-        return f"{Topic.path(topic)}/partitions/{partition}/state"
+        return f"{TopicZNode.path(topic)}/partitions/{partition}/state"
 
     def encode(self) -> bytes:
         fields: dict[str, object] = {
@@ -101,7 +101,7 @@ class PartitionState:
         return render(fields)
 
     @classmethod
-    def decode(cls, data: bytes, path: str) -> PartitionState:
+    def decode(cls, data: bytes, path: str) -> PartitionStateZNode:
         found = Document.parse(path, data, versions=(1,))
         recovery = "leader_recovery_state"
         return cls(

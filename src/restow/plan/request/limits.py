@@ -23,7 +23,7 @@ _MOST_IN = 10 * USUAL.moves_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WishedLimits:
+class RequestedLimits:
     """Limits of which some are left open until the moves are known."""
 
     extra_copies: int = USUAL.extra_copies
@@ -42,11 +42,11 @@ class WishedLimits:
         )
 
 
-def settled(limits: Limits | WishedLimits | None, moves: Iterable[Move]) -> Limits:
+def settled(limits: Limits | RequestedLimits | None, moves: Iterable[Move]) -> Limits:
     """Limits in numbers, for these moves."""
     if isinstance(limits, Limits):
         return limits
-    return (limits or WishedLimits()).for_moves(moves)
+    return (limits or RequestedLimits()).for_moves(moves)
 
 
 def _times_the_usual(moves: Iterable[Move]) -> float:
