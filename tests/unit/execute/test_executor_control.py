@@ -113,6 +113,25 @@ def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
+def test_resumed_run_counts_only_what_was_copied_since_it_went_on(stage: Stage) -> None:
+    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    there = stage.admin.copies[TopicPartition("t", 0)][3]
+    assert 0 < there < 100 * MB
+    outcome = stage.resume(THROTTLED)
+    assert outcome.is_good
+    assert outcome.summary is not None
+    assert outcome.summary.copied_bytes == outcome.summary.busiest_bytes == 100 * MB - there
+    assert stage.standings[-1].report.done_bytes == 100 * MB
+
+
+def test_throttle_is_not_corrected_after_it_was_taken_off(stage: Stage) -> None:
+    stage.admin.add("small", [(1, 2)], size=10 * MB)
+    assert stage.execute(plan_for(stage, [(1, 3)], "small"), THROTTLED).is_good
+    assert "throttle" in stage.kinds()
+    assert "throttle corrected" not in stage.kinds()
+
+
 def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
     before = stage.replicas()
     stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)

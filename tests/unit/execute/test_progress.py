@@ -179,7 +179,7 @@ def test_done_never_exceeds_the_total_and_ends_at_all_of_it_while_the_leader_gro
     progress.finish(steps[1], 39)
     end = progress.report(cluster(40, sizes, {(names[0], 3): 2190, (names[1], 3): 2200}), [])
     assert (end.done_bytes, end.to_do_bytes, end.eta) == (4390, 4390, Eta(soonest_s=0, latest_s=0))
-    assert progress.done.busiest() == (Channel(Way.RECEIVED, 3), 4390)
+    assert progress.copied.busiest() == (Channel(Way.RECEIVED, 3), 4390)
 
 
 def between_dirs(at_s: float, copied: int | None) -> Sight:

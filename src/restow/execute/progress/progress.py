@@ -50,6 +50,10 @@ class Copying:
     """The directory it goes to, if it stays on its broker."""
 
     @property
+    def job(self) -> Job:
+        return Job(self.partition, self.broker, self.log_dir)
+
+    @property
     def behind_bytes(self) -> int:
         """What it lacks of its leader's. Brokers tell of no lag in messages but that of a future replica."""
         return max(0, self.size_bytes - self.copied_bytes)
@@ -112,6 +116,12 @@ class RunProgress:
         self._last: dict[Job, Copying] = {}
         self._sight: Sight | None = None
         self._done = Traffic()
+        self._found: dict[Job, int] = {}
+        """What had been copied of replicas that were on their way before this began,"""
+        self._found_done = Traffic()
+        """and of those among them that have arrived."""
+        self.copied = Traffic()
+        """What was copied since this began, as of the last report."""
         self._dirs_done: Counter[tuple[BrokerId, str]] = Counter()
         self._fresh: list[_Arrived] = []
         self._history: dict[Job, History] = {}
@@ -133,6 +143,15 @@ class RunProgress:
             there.update({broker: path for broker, path in wishes.items() if path != ANY_DIR})
             self._jobs[step] = (*(Job(step.partition, broker) for broker in step.adding), *within)
 
+    def found_under_way(self, step: Step, snapshot: Snapshot) -> None:
+        """This step began earlier. What it had copied by then was not copied by this run."""
+        known = snapshot.partition(step.partition)
+        copies = () if known is None else known.copies
+        for job in self._jobs.get(step, ()):
+            future = job.log_dir is not None
+            here = (each for each in copies if each.broker == job.broker and each.future is future)
+            self._found[job] = sum(each.size_bytes for each in here)
+
     def forget(self, steps: Iterable[Step]) -> None:
         """These will not be done after all."""
         for step in steps:
@@ -148,13 +167,9 @@ class RunProgress:
             size, sender = (step.size_bytes, None) if last is None else (last.size_bytes, last.leader)
             arrived = _Arrived(job, sender, size, at_s)
             self._count(arrived, size)
+            _add(self._found_done, job, sender, self._found.get(job, 0))
             self._fresh.append(arrived)
             self._let_go(job)
-
-    @property
-    def done(self) -> Traffic:
-        """What has arrived."""
-        return self._done
 
     def report(
         self,
@@ -170,14 +185,16 @@ class RunProgress:
         self._sight = sight
         self._settle(sight)
         copying, waiting = self._look(sight, under_way)
-        now, left = Traffic(), Traffic()
+        now, left, found = Traffic(), Traffic(), Traffic()
         for each in copying:
             copied = min(each.copied_bytes, each.size_bytes)
-            _add(now, each, copied)
-            _add(left, each, each.size_bytes - copied)
+            _add(now, each.job, each.leader, copied)
+            _add(left, each.job, each.leader, each.size_bytes - copied)
+            _add(found, each.job, each.leader, self._found.get(each.job, 0))
         for each in waiting:
-            _add(left, each, each.size_bytes)
+            _add(left, each.job, each.leader, each.size_bytes)
         done = Traffic(self._done.by_channel + now.by_channel)
+        self.copied = Traffic(done.by_channel - found.by_channel - self._found_done.by_channel)
         self._speeds.see(sight.at_s, done, {channel for each in copying for channel in _channels(each)})
         eta = estimate(left, self._speeds, throttle)
         if not self._reported:
@@ -209,7 +226,7 @@ class RunProgress:
             if step not in steps
             for job in jobs
         ]
-        self._last.update({Job(each.partition, each.broker, each.log_dir): each for each in copying})
+        self._last.update({each.job: each for each in copying})
         return tuple(copying), tuple(waiting)
 
     def _settle(self, sight: Sight) -> None:
@@ -226,10 +243,8 @@ class RunProgress:
 
     def _count(self, arrived: _Arrived, size_bytes: int) -> None:
         job = arrived.job
-        if job.log_dir is None:
-            self._done.copy(size_bytes, to=job.broker, sender=arrived.sender)
-        else:
-            self._done.copy_within(size_bytes, job.broker)
+        _add(self._done, job, arrived.sender, size_bytes)
+        if job.log_dir is not None:
             self._dirs_done[job.broker, job.log_dir] += size_bytes
 
     def _still(
@@ -240,7 +255,7 @@ class RunProgress:
         foreign: Mapping[BrokerId, int],
     ) -> Iterator[Still]:
         for each in copying:
-            history = self._history.setdefault(Job(each.partition, each.broker, each.log_dir), History())
+            history = self._history.setdefault(each.job, History())
             history.add(sight.at_s, each.copied_bytes, each.size_bytes)
             within = each.log_dir is not None
             found = why_still(
@@ -314,11 +329,11 @@ def _copying(job: Job, step: Step, sight: Sight, *, waits: bool = False) -> Copy
     )
 
 
-def _add(traffic: Traffic, each: Copying, size_bytes: int) -> None:
-    if each.log_dir is None:
-        traffic.copy(size_bytes, to=each.broker, sender=each.leader)
+def _add(traffic: Traffic, job: Job, sender: BrokerId | None, size_bytes: int) -> None:
+    if job.log_dir is None:
+        traffic.copy(size_bytes, to=job.broker, sender=sender)
     else:
-        traffic.copy_within(size_bytes, each.broker)
+        traffic.copy_within(size_bytes, job.broker)
 
 
 def _channels(each: Copying) -> Iterator[Channel]:

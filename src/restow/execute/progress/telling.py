@@ -52,7 +52,8 @@ class Telling:
             foreign_rates=self._throttling.foreign_rates,
             stretch=self._pace.stretch,
         )
-        self._pace.learn(self._last)
+        if ended is None:
+            self._pace.learn(self._last)
         self._listener(
             RunStatus(
                 run=self._run,
@@ -77,14 +78,14 @@ class Telling:
         """Say what was done since this run, or its resumption, began."""
         left = self._left(self._begun)
         not_moved = left | ((ledger.dropped.keys() | ledger.found) & self._begun)
-        busiest = self._progress.done.busiest()
-        copied = 0 if self._last is None else self._last.done_bytes
+        copied = self._progress.copied
+        busiest = copied.busiest()
         return Summary(
             run=self._run,
             partitions_moved=len(self._begun) - len(not_moved),
             partitions_left=len(left | ledger.dropped.keys()),
-            copied_bytes=copied,
-            left_bytes=0 if self._last is None else self._last.to_do_bytes - copied,
+            copied_bytes=copied.copied_bytes,
+            left_bytes=0 if self._last is None else self._last.to_do_bytes - self._last.done_bytes,
             seconds=self._clock.monotonic_s() - self._began_s,
             predicted_s=self._progress.predicted_s,
             busiest="" if busiest is None else str(busiest[0]),

@@ -114,6 +114,7 @@ class Executor:
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
         for step in self._adopted:
+            self._progress.found_under_way(step, self._snapshot)
             self._adopt(step, begun=False)
         self._book.settle(self._running.keys(), self._snapshot)
         if self._options.elect:
