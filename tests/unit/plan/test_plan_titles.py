@@ -237,6 +237,16 @@ def test_moves_that_only_reorder_are_explained_by_leadership() -> None:
         assert move.reason.startswith("leaders: broker 1 leads too much, broker 2 leads instead")
 
 
+def test_move_that_adds_a_replica_says_who_leads_instead() -> None:
+    there = snapshot({"t": [(1, 2)] * 6}, brokers=(1, 2, 3))
+    plan = planned(there, PlanRequest(factors={"t": 3}))
+    passed_on = {move.after[0]: move.reason for move in plan.moves if move.after[0] != 1}
+    assert {move.reason for move in plan.moves if move.after[0] == 1} == {"replication factor: one more"}
+    assert passed_on == {
+        broker: f"replication factor: one more; broker {broker} leads instead of 1" for broker in (2, 3)
+    }
+
+
 def test_balance_warns_of_partitions_that_stay_in_one_rack() -> None:
     there = racked(
         snapshot({"t": [(1, 2), (3, 4), (1, 3), (2, 4)]}, brokers=(1, 2, 3, 4)),

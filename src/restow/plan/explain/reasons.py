@@ -50,15 +50,23 @@ class Reasons:
         home, holder = self._home, self._holder
         first, last = self._offsets[number], self._offsets[number + 1]
         if self._must[number]:
-            return self._forced(self._forced_slots.index(True, first, last))
+            return self._forced(self._forced_slots.index(True, first, last)) + self._passed_on(number)
         pairs = [
             (old, new) for old, new in zip(home[first:last], holder[first:last], strict=True) if old != new
         ]
         if {old for old, _ in pairs} != {new for _, new in pairs}:
-            return self._goal(pairs)
+            return self._goal(pairs) + self._passed_on(number)
         if last - first < self._asked.arrays.counts[number]:
-            return "replication factor: fewer"
+            return "replication factor: fewer" + self._passed_on(number)
         return self._order(home[self._led[number]], holder[self._leader[number]])
+
+    def _passed_on(self, number: int) -> str:
+        """Who leads from now on, where the leader keeps its replica all the same."""
+        old, new = self._home[self._led[number]], self._holder[self._leader[number]]
+        if old == new or old not in self._holder[self._offsets[number] : self._offsets[number + 1]]:
+            return ""
+        brokers = self._asked.arrays.brokers
+        return f"; broker {brokers[new]} leads instead of {brokers[old]}"
 
     def _order(self, old: int, new: int) -> str:
         """The reason of a move that only changes the order of replicas: who is to lead."""
