@@ -19,6 +19,7 @@ Throttle: TypeAlias = tuple[str, str, str]
 
 _THROTTLES = ("throttled", "replica.alter.log.dirs.io.max.bytes.per.second")
 _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
+_CARRY_OUT = "execute the plan, or resume its run"
 
 
 def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
@@ -73,7 +74,7 @@ def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> I
         [_elsewhere(move, each) for move, each in there if each.replicas != move.after],
         "partition",
         good=f"{len(there):,} partitions have the planned replicas in the planned order",
-        advice="execute the plan, or resume its run",
+        advice=_CARRY_OUT,
     )
     yield none_of(
         "nothing moves",
@@ -143,8 +144,10 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
                 continue
             if broker in snapshot.unanswered or broker not in snapshot.broker:
                 unknown.append(broker)
-            elif lies.get(broker) != path:
-                wrong.append(f"{move.partition} on broker {broker} lies in {lies.get(broker)}, not in {path}")
+            elif broker not in lies:
+                wrong.append(f"{move.partition} is not on broker {broker}, where it belongs in {path}")
+            elif lies[broker] != path:
+                wrong.append(f"{move.partition} on broker {broker} lies in {lies[broker]}, not in {path}")
     if unknown and not wrong:
         return Check(
             name="directories",
@@ -154,7 +157,8 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
         )
     names_some = any(path != ANY_DIR for move, _ in there for path in move.log_dirs)
     good = "every replica lies where the plan wants it" if names_some else "the plan names none"
-    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON)
+    goes_on = any(each.moving or _places(each, future=True) for _, each in there)
+    return none_of("directories", wrong, "replica", good=good, advice=_GO_ON if goes_on else _CARRY_OUT)
 
 
 def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:

@@ -50,6 +50,10 @@ def _other_dir(each: Partition) -> Partition:
     return each._replace(copies=(each.copies[0], each.copies[1]._replace(log_dir="/e")))
 
 
+def _nowhere(each: Partition) -> Partition:
+    return each._replace(copies=each.copies[:1])
+
+
 def _on_its_way(each: Partition) -> Partition:
     return each._replace(copies=(*each.copies, Copy(broker=1, log_dir="/e", size_bytes=0, future=True)))
 
@@ -74,6 +78,7 @@ def test_all_holds() -> None:
         (_partition(lambda each: each._replace(leader=3)), {"first replicas lead"}, "t-0"),
         (_partition(_other_dir), {"directories"}, "t-0 on broker 3 lies in /e, not in /d"),
         (_partition(_on_its_way), {"directories"}, "on its way to /e"),
+        (_partition(_nowhere), {"directories"}, "t-0 is not on broker 3, where it belongs in /d"),
         (replace(_done(), unanswered=(3,)), {"directories"}, "no word from broker 3"),
         (_broker_config("leader.replication.throttled.rate"), {"no throttles left"}, "of broker 3"),
         (
