@@ -110,6 +110,20 @@ def test_a_sender_at_its_rate_is_enough() -> None:
     assert keeping.factor == 1.0
 
 
+@pytest.mark.parametrize("period_s", [4, 6, 8])
+def test_bursts_of_two_senders_in_turn_do_not_add_up(period_s: int) -> None:
+    """Each sends a period's worth at once, the other half a period later; both keep to their rate."""
+    keeping, senders = KeepingUp(), (Broker(1.0, period_s=period_s), Broker(1.0, period_s=period_s))
+    for second in range(240):
+        if second % 2 == 0:
+            seen = (copying(each.copied, leader=n, to=n + 2, number=n) for n, each in enumerate(senders))
+            keeping.see(float(second), RATE, seen)
+        for number, each in enumerate(senders):
+            each.work(second + number * period_s // 2, keeping.factor)
+    for each in senders:
+        assert (1 - SLOWER) * RATE < each.copied / 240 < (1 + FASTER) * RATE
+
+
 def test_what_has_arrived_counts_whole() -> None:
     keeping = KeepingUp()
     keeping.see(0.0, RATE, [copying(10_000 * MB - 2 * RATE)])

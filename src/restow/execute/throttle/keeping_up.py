@@ -6,13 +6,17 @@ far as a run is behind what was asked for, the rate is set higher; as far as it 
 that a broker lets through at first, lower; by a quarter at most. Where much less arrives, something else
 holds it up, and no throttle helps: then the rate is set as it was asked for, and this is tried again later.
 
+Every broker that sends or receives has an account of its own, because bursts of several brokers come in turn.
+The run is as far behind as the broker that has most left to do: the others wait for it in the end.
+
 Pure: told what is being copied, one sight after the other, it says by how much to raise or to lower.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
+
+from restow.plan.schedule.traffic import Channel, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,6 +47,8 @@ class KeepingUp:
         self.factor = 1.0
         self.behind_s = 0.0
         """Below zero where more has arrived than was asked for."""
+        self._accounts: dict[Channel, float] = {}
+        """How far behind each broker is that has been at it, receiving or sending."""
         self._learned = 0.0
         self._rate: int | None = None
         self._last_s: float | None = None
@@ -56,14 +62,14 @@ class KeepingUp:
         """
         now = {(each.partition, each.broker): each for each in copying if each.log_dir is None}
         took_s = 0.0 if self._last_s is None else at_s - self._last_s
-        busiest = _busiest(self._last, now) if self._last else 0
+        to_do, copied = _traffic(self._last, now)
         was_busy, same_rate = bool(self._last), rate == self._rate
         self._last, self._last_s, self._rate = now, at_s, rate
         if rate is None or not same_rate or at_s < self._not_before_s:
             return self._begin_anew()
         if not was_busy:
             return False
-        self.behind_s = max(self.behind_s + took_s - busiest / rate, -_AHEAD_S)
+        self._keep_accounts(took_s, rate, to_do, copied)
         if self.behind_s > _LOST_S:
             self._not_before_s = at_s + _TRY_AGAIN_S
             return self._begin_anew()
@@ -73,8 +79,20 @@ class KeepingUp:
             self._learned += much_s * took_s / _LEARN_S
         return self._set(min(max(wanted, 1 - _MOST), 1 + _MOST))
 
+    def _keep_accounts(self, took_s: float, rate: int, to_do: Traffic, copied: Traffic) -> None:
+        """A broker that is new to it starts from where the run is. One that has less to do may be as slow
+        as it is: it is never taken for lost."""
+        most = max(to_do.by_channel, key=to_do.by_channel.__getitem__)
+        before, self._accounts = self._accounts, {}
+        for channel in to_do.by_channel:
+            behind_s = before.get(channel, self.behind_s) + took_s - copied.by_channel[channel] / rate
+            latest_s = behind_s if channel == most else min(behind_s, _LOST_S)
+            self._accounts[channel] = max(latest_s, -_AHEAD_S)
+        self.behind_s = self._accounts[most]
+
     def _begin_anew(self) -> bool:
         self.behind_s = self._learned = 0.0
+        self._accounts = {}
         return self._set(1.0)
 
     def _set(self, factor: float) -> bool:
@@ -84,19 +102,17 @@ class KeepingUp:
         return changed
 
 
-def _busiest(
+def _traffic(
     before: dict[tuple[TopicPartition, BrokerId], Copying],
     now: dict[tuple[TopicPartition, BrokerId], Copying],
-) -> int:
-    """Bytes through the broker that received or sent most. What is not copied any more has arrived whole."""
-    received: Counter[BrokerId] = Counter()
-    sent: Counter[BrokerId | None] = Counter()
-    for key, old in before.items():
-        new = now.get(key)
-        size = old.behind_bytes if new is None else max(0, new.copied_bytes - old.copied_bytes)
-        received[old.broker] += size
-        sent[old.leader] += size
-    for key in now.keys() - before.keys():
-        received[now[key].broker] += now[key].copied_bytes
-        sent[now[key].leader] += now[key].copied_bytes
-    return max((*received.values(), *sent.values()), default=0)
+) -> tuple[Traffic, Traffic]:
+    """What there was to copy between two sights, and what was. What is gone has arrived whole."""
+    to_do, copied = Traffic(), Traffic()
+    for key in before.keys() | now.keys():
+        old, new = before.get(key), now.get(key)
+        last = old or now[key]
+        had, left = (0, last.size_bytes) if old is None else (old.copied_bytes, old.behind_bytes)
+        to_do.copy(left, to=last.broker, sender=last.leader)
+        arrived = left if new is None else max(0, new.copied_bytes - had)
+        copied.copy(arrived, to=last.broker, sender=last.leader)
+    return to_do, copied
