@@ -111,7 +111,27 @@ class ZooKeeperAdmin:
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """Ask, wait until the controller has taken the node away, and see who leads."""
-        return await self._elect(tuple(partitions))
+        wanted = tuple(partitions)
+        topics = await self._do(lambda: self._assignments({each.topic for each in wanted}))
+        first = {
+            each: topics[each.topic].replicas[each.partition][0]
+            for each in wanted
+            if each.topic in topics and topics[each.topic].replicas.get(each.partition)
+        }
+        outcome: dict[TopicPartition, BrokerError | None] = {
+            each: BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in wanted if each not in first
+        }
+        if not first:
+            return outcome
+        if not await self._asked_for_election(znodes.write_election(first)):
+            why = f"{znodes.ELECT} is still there after {self._timeout_s:g} s: is there a controller?"
+            late = BrokerError(ErrorCode.REQUEST_TIMED_OUT, why)
+            return {**outcome, **dict.fromkeys(first, late)}
+        states = await self._do(lambda: self._states(first))
+        for each, broker in first.items():
+            leads = states.get(each, (None, ()))[0] == broker
+            outcome[each] = None if leads else BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+        return outcome
 
     async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         raise _cannot(f"what broker {broker} answers is not in ZooKeeper")
@@ -271,30 +291,6 @@ class ZooKeeperAdmin:
                 removing=removing,
             )
         return found
-
-    async def _elect(self, wanted: Sequence[TopicPartition]) -> dict[TopicPartition, BrokerError | None]:
-        topics = await self._do(lambda: self._assignments({each.topic for each in wanted}))
-        first = {
-            each: topics[each.topic].replicas[each.partition][0]
-            for each in wanted
-            if each.topic in topics and topics[each.topic].replicas.get(each.partition)
-        }
-        outcome: dict[TopicPartition, BrokerError | None] = {
-            each: BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for each in wanted if each not in first
-        }
-        if not first:
-            return outcome
-        if not await self._asked_for_election(znodes.write_election(first)):
-            late = BrokerError(
-                ErrorCode.REQUEST_TIMED_OUT,
-                f"{znodes.ELECT} is still there after {self._timeout_s:g} s: is there a controller?",
-            )
-            return {**outcome, **dict.fromkeys(first, late)}
-        states = await self._do(lambda: self._states(first))
-        for each, broker in first.items():
-            leads = states.get(each, (None, ()))[0] == broker
-            outcome[each] = None if leads else BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
-        return outcome
 
     async def _asked_for_election(self, data: bytes) -> bool:
         """Whether the node could be written, and was taken away by the controller, before time was up."""

@@ -92,15 +92,8 @@ class Executor:
         self._sight: Sight | None = None
         self._surveyed_s = self._survey_took_s = 0.0
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
-        self._telling = Telling(
-            book.folder.rpartition("/")[2],
-            clock,
-            self._progress,
-            self._schedule,
-            self._throttling,
-            self.pace,
-            watcher.standing,
-        )
+        run, tell = book.folder.rpartition("/")[2], watcher.standing
+        self._telling = Telling(run, clock, self._progress, self._schedule, self._throttling, self.pace, tell)
         self._strange, self._adopted = chains.strange, chains.under_way
         self._snapshot = snapshot
         self._patience = Patience(clock, options, self.tell)
