@@ -38,7 +38,7 @@ async def _story() -> None:
         EmbeddedCluster(brokers=3) as cluster,
         connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
     ):
-        await admin.create(
+        await admin.create_topics(
             [NewTopic(name=TOPIC, by_hand={n: (n % 3, (n + 1) % 3) for n in range(PARTITIONS)})]
         )
         await asyncio.to_thread(_write, cluster.bootstrap, 0, RECORDS)
@@ -47,7 +47,7 @@ async def _story() -> None:
         targets = {TopicPartition(TOPIC, n): (n % 3, new) for n in range(PARTITIONS)}
         await _throttle(admin, targets, new, str(RATE))
         began = time.perf_counter()
-        await admin.reassign(targets)
+        await admin.alter_partition_reassignments(targets)
         writing = asyncio.create_task(asyncio.to_thread(_write, cluster.bootstrap, RECORDS, MORE))
         await _watch(admin, new)
         await writing
@@ -58,7 +58,7 @@ async def _story() -> None:
             f"\nmoved {moved / 1e6:.0f} MB in {took:.1f} s at no more than {RATE / 1e6:.0f} MB/s; "
             "the throttles are off again"
         )
-        for partition in (await admin.topics([TOPIC]))[0].partitions:
+        for partition in (await admin.describe_topics([TOPIC]))[0].partitions:
             in_sync = sorted(partition.isr)
             print(f"  {TOPIC}-{partition.number}  replicas {partition.replicas}  in sync {in_sync}")
         await asyncio.to_thread(_count, cluster.bootstrap, RECORDS + MORE)
@@ -86,7 +86,7 @@ async def _throttle(
     for broker in (0, 1, 2):
         changes[ConfigResource("broker", str(broker))] = {LEADER_RATE: rate}
     changes[ConfigResource("broker", str(new))] = {FOLLOWER_RATE: rate}
-    for error in (await admin.set_configs(changes)).values():
+    for error in (await admin.incremental_alter_configs(changes)).values():
         if error is not None:
             raise SystemExit(f"demo: {error}")
 
@@ -95,7 +95,7 @@ async def _watch(admin: KafkaAdmin, new: int) -> None:
     """A line a second until nothing moves any more."""
     goal = RECORDS * RECORD_BYTES
     until = time.monotonic() + PATIENCE_S
-    while await admin.moves():
+    while await admin.list_partition_reassignments():
         here = await _size_on(admin, new)
         done = min(here / goal, 1.0)
         print(f"  {'█' * int(done * BAR):<{BAR}}  {here / 1e6:5.1f} MB on broker {new}", flush=True)
@@ -105,7 +105,7 @@ async def _watch(admin: KafkaAdmin, new: int) -> None:
 
 
 async def _size_on(admin: KafkaAdmin, broker: int) -> int:
-    disks = (await admin.disks([broker]))[broker]
+    disks = (await admin.describe_log_dirs([broker]))[broker]
     if isinstance(disks, Exception):
         raise SystemExit(f"demo: {disks}")
     return sum(replica.size_bytes for replica in disks.replicas)

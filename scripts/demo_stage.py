@@ -88,7 +88,7 @@ class Stage:
                     NewTopic(name=name, by_hand={at: replicas for at, (replicas, _) in enumerate(partitions)})
                     for name, partitions in TOPICS.items()
                 ]
-                for error in (await admin.create(wanted)).values():
+                for error in (await admin.create_topics(wanted)).values():
                     if error is not None:
                         raise SystemExit(f"demo: {error}")
 

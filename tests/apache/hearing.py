@@ -33,7 +33,7 @@ class Seen(NamedTuple):
 
 async def prepare_marker(admin: KafkaAdmin, broker: int) -> None:
     """The topic whose configs show how far brokers have heard."""
-    assert await admin.create([NewTopic(name=_MARKER, by_hand={0: (broker,)})]) == {_MARKER: None}
+    assert await admin.create_topics([NewTopic(name=_MARKER, by_hand={0: (broker,)})]) == {_MARKER: None}
 
 
 async def until_heard(admin: KafkaAdmin, brokers: Sequence[int]) -> None:
@@ -43,7 +43,7 @@ async def until_heard(admin: KafkaAdmin, brokers: Sequence[int]) -> None:
     """
     value = str(next(_numbers))
     of = ConfigResource("topic", _MARKER)
-    assert await admin.set_configs({of: {_KEY: value}}) == {of: None}
+    assert await admin.incremental_alter_configs({of: {_KEY: value}}) == {of: None}
     deadline = time.monotonic() + PATIENCE_S
     for broker in brokers:
         while await _told(admin, broker) != value:
@@ -86,12 +86,12 @@ async def agreed(
 
     They are asked between two looks at what moves, after they have heard of what had ended by the first.
     """
-    moving = await admin.moves()
+    moving = await admin.list_partition_reassignments()
     await until_heard(admin, brokers)
     told = [
         {name: each.replicas for name, each in view.items()} for view in await views(admin, brokers, topics)
     ]
-    if any(view != told[0] for view in told) or await admin.moves() != moving:
+    if any(view != told[0] for view in told) or await admin.list_partition_reassignments() != moving:
         return None
     if any(told[0].get(name) != move.replicas for name, move in moving.items()):
         return None

@@ -95,7 +95,7 @@ def create(bootstrap: str, ids: tuple[int, ...]) -> None:
 
     async def main() -> None:
         async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
-            assert await admin.create(wanted) == dict.fromkeys(TOPICS)
+            assert await admin.create_topics(wanted) == dict.fromkeys(TOPICS)
 
     asyncio.run(main())
 

@@ -146,8 +146,8 @@ def test_permissions_withdrawn_in_mid_run(cluster: Cluster, tmp_path: Path, oper
             outcome = await resume(stage.world, RunOptions(), stage.watcher)
             assert outcome.is_good, outcome
             assert await replicas_of(admin, "t") == [(2,), (2,)]
-            assert await admin.moves() == {}
+            assert await admin.list_partition_reassignments() == {}
             assert await throttles(admin) == {}
-            assert await admin.delete(["t"]) == {"t": None}
+            assert await admin.delete_topics(["t"]) == {"t": None}
 
     asyncio.run(main())

@@ -83,12 +83,14 @@ def on(bootstrap: str, ask: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
 
 
 def create(bootstrap: str, topic: str) -> None:
-    assert on(bootstrap, lambda admin: admin.create([NewTopic(name=topic, by_hand=BEFORE)])) == {topic: None}
+    assert on(bootstrap, lambda admin: admin.create_topics([NewTopic(name=topic, by_hand=BEFORE)])) == {
+        topic: None
+    }
     wait_for("it is known", lambda: replicas_now(bootstrap, topic) == BEFORE, WAIT_S)
 
 
 def replicas_now(bootstrap: str, topic: str) -> dict[int, tuple[int, ...]]:
-    topics = {each.name: each for each in on(bootstrap, lambda admin: admin.topics())}
+    topics = {each.name: each for each in on(bootstrap, lambda admin: admin.describe_topics())}
     return {each.number: each.replicas for each in topics[topic].partitions} if topic in topics else {}
 
 
@@ -139,7 +141,7 @@ def test_topic_that_was_remade_is_refused_by_execute_and_left_behind_by_rebase(
     create(bootstrap, "remade")
     plan, new = str(tmp_path / "plan.json"), tmp_path / "new.json"
     assert run(["plan", "drain", "2", "--topics", "remade", "-b", bootstrap, "-o", plan]) == 0
-    assert on(bootstrap, lambda admin: admin.delete(["remade"])) == {"remade": None}
+    assert on(bootstrap, lambda admin: admin.delete_topics(["remade"])) == {"remade": None}
     wait_for("it is gone", lambda: not replicas_now(bootstrap, "remade"), WAIT_S)
     create(bootstrap, "remade")
     capsys.readouterr()

@@ -38,9 +38,9 @@ def prepared(bootstrap: str, ids: tuple[int, ...], cordoned: int) -> None:
                 )
                 for name, rows in TOPICS.items()
             ]
-            assert await admin.create(wanted) == dict.fromkeys(TOPICS)
+            assert await admin.create_topics(wanted) == dict.fromkeys(TOPICS)
             of = ConfigResource("broker", str(cordoned))
-            assert await admin.set_configs({of: {"cordoned.log.dirs": "*"}}) == {of: None}
+            assert await admin.incremental_alter_configs({of: {"cordoned.log.dirs": "*"}}) == {of: None}
 
     asyncio.run(main())
 

@@ -83,7 +83,7 @@ def _prepared(bootstrap: str, ids: tuple[int, int, int], *, two_dirs: bool = Fal
     ground = Ground(bootstrap, ids)
 
     async def create(admin: KafkaAdmin) -> None:
-        made = await admin.create(
+        made = await admin.create_topics(
             NewTopic(
                 name=topic,
                 by_hand={number: tuple(ids[each] for each in row) for number, row in enumerate(rows)},
@@ -99,7 +99,7 @@ def _prepared(bootstrap: str, ids: tuple[int, int, int], *, two_dirs: bool = Fal
             producer.send("big", b"x" * _RECORD_BYTES, partition=0)
         producer.flush()
     if two_dirs:
-        disks = ground.do(lambda admin: admin.disks(ids))
+        disks = ground.do(lambda admin: admin.describe_log_dirs(ids))
         dirs = {broker: _paths(disks[broker]) for broker in ids}
         lies = {each.partition: each.log_dir for each in disks[ids[0]].replicas}
         first = lies[TopicPartition("foo", 0)]
@@ -163,11 +163,11 @@ def _restow(*given: str) -> Outcome:
 
 async def _reset(admin: KafkaAdmin, ground: Ground) -> None:
     """Everything as it was: no moves, no throttles, every replica in its place and directory."""
-    running = await admin.moves()
+    running = await admin.list_partition_reassignments()
     if running:
-        await admin.reassign(dict.fromkeys(running))
+        await admin.alter_partition_reassignments(dict.fromkeys(running))
     await _clear(admin, ground)
-    await admin.reassign(ground.start)
+    await admin.alter_partition_reassignments(ground.start)
     deadline = time.monotonic() + PATIENCE_S
     while not await _is_reset(admin, ground):
         assert time.monotonic() < deadline, "the cluster does not come back to where it was"
@@ -184,21 +184,21 @@ async def _is_reset(admin: KafkaAdmin, ground: Ground) -> bool:
     there = await _lay(admin, ground.ids)
     astray = {replica: path for replica, path in ground.lay.items() if there.get(replica) != path}
     if astray:
-        await admin.move_between_dirs(astray)
+        await admin.alter_replica_log_dirs(astray)
     return not astray
 
 
 async def _lay(admin: KafkaAdmin, ids: tuple[int, int, int]) -> dict[TopicPartitionReplica, str]:
     return {
         TopicPartitionReplica(each.partition, broker): each.log_dir
-        for broker, disks in (await admin.disks(ids)).items()
+        for broker, disks in (await admin.describe_log_dirs(ids)).items()
         for each in disks.replicas  # type: ignore[union-attr]
         if each.partition.topic in START and not each.future
     }
 
 
 async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
-    await admin.set_configs(
+    await admin.incremental_alter_configs(
         {ConfigResource("topic", name): dict.fromkeys(REPLICAS) for name in _NAMES}
         | {ConfigResource("broker", str(each)): dict.fromkeys(RATES) for each in ground.ids}
     )
@@ -207,7 +207,7 @@ async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
 async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
     """What a call left behind: where partitions go, and every throttle."""
     heading = await _settled(admin, ground)
-    configs = await admin.configs(
+    configs = await admin.describe_configs(
         [
             *(ConfigResource("topic", name) for name in _NAMES),
             *(ConfigResource("broker", str(each)) for each in ground.ids),
@@ -359,4 +359,4 @@ def test_what_is_not_copied(ours: Ground, original: OriginalTool, tmp_path: Path
     assert "None of the specified partition reassignments are active." in theirs.out
     mine = _restow(*where, "--cancel", *file)
     assert "Successfully cancelled partition reassignment for: big-0" in mine.out
-    assert ours.do(lambda admin: admin.moves()) == {}
+    assert ours.do(lambda admin: admin.list_partition_reassignments()) == {}

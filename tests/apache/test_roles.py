@@ -87,7 +87,7 @@ def cluster(folder: Path) -> Iterator[Cluster]:
                     folder, nodes=2, version=KAFKA_4, settings=settings, listeners=listeners, log_dirs=2
                 )
             )
-        made = ask(up, lambda admin: admin.create([NewTopic(name="t", by_hand={0: (1,), 1: (2,)})]))
+        made = ask(up, lambda admin: admin.create_topics([NewTopic(name="t", by_hand={0: (1,), 1: (2,)})]))
         assert made == {"t": None}
         yield up
 
@@ -232,7 +232,7 @@ def test_acls_of_execute_are_enough_for_a_run_and_its_undo(
 
 
 async def replicas(admin: KafkaAdmin) -> list[tuple[int, ...]]:
-    (topic,) = await admin.topics(["t"])
+    (topic,) = await admin.describe_topics(["t"])
     return [each.replicas for each in topic.partitions]
 
 
@@ -265,7 +265,7 @@ def test_execute_refuses_to_begin_and_names_the_acl_that_is_missing(
 
     eventually(refused, words)
     assert ask(cluster, replicas) == [(1,), (2,)]
-    assert ask(cluster, lambda admin: admin.moves()) == {}
+    assert ask(cluster, lambda admin: admin.list_partition_reassignments()) == {}
 
 
 def test_a_cordoned_log_dir_is_known(
@@ -273,16 +273,20 @@ def test_a_cordoned_log_dir_is_known(
 ) -> None:
     path = str(folder / "node-1" / "data-1")
     of = ConfigResource("broker", "1")
-    assert ask(cluster, lambda admin: admin.set_configs({of: {"cordoned.log.dirs": path}})) == {of: None}
+    assert ask(cluster, lambda admin: admin.incremental_alter_configs({of: {"cordoned.log.dirs": path}})) == {
+        of: None
+    }
 
     async def cordoned(admin: KafkaAdmin) -> list[str]:
-        found = await admin.disks([1])
+        found = await admin.describe_log_dirs([1])
         return [each.path for each in found[1].log_dirs if each.cordoned]  # type: ignore[union-attr]
 
     eventually(lambda: ask(cluster, cordoned) == [path], "the log dir is cordoned")
     assert run(["cluster", "status", "-b", cluster.at["PLAINTEXT"]]) == 0
     assert "broker 1, cordoned log dirs:" in re.sub(r"\s+", " ", capsys.readouterr().out)
-    assert ask(cluster, lambda admin: admin.set_configs({of: {"cordoned.log.dirs": None}})) == {of: None}
+    assert ask(cluster, lambda admin: admin.incremental_alter_configs({of: {"cordoned.log.dirs": None}})) == {
+        of: None
+    }
     eventually(lambda: ask(cluster, cordoned) == [], "it is not cordoned any more")
 
 
@@ -290,7 +294,7 @@ def test_status_names_the_leader_of_the_quorum_at_every_call(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A broker of a quorum names another one at every request; of ten, all would have to agree by chance."""
-    quorum = ask(cluster, lambda admin: admin.quorum())
+    quorum = ask(cluster, lambda admin: admin.describe_metadata_quorum())
     assert quorum is not None
     assert quorum.leader is not None
     for _ in range(10):

@@ -58,7 +58,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             made.cluster.at["PLAINTEXT"],
             {},
             folder,
-            lambda admin: admin.create([NewTopic(name="t", by_hand={0: (1,)})]),
+            lambda admin: admin.create_topics([NewTopic(name="t", by_hand={0: (1,)})]),
         )
         yield made
 
@@ -128,7 +128,7 @@ def test_logins(
     assert lists_topics(secured.cluster.at[listener], property_file(tmp_path, properties), capsys)
     with caplog.at_level(logging.DEBUG):
         logging.getLogger("kafka").setLevel(logging.DEBUG)
-        view = on(secured.cluster.at[listener], properties, tmp_path, lambda admin: admin.cluster())
+        view = on(secured.cluster.at[listener], properties, tmp_path, lambda admin: admin.describe_cluster())
     assert [node.id for node in view.nodes] == [1]
     assert "KafkaAdminClient" in caplog.text
     assert "s3cret" not in caplog.text
@@ -203,7 +203,7 @@ async def _marked(admin: KafkaAdmin) -> str:
 
 def test_the_quorum_is_known(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bootstrap = secured.cluster.at["PLAINTEXT"]
-    found = on(bootstrap, {}, tmp_path, lambda admin: admin.quorum())
+    found = on(bootstrap, {}, tmp_path, lambda admin: admin.describe_metadata_quorum())
     assert found == Quorum(leader=1, voters=(1,))
     assert on(bootstrap, {}, tmp_path, lambda admin: capture(admin, SystemClock())).controller == 1
     assert run(["broker-check", "1", "-b", bootstrap]) == 1

@@ -182,14 +182,14 @@ def ask(bootstrap: str, work: Callable[[Any], Any]) -> Any:
 def prepare(bootstrap: str, ids: tuple[int, int, int]) -> None:
     """A topic with data, and throttles that somebody else has set."""
     by_hand = {number: tuple(ids[at] for at in replicas) for number, replicas in enumerate(BEFORE)}
-    made = ask(bootstrap, lambda admin: admin.create([NewTopic(name=TOPIC, by_hand=by_hand)]))
+    made = ask(bootstrap, lambda admin: admin.create_topics([NewTopic(name=TOPIC, by_hand=by_hand)]))
     assert made == {TOPIC: None}
     load(bootstrap, TOPIC, len(BEFORE), BYTES_EACH)
     changes = {
         ConfigResource("topic", TOPIC): {LEADER_REPLICAS: f"77:{ids[0]}"},
         ConfigResource("broker", str(ids[1])): {FOLLOWER_RATE: "99000000"},
     }
-    assert ask(bootstrap, lambda admin: admin.set_configs(changes)) == dict.fromkeys(changes)
+    assert ask(bootstrap, lambda admin: admin.incremental_alter_configs(changes)) == dict.fromkeys(changes)
 
 
 def wished(ids: tuple[int, int, int]) -> str:

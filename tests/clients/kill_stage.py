@@ -58,7 +58,7 @@ class KillStage:
         await self._make()
         await self.write(_RECORDS)
         receiver = max(set(self.there[0]) - set(self.here[0]))
-        set_ = await self.admin.set_configs(
+        set_ = await self.admin.incremental_alter_configs(
             {
                 ConfigResource("topic", _TOPIC): {LEADER_REPLICAS: "5:1"},
                 ConfigResource("broker", str(receiver)): {FOLLOWER_RATE: "99000000"},
@@ -72,17 +72,17 @@ class KillStage:
         """While the last of the topic of an earlier stage is cleared away, its name is still taken."""
         new = NewTopic(name=_TOPIC, by_hand=self.here)
         async with asyncio.timeout(60):
-            while (refused := (await self.admin.create([new]))[_TOPIC]) is not None:
+            while (refused := (await self.admin.create_topics([new]))[_TOPIC]) is not None:
                 assert refused.code is ErrorCode.TOPIC_ALREADY_EXISTS, refused
                 await asyncio.sleep(0.05)
 
     async def clear(self) -> None:
         """For the next stage on the same cluster."""
         owners = {ConfigResource(of, name) for of, name, _ in self.throttles if of == "broker"}
-        await self.admin.set_configs({owner: {FOLLOWER_RATE: None} for owner in owners})
-        assert await self.admin.delete([_TOPIC]) == {_TOPIC: None}
+        await self.admin.incremental_alter_configs({owner: {FOLLOWER_RATE: None} for owner in owners})
+        assert await self.admin.delete_topics([_TOPIC]) == {_TOPIC: None}
         async with asyncio.timeout(60):
-            while any(topic.name == _TOPIC for topic in await self.admin.topics()):
+            while any(topic.name == _TOPIC for topic in await self.admin.describe_topics()):
                 await asyncio.sleep(0.05)
 
     def world(self) -> RunContext:
@@ -133,10 +133,10 @@ class KillStage:
         return found
 
     async def throttles_now(self) -> dict[tuple[str, str, str], str | None]:
-        alive = [node.id for node in (await self.admin.cluster()).nodes]
+        alive = [node.id for node in (await self.admin.describe_cluster()).nodes]
         of = [ConfigResource("topic", _TOPIC), *(ConfigResource("broker", str(broker)) for broker in alive)]
         found = {}
-        for owner, configs in (await self.admin.configs(of)).items():
+        for owner, configs in (await self.admin.describe_configs(of)).items():
             assert isinstance(configs, dict), (owner, configs)
             for name, config in configs.items():
                 if name in (*RATES, *REPLICAS) and config.source == owner.of:
@@ -144,13 +144,13 @@ class KillStage:
         return found
 
     async def replicas(self) -> Ends:
-        (topic,) = await self.admin.topics([_TOPIC])
+        (topic,) = await self.admin.describe_topics([_TOPIC])
         return {each.number: each.replicas for each in topic.partitions}
 
     async def in_order(self, said: str) -> None:
         """Throttles as they were, nothing on the move, every partition at one end of the plan."""
         assert await self.throttles_now() == self.throttles, said
-        assert await self.admin.moves() == {}, said
+        assert await self.admin.list_partition_reassignments() == {}, said
         assert await self.replicas() in (self.here, self.there), said
 
     async def nothing_is_lost(self) -> None:

@@ -50,14 +50,14 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
         factor, flying, elsewhere, there = (name for name in aims if str(name) not in begun)
         theirs = ConfigResource("topic", flying.topic), ConfigResource("broker", str(fourth))
         slowed = {theirs[0]: {FOLLOWER_REPLICAS: "*"}, theirs[1]: {FOLLOWER_RATE: "1000"}}
-        assert set((await admin.set_configs(slowed)).values()) == {None}
+        assert set((await admin.incremental_alter_configs(slowed)).values()) == {None}
         wanted = {
             factor: (*before, fourth),
             flying: (first, fourth),
             elsewhere: (second, fourth),
             there: after,
         }
-        assert set((await admin.reassign(wanted)).values()) == {None}
+        assert set((await admin.alter_partition_reassignments(wanted)).values()) == {None}
         await stage.until(
             lambda: len(stage.told("dropped")) + len(stage.told("found done")) == 4,
             "the run has seen what others did to the four",
@@ -74,7 +74,7 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
         assert await replicas_of(admin, factor.topic) == [(*before, fourth)]
         assert await replicas_of(admin, elsewhere.topic) == [(second, fourth)]
         assert await replicas_of(admin, there.topic) == [after]
-        assert set(await admin.moves()) == {flying}
+        assert set(await admin.list_partition_reassignments()) == {flying}
         assert set(await throttles(admin)) == {
             f"{FOLLOWER_REPLICAS} of topic {flying.topic}",
             f"{FOLLOWER_RATE} of broker {fourth}",

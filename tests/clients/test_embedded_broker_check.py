@@ -40,13 +40,13 @@ def cluster() -> Iterator[Running]:
 def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
     async def main() -> None:
         async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
-            outcome = await admin.create([NewTopic(name="allowed", by_hand={0: (0, 1)})])
+            outcome = await admin.create_topics([NewTopic(name="allowed", by_hand={0: (0, 1)})])
             assert outcome == {"allowed": None}
             await asyncio.to_thread(cluster.wait_until_known, "allowed")
             told = await admin.permissions(["allowed", "none"])
             assert told.cluster == ON_CLUSTERS
             assert told.topics["allowed"] == ON_TOPICS
-            assert await admin.quorum() is None
+            assert await admin.describe_metadata_quorum() is None
             link = admin._link
             asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
             assert (await link.ask(asked)).authorized_operations == {5, 7, 8, 9, 10, 11, 12}
@@ -59,7 +59,7 @@ def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
 def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> int:
         async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
-            await admin.create([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
+            await admin.create_topics([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
             await asyncio.to_thread(cluster.wait_until_known, "checked", 2)
             controller = await admin.controller()
             assert controller is not None

@@ -32,11 +32,15 @@ def test_an_open_connection_finds_the_next_controller(end: str) -> None:
             EmbeddedCluster(3) as cluster,
             connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
-            assert await admin.create([NewTopic(name="before", partitions=1, factor=3)]) == {"before": None}
+            assert await admin.create_topics([NewTopic(name="before", partitions=1, factor=3)]) == {
+                "before": None
+            }
             first = await admin.controller()
             assert first is not None
             await getattr(cluster, end)(first)
-            assert await admin.create([NewTopic(name="after", partitions=1, factor=2)]) == {"after": None}
+            assert await admin.create_topics([NewTopic(name="after", partitions=1, factor=2)]) == {
+                "after": None
+            }
             assert await admin.controller() not in (None, first)
 
     asyncio.run(main())
@@ -48,7 +52,7 @@ def test_every_answer_is_kept() -> None:
             EmbeddedCluster(1) as cluster,
             connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
-            outcome = await admin.create(
+            outcome = await admin.create_topics(
                 [
                     NewTopic(name="good", partitions=2, factor=1),
                     NewTopic(name="too many", partitions=1, factor=1),
@@ -63,6 +67,9 @@ def test_every_answer_is_kept() -> None:
                 "wide": ErrorCode.INVALID_REPLICATION_FACTOR,
                 "hand": None,
             }
-            assert [len(topic.partitions) for topic in await admin.topics(["good", "hand"])] == [2, 2]
+            assert [len(topic.partitions) for topic in await admin.describe_topics(["good", "hand"])] == [
+                2,
+                2,
+            ]
 
     asyncio.run(main())

@@ -95,7 +95,7 @@ def terminal(*arguments: str) -> Iterator[Terminal]:
 
 async def prepared(bootstrap: str, plan: Path) -> None:
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
-        await admin.create([NewTopic(name="orders", by_hand={0: (0, 1)})])
+        await admin.create_topics([NewTopic(name="orders", by_hand={0: (0, 1)})])
         await asyncio.to_thread(write, bootstrap)
         snapshot = await capture(admin, SystemClock())
         targets = [Target(partition=TopicPartition("orders", 0), replicas=(0, 2))]
@@ -114,8 +114,8 @@ def write(bootstrap: str) -> None:
 
 async def state(bootstrap: str) -> tuple[tuple[int, ...], bool]:
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
-        (topic,) = await admin.topics(["orders"])
-        return topic.partitions[0].replicas, bool(await admin.moves())
+        (topic,) = await admin.describe_topics(["orders"])
+        return topic.partitions[0].replicas, bool(await admin.list_partition_reassignments())
 
 
 def test_ctrl_c_asks(tmp_path: Path) -> None:

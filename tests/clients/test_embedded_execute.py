@@ -77,7 +77,7 @@ async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigResource, dic
         *(ConfigResource("broker", str(broker)) for broker in range(brokers)),
     ]
     found: dict[ConfigResource, dict[str, str | None]] = {}
-    for owner, configs in (await admin.configs(of)).items():
+    for owner, configs in (await admin.describe_configs(of)).items():
         assert isinstance(configs, dict)
         here = {
             name: config.value
@@ -110,7 +110,7 @@ async def plan_of(
 
 
 async def replicas(admin: KafkaAdmin) -> list[tuple[int, ...]]:
-    (topic,) = await admin.topics(["orders"])
+    (topic,) = await admin.describe_topics(["orders"])
     return [each.replicas for each in topic.partitions]
 
 
@@ -134,10 +134,10 @@ async def prepared(
     cluster: EmbeddedCluster, admin: KafkaAdmin
 ) -> Mapping[ConfigResource, dict[str, str | None]]:
     """The topic with its data, and throttles that somebody else has set."""
-    made = await admin.create([NewTopic(name="orders", by_hand=dict(enumerate(BEFORE)))])
+    made = await admin.create_topics([NewTopic(name="orders", by_hand=dict(enumerate(BEFORE)))])
     assert made == {"orders": None}
     await asyncio.to_thread(write, cluster.bootstrap)
-    set_ = await admin.set_configs(
+    set_ = await admin.incremental_alter_configs(
         {
             ConfigResource("topic", "orders"): {LEADER_REPLICAS: "77:1"},
             ConfigResource("broker", "1"): {LEADER_RATE: "123456789"},
@@ -160,8 +160,8 @@ def test_the_whole_life(tmp_path: Path) -> None:
             assert outcome.is_good, outcome
             assert await replicas(admin) == AFTER
             assert await throttles(admin, 4) == before
-            assert await admin.moves() == {}
-            (topic,) = await admin.topics(["orders"])
+            assert await admin.list_partition_reassignments() == {}
+            (topic,) = await admin.describe_topics(["orders"])
             assert [each.leader for each in topic.partitions] == [each[0] for each in AFTER]
             assert len(await asyncio.to_thread(read, cluster.bootstrap)) == RECORDS
 
@@ -191,7 +191,7 @@ def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
             outcome = await running
             assert outcome.ending is Ending.CANCELLED, outcome
             assert await throttles(admin, 4) == before
-            assert await admin.moves() == {}
+            assert await admin.list_partition_reassignments() == {}
             assert await replicas(admin) == BEFORE
 
             outcome = await resume(
@@ -248,7 +248,7 @@ def test_directories_are_moved_and_brought_back(tmp_path: Path) -> None:
             connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
             hand = dict.fromkeys(range(PARTITIONS), (0, 1))
-            assert await admin.create([NewTopic(name="orders", by_hand=hand)]) == {"orders": None}
+            assert await admin.create_topics([NewTopic(name="orders", by_hand=hand)]) == {"orders": None}
             await asyncio.to_thread(write, cluster.bootstrap)
             lies = await where(admin)
             snapshot = await capture(admin, SystemClock())

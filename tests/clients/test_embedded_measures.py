@@ -44,7 +44,9 @@ def cluster() -> Iterator[Running]:
 def topic(cluster: Running) -> str:
     """With ten records in each partition, the first three of partition 0 deleted."""
     name = f"t-{uuid4().hex}"
-    made = ask(cluster, lambda admin: admin.create([NewTopic(name=name, partitions=PARTITIONS, factor=3)]))
+    made = ask(
+        cluster, lambda admin: admin.create_topics([NewTopic(name=name, partitions=PARTITIONS, factor=3)])
+    )
     assert made == {name: None}
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
         for number in range(10 * PARTITIONS):
@@ -69,7 +71,11 @@ def coordinator_of(cluster: Running, group: str) -> int:
     """The one broker that lists it."""
 
     async def find(admin: KafkaAdmin) -> list[int]:
-        return [node.id for node in (await admin.cluster()).nodes if group in await admin.groups(node.id)]
+        return [
+            node.id
+            for node in (await admin.describe_cluster()).nodes
+            if group in await admin.describe_consumer_groups(node.id)
+        ]
 
     [broker] = ask(cluster, find)
     return broker
@@ -100,7 +106,7 @@ def test_offsets_of_what_a_broker_leads(cluster: Running, topic: str) -> None:
     everything = [Partition(topic, number) for number in range(PARTITIONS)]
     found: dict[Partition, OffsetRange] = {}
     for broker in range(3):
-        answers = ask(cluster, lambda admin, broker=broker: admin.offsets(broker, everything))
+        answers = ask(cluster, lambda admin, broker=broker: admin.list_offsets(broker, everything))
         assert answers.keys() == set(everything)
         for which, answer in answers.items():
             if cluster.leader_of(topic, which.partition) == broker:
@@ -117,13 +123,13 @@ def test_offsets_of_what_a_broker_leads(cluster: Running, topic: str) -> None:
 
 
 def test_no_partitions_are_no_question(cluster: Running) -> None:
-    assert ask(cluster, lambda admin: admin.offsets(0, [])) == {}
-    assert ask(cluster, lambda admin: admin.committed(0, [])) == {}
+    assert ask(cluster, lambda admin: admin.list_offsets(0, [])) == {}
+    assert ask(cluster, lambda admin: admin.list_consumer_group_offsets(0, [])) == {}
 
 
 def test_a_topic_that_is_not_there(cluster: Running) -> None:
     which = Partition("nowhere", 0)
-    error = ask(cluster, lambda admin: admin.offsets(0, [which]))[which]
+    error = ask(cluster, lambda admin: admin.list_offsets(0, [which]))[which]
     assert isinstance(error, BrokerError)
     assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -135,23 +141,23 @@ def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> 
         committed = [TopicPartition(topic, number, 5 + number) for number in range(3)]
         consumer.commit(offsets=committed, asynchronous=False)
         broker = coordinator_of(cluster, group)
-        found = ask(cluster, lambda admin: admin.groups(broker))[group]
+        found = ask(cluster, lambda admin: admin.describe_consumer_groups(broker))[group]
         assert isinstance(found, ConsumerGroup)
         assert (found.name, found.state, found.assignor) == (group, "Stable", "roundrobin")
         [one] = found.members
         assert (one.client_id, one.topics, one.rack) == ("reader", (topic,), "r1")
         assert one.held == tuple(Partition(topic, number) for number in range(PARTITIONS))
-        offsets = ask(cluster, lambda admin: admin.committed(broker, [group]))[group]
+        offsets = ask(cluster, lambda admin: admin.list_consumer_group_offsets(broker, [group]))[group]
         assert offsets == {Partition(topic, number): 5 + number for number in range(3)}
 
     def is_empty() -> bool:
         """Whoever leaves does not wait long for the answer."""
-        gone = ask(cluster, lambda admin: admin.groups(broker))[group]
+        gone = ask(cluster, lambda admin: admin.describe_consumer_groups(broker))[group]
         assert isinstance(gone, ConsumerGroup)
         return (gone.state, gone.members) == ("Empty", ())
 
     wait_until(is_empty, "that its member has left")
-    assert ask(cluster, lambda admin: admin.committed(broker, [group]))[group] == offsets
+    assert ask(cluster, lambda admin: admin.list_consumer_group_offsets(broker, [group]))[group] == offsets
 
 
 def test_a_group_asked_of_the_wrong_broker(cluster: Running, topic: str) -> None:
@@ -159,11 +165,11 @@ def test_a_group_asked_of_the_wrong_broker(cluster: Running, topic: str) -> None
     with member(cluster, topic, group) as consumer:
         consumer.commit(asynchronous=False)
         wrong = (coordinator_of(cluster, group) + 1) % 3
-        error = ask(cluster, lambda admin: admin.committed(wrong, [group]))[group]
+        error = ask(cluster, lambda admin: admin.list_consumer_group_offsets(wrong, [group]))[group]
         assert isinstance(error, BrokerError)
         assert error.code is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_broker_that_is_not_there(cluster: Running) -> None:
     with pytest.raises(Unreachable):
-        ask(cluster, lambda admin: admin.groups(17), timeout_s=1)
+        ask(cluster, lambda admin: admin.describe_consumer_groups(17), timeout_s=1)

@@ -39,7 +39,7 @@ def topic(cluster: Running) -> str:
     name = f"t-{uuid4().hex}"
     new = NewTopic(name=name, partitions=PARTITIONS, factor=2)
     assert ask_cluster(
-        ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new])
+        ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new])
     ) == {name: None}
     cluster.wait_until_known(name, PARTITIONS)
     return name
@@ -71,7 +71,7 @@ def where(cluster: Running, *tables: str, connect_s: int = 60) -> Where:
 
 def shares_from(source: Where) -> list[Share]:
     async def look(admin: KafkaAdmin) -> list[Share]:
-        return shares_of(await admin.cluster(), await admin.topics())
+        return shares_of(await admin.describe_cluster(), await admin.describe_topics())
 
     return ask_cluster(source.settings(), look)
 
@@ -138,11 +138,11 @@ def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[i
 def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -> None:
     name = f"t-{uuid4().hex}"
     settings = ConnectionSettings(bootstrap=cluster.bootstrap)
-    ask_cluster(settings, lambda admin: admin.create([NewTopic(name=name, partitions=1, factor=1)]))
+    ask_cluster(settings, lambda admin: admin.create_topics([NewTopic(name=name, partitions=1, factor=1)]))
     cluster.wait_until_known(name)
     source = where(cluster, "offsets", "assignment")
     shares = shares_from(source)
-    ask_cluster(settings, lambda admin: admin.delete([name]))
+    ask_cluster(settings, lambda admin: admin.delete_topics([name]))
     known = [broker.services.metadata.topics for broker in cluster.cluster.brokers.values()]
     wait_until(lambda: not any(name in topics for topics in known), "every broker has heard of it")
     parts = [part for share in shares for part in asked(source, share)]

@@ -60,7 +60,7 @@ async def prepared(running: Running, admin: KafkaAdmin, folder: Path) -> Watched
 
 
 async def nothing_is_left(stage: WatchedRun) -> None:
-    assert await stage.admin.moves() == {}
+    assert await stage.admin.list_partition_reassignments() == {}
     assert await throttles(stage.admin) == {}
 
 
@@ -82,7 +82,7 @@ async def begun(stage: WatchedRun, moves: int) -> None:
 async def at_rest(admin: KafkaAdmin) -> None:
     """What others have begun is over, too."""
     async with asyncio.timeout(2 * WAIT_S):
-        while await admin.moves():
+        while await admin.list_partition_reassignments():
             await asyncio.sleep(0.05)
 
 
@@ -99,10 +99,10 @@ def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
             aims = {**AWAY, TopicPartition("payments", 0): (1, 2)}
             run = stage.start(await plan_to(admin, aims, Limits(moves_in=1)), SLOWER)
             await begun(stage, 1)
-            await admin.expand("payments", 3)
-            assert await admin.delete(["orders"]) == {"orders": None}
+            await admin.create_partitions("payments", 3)
+            assert await admin.delete_topics(["orders"]) == {"orders": None}
             anew = NewTopic(name="orders", by_hand={0: (0, 1), 1: (1, 0)})
-            while (await admin.create([anew]))["orders"] is not None:
+            while (await admin.create_topics([anew]))["orders"] is not None:
                 await asyncio.sleep(0.05)
             await stage.until(lambda: len(stage.told("dropped")) == 2, "both partitions are dropped")
             stage.wish(Wishes(throttle="50MB/s"))
@@ -132,7 +132,7 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
             admin = stage.admin
             run = stage.start(await plan_to(admin, AWAY), SLOWER)
             await begun(stage, 3)
-            done = await admin.reassign({ORDERS[0]: None, ORDERS[1]: (1, 3)})
+            done = await admin.alter_partition_reassignments({ORDERS[0]: None, ORDERS[1]: (1, 3)})
             assert set(done.values()) == {None}
             await stage.until(lambda: len(stage.told("dropped")) == 2, "both have been noticed")
             stage.wish(Wishes(throttle="50MB/s"))

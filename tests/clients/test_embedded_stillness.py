@@ -105,11 +105,11 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
             await stage.until(lambda: "leader gone" not in stage.still(), "somebody leads")
 
             theirs = ConfigResource("broker", "2")
-            assert await admin.set_configs({theirs: {FOLLOWER_RATE: "2"}}) == {theirs: None}
+            assert await admin.incremental_alter_configs({theirs: {FOLLOWER_RATE: "2"}}) == {theirs: None}
             await stage.until(lambda: "quota" in stage.still(), "that somebody else slows it is named")
             assert "somebody else limits replication to 2 B/s" in stage.still()["quota"].evidence
             stage.wish(Wishes(throttle="50MB/s"))
-            assert await admin.set_configs({theirs: {FOLLOWER_RATE: None}}) == {theirs: None}
+            assert await admin.incremental_alter_configs({theirs: {FOLLOWER_RATE: None}}) == {theirs: None}
 
             outcome = await asyncio.wait_for(run, 120)
             assert outcome.is_good, outcome

@@ -100,7 +100,7 @@ async def whole_story(bootstrap: str, ids: tuple[int, ...], folder: Path) -> Non
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         old = [(first, second), (second, third), (third, first)]
         by_hand = {number: old[number % 3] for number in range(ORDERS)}
-        made = await admin.create([NewTopic(name="orders", by_hand=by_hand)])
+        made = await admin.create_topics([NewTopic(name="orders", by_hand=by_hand)])
         assert made == {"orders": None}
         written = await asyncio.to_thread(write, bootstrap)
 

@@ -107,7 +107,7 @@ def codes(outcome: Mapping[Any, BrokerError | None]) -> dict[Any, ErrorCode | No
 
 
 def test_an_old_tree_is_read(nodes: Nodes) -> None:
-    view = nodes.do(lambda admin: admin.cluster())
+    view = nodes.do(lambda admin: admin.describe_cluster())
     assert view.cluster_id == ""
     assert nodes.do(lambda admin: admin.controller()) is None
     assert [(node.id, node.host, node.port, node.rack) for node in view.nodes] == [
@@ -115,14 +115,14 @@ def test_an_old_tree_is_read(nodes: Nodes) -> None:
         (2, "h", 9002, None),
         (3, "h", 9003, None),
     ]
-    (topic,) = nodes.do(lambda admin: admin.topics())
+    (topic,) = nodes.do(lambda admin: admin.describe_topics())
     assert (topic.name, topic.id) == ("t", None)
     assert [(each.replicas, each.leader, each.isr) for each in topic.partitions] == [
         ((1, 2), 1, (1, 2)),
         ((2, 1), 1, (1, 2)),
     ]
     with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION: topic 'none'"):
-        nodes.do(lambda admin: admin.topics(["none"]))
+        nodes.do(lambda admin: admin.describe_topics(["none"]))
 
 
 def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
@@ -132,7 +132,7 @@ def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
         TopicPartition("t", 2): (1,),
         TopicPartition("none", 0): (1,),
     }
-    first = nodes.do(lambda admin: admin.reassign(asked))
+    first = nodes.do(lambda admin: admin.alter_partition_reassignments(asked))
     assert codes(first) == {
         T0: None,
         T1: ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -141,13 +141,13 @@ def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
     }
     entry = {"topic": "t", "partition": 0, "replicas": [3, 1]}
     assert nodes.get("/admin/reassign_partitions") == {"version": 1, "partitions": [entry]}
-    second = nodes.do(lambda admin: admin.reassign({T1: (3, 1), T0: None}))
+    second = nodes.do(lambda admin: admin.alter_partition_reassignments({T1: (3, 1), T0: None}))
     assert codes(second) == {T1: ErrorCode.REASSIGNMENT_IN_PROGRESS, T0: ErrorCode.UNSUPPORTED_VERSION}
     assert nodes.get("/admin/reassign_partitions")["partitions"] == [entry]
-    assert nodes.do(lambda admin: admin.moves()) == {
+    assert nodes.do(lambda admin: admin.list_partition_reassignments()) == {
         T0: PartitionReassignment(replicas=(3, 1, 2), adding=(3,), removing=(2,))
     }
-    assert nodes.do(lambda admin: admin.moves([T1])) == {}
+    assert nodes.do(lambda admin: admin.list_partition_reassignments([T1])) == {}
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,9 @@ def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
 def test_what_a_controller_would_pass_over_is_not_written(
     nodes: Nodes, replicas: tuple[int, ...], may_change: bool, code: ErrorCode
 ) -> None:
-    outcome = nodes.do(lambda admin: admin.reassign({T0: replicas}, may_change_factor=may_change))
+    outcome = nodes.do(
+        lambda admin: admin.alter_partition_reassignments({T0: replicas}, may_change_factor=may_change)
+    )
     assert codes(outcome) == {T0: code}
     assert nodes.client.exists("/admin/reassign_partitions") is None
 
@@ -180,7 +182,7 @@ def test_configs_are_merged_and_told(nodes: Nodes) -> None:
         one: {"follower.replication.throttled.rate": "8"},
         none: {"flush.ms": "1"},
     }
-    outcome = nodes.do(lambda admin: admin.set_configs(changes))
+    outcome = nodes.do(lambda admin: admin.incremental_alter_configs(changes))
     assert codes(outcome) == {
         topic: None,
         everyone: None,
@@ -192,7 +194,7 @@ def test_configs_are_merged_and_told(nodes: Nodes) -> None:
         nodes.get(f"/config/changes/{each}") for each in sorted(nodes.client.get_children("/config/changes"))
     ]
     assert [each["entity_path"] for each in told] == ["topics/t", "brokers/<default>", "brokers/2"]
-    found = nodes.do(lambda admin: admin.configs([topic, everyone, one]))
+    found = nodes.do(lambda admin: admin.describe_configs([topic, everyone, one]))
     assert {of: {each.name: each.value for each in some.values()} for of, some in found.items()} == {
         topic: {"flush.ms": "7", "min.insync.replicas": "2"},
         everyone: {"leader.replication.throttled.rate": "9"},
@@ -204,7 +206,7 @@ def test_an_election_that_nobody_holds_is_late(nodes: Nodes) -> None:
     def hasty(admin: ZooKeeperAdmin) -> Awaitable[Any]:
         """Only in this: a session that is as short would not outlive a busy machine's pauses."""
         admin._timeout_s = 1.0
-        return admin.elect_preferred([T0, TopicPartition("t", 7)])
+        return admin.elect_leaders([T0, TopicPartition("t", 7)])
 
     outcome = nodes.do(hasty)
     assert codes(outcome) == {
@@ -218,14 +220,14 @@ def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
     async def work(admin: Admin) -> None:
         replica = TopicPartitionReplica(T0, 1)
         outcomes: list[Mapping[Any, Any]] = [
-            await admin.disks([1]),
-            await admin.move_between_dirs({replica: "/d"}),
-            await admin.create([NewTopic(name="x", partitions=1, factor=1)]),
-            await admin.delete(["t"]),
+            await admin.describe_log_dirs([1]),
+            await admin.alter_replica_log_dirs({replica: "/d"}),
+            await admin.create_topics([NewTopic(name="x", partitions=1, factor=1)]),
+            await admin.delete_topics(["t"]),
         ]
         for outcome in outcomes:
             assert set(codes(outcome).values()) == {ErrorCode.UNSUPPORTED_VERSION}
-        for call in (admin.versions(1), admin.expand("t", 5)):
+        for call in (admin.api_versions(1), admin.create_partitions("t", 5)):
             with pytest.raises(BrokerError, match="use --bootstrap-server"):
                 await call
 
@@ -236,7 +238,7 @@ def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
 def test_a_node_that_is_no_topic_is_named(nodes: Nodes, data: bytes) -> None:
     nodes.put("/brokers/topics/t", data)
     with pytest.raises(ClientError, match="the node /brokers/topics/t in ZooKeeper"):
-        nodes.do(lambda admin: admin.topics())
+        nodes.do(lambda admin: admin.describe_topics())
 
 
 @pytest.mark.parametrize("address", ["", ":2181", "a:b", "a:1,", "a:1 b:2", "a:1/x y", "zookeeper://a:1"])
@@ -287,13 +289,13 @@ def test_a_cluster_is_worked_on_by_its_nodes(cluster: Any, tmp_path: Path) -> No
             zookeeper_connected(address) as old,
         ):
             by_hand = {0: (1, 2), 1: (2, 1)}
-            assert await wire.create([NewTopic(name="t", by_hand=by_hand)]) == {"t": None}
+            assert await wire.create_topics([NewTopic(name="t", by_hand=by_hand)]) == {"t": None}
             await until(lambda: _nodes(wire), await _nodes(old))
-            assert (await old.cluster()).cluster_id == (await wire.cluster()).cluster_id
+            assert (await old.describe_cluster()).cluster_id == (await wire.describe_cluster()).cluster_id
             await until(lambda: _agree(old, wire), True)
             rate = {"leader.replication.throttled.rate": "12345678"}
             of = ConfigResource("broker", "2")
-            assert await old.set_configs(
+            assert await old.incremental_alter_configs(
                 {of: rate, ConfigResource("topic", "t"): {"retention.ms": "86400000"}}
             ) == {
                 of: None,
@@ -301,12 +303,12 @@ def test_a_cluster_is_worked_on_by_its_nodes(cluster: Any, tmp_path: Path) -> No
             }
             await until(lambda: _value(wire, of, "leader.replication.throttled.rate"), "12345678")
             await until(lambda: _value(wire, ConfigResource("topic", "t"), "retention.ms"), "86400000")
-            assert await old.reassign({T0: (3, 1), T1: (1, 2)}) == {T0: None, T1: None}
+            assert await old.alter_partition_reassignments({T0: (3, 1), T1: (1, 2)}) == {T0: None, T1: None}
             await until(lambda: _moving(old), {})
             await until(lambda: _replicas(wire), [(3, 1), (1, 2)])
             await until(lambda: _agree(old, wire), True)
-            assert codes(await old.elect_preferred([T0, T1])) == {T0: None, T1: None}
-            assert [each.leader for each in (await old.topics(["t"]))[0].partitions] == [3, 1]
+            assert codes(await old.elect_leaders([T0, T1])) == {T0: None, T1: None}
+            assert [each.leader for each in (await old.describe_topics(["t"]))[0].partitions] == [3, 1]
 
     with needs_kafka(), cluster(tmp_path) as (bootstrap, address):
         asyncio.run(main(bootstrap, address))
@@ -322,7 +324,7 @@ async def until(ask: Callable[[], Awaitable[object]], answer: object) -> None:
 
 
 async def _value(admin: Admin, of: ConfigResource, name: str) -> str | None:
-    found = (await admin.configs([of]))[of]
+    found = (await admin.describe_configs([of]))[of]
     assert not isinstance(found, BrokerError)
     return found[name].value if name in found else None
 
@@ -330,19 +332,19 @@ async def _value(admin: Admin, of: ConfigResource, name: str) -> str | None:
 async def _agree(old: Admin, wire: Admin) -> bool:
     """A broker that has just been told of a topic by nobody denies that there is one."""
     try:
-        return await old.topics(["t"]) == await wire.topics(["t"])
+        return await old.describe_topics(["t"]) == await wire.describe_topics(["t"])
     except BrokerError:
         return False
 
 
 async def _nodes(admin: Admin) -> tuple[Node, ...]:
-    return (await admin.cluster()).nodes
+    return (await admin.describe_cluster()).nodes
 
 
 async def _moving(admin: Admin) -> Mapping[TopicPartition, PartitionReassignment]:
-    return await admin.moves()
+    return await admin.list_partition_reassignments()
 
 
 async def _replicas(admin: Admin) -> list[tuple[int, ...]]:
-    (topic,) = await admin.topics(["t"])
+    (topic,) = await admin.describe_topics(["t"])
     return [each.replicas for each in topic.partitions]

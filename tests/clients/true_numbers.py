@@ -30,7 +30,7 @@ OFTEN = {"survey_every_s": 0.2, "look_every_s": 0.05}
 
 async def on_disk(admin: KafkaAdmin, broker: int, topic: str, log_dir: str | None = None) -> int:
     """Bytes of a topic that a broker has, in all directories or in one."""
-    told = (await admin.disks([broker]))[broker]
+    told = (await admin.describe_log_dirs([broker]))[broker]
     assert not isinstance(told, BrokerError)
     return sum(
         each.size_bytes

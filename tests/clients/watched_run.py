@@ -66,7 +66,9 @@ class WatchedRun:
 
 
 async def make(admin: KafkaAdmin, topic: str, replicas: Sequence[Replicas]) -> None:
-    assert await admin.create([NewTopic(name=topic, by_hand=dict(enumerate(replicas)))]) == {topic: None}
+    assert await admin.create_topics([NewTopic(name=topic, by_hand=dict(enumerate(replicas)))]) == {
+        topic: None
+    }
 
 
 async def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
@@ -93,16 +95,16 @@ async def plan_to(
 
 
 async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:
-    (found,) = await admin.topics([topic])
+    (found,) = await admin.describe_topics([topic])
     return [each.replicas for each in found.partitions]
 
 
 async def throttles(admin: KafkaAdmin) -> dict[str, str | None]:
     """All that is set of what throttles, on brokers and topics that are there."""
-    of = [ConfigResource("topic", topic.name) for topic in await admin.topics()]
-    of += [ConfigResource("broker", str(node.id)) for node in (await admin.cluster()).nodes]
+    of = [ConfigResource("topic", topic.name) for topic in await admin.describe_topics()]
+    of += [ConfigResource("broker", str(node.id)) for node in (await admin.describe_cluster()).nodes]
     found = {}
-    for owner, configs in (await admin.configs(of)).items():
+    for owner, configs in (await admin.describe_configs(of)).items():
         assert isinstance(configs, dict), (owner, configs)
         for name, config in configs.items():
             if name in (*RATES, *REPLICAS) and config.source == owner.of:

@@ -65,7 +65,7 @@ def dying(lake: Lake, writes: int) -> Put:
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
         new = [NewTopic(name=name, partitions=4, factor=2) for name in ("orders", "samples")]
-        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create(new))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics(new))
         yield running
 
 

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.spark
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
         new = NewTopic(name="orders", partitions=4, factor=2)
-        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
         yield running
 
 
@@ -173,7 +173,7 @@ def test_to_a_topic_and_from_there_into_the_lake(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
     new = NewTopic(name="samples", partitions=2, factor=2)
-    ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new]))
+    ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new]))
     lake = tmp_path / "lake"
     shared = ("--once", "-b", cluster.bootstrap, "--conf", f"spark.jars={spark.conf.get('spark.jars')}")
     for command in (

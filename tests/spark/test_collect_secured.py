@@ -35,7 +35,8 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             made = stack.enter_context(secured_kafka(tmp_path_factory.mktemp("secured")))
         new = NewTopic(name="orders", partitions=3, factor=1)
         ask_cluster(
-            ConnectionSettings(bootstrap=made.cluster.at["PLAINTEXT"]), lambda admin: admin.create([new])
+            ConnectionSettings(bootstrap=made.cluster.at["PLAINTEXT"]),
+            lambda admin: admin.create_topics([new]),
         )
         yield made
 

@@ -56,7 +56,7 @@ HOSTILE = (
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b"), log_dirs=2) as running:
         new = NewTopic(name="orders", partitions=4, factor=2)
-        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
         running.wait_until_known("orders", 4)
         yield running
 
@@ -64,7 +64,7 @@ def cluster() -> Iterator[Running]:
 def taken_of(cluster: Running) -> Answers:
     async def main() -> Answers:
         async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
-            shares = shares_of(await admin.cluster(), await admin.topics())
+            shares = shares_of(await admin.describe_cluster(), await admin.describe_topics())
             return [(share, await ask_over(admin, share, NAMES, SystemClock())) for share in shares]
 
     return asyncio.run(main())

@@ -89,10 +89,10 @@ def skewed_topic(bootstrap: str) -> None:
 
     async def create() -> None:
         async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
-            first, second, third = sorted(node.id for node in (await admin.cluster()).nodes)
+            first, second, third = sorted(node.id for node in (await admin.describe_cluster()).nodes)
             homes = dict.fromkeys(range(PARTITIONS - 1), (first, second))
             homes[PARTITIONS - 1] = (third, first)
-            answers = await admin.create([NewTopic(name=TOPIC, by_hand=homes)])
+            answers = await admin.create_topics([NewTopic(name=TOPIC, by_hand=homes)])
             assert answers == {TOPIC: None}
 
     asyncio.run(create())

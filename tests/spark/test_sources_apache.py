@@ -39,7 +39,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             folder = tmp_path_factory.mktemp("kafka")
             cluster = stack.enter_context(apache_kafka(folder, nodes=2, version=KAFKA_4))
         new = NewTopic(name=TOPIC, partitions=PARTITIONS, factor=2)
-        ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create([new]))
+        ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new]))
         with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
             for number in range(10 * PARTITIONS):
                 producer.send(TOPIC, b"x" * 100, partition=number % PARTITIONS)

@@ -29,42 +29,44 @@ if TYPE_CHECKING:
 class Admin(Protocol):
     """A cluster over the wire. What is done to several things at once is answered for each."""
 
-    async def cluster(self) -> ClusterView:
+    async def describe_cluster(self) -> ClusterView:
         """Who is there."""
 
-    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+    async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         """These topics or all, with partitions, leaders and ISRs, without configs and sizes."""
 
-    async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+    async def create_topics(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         """Make topics."""
 
-    async def expand(
+    async def create_partitions(
         self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
     ) -> None:
         """More partitions for a topic."""
 
-    async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
+    async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         """Delete topics."""
 
-    async def configs(
+    async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """All configs of topics and brokers as they are in force."""
 
-    async def set_configs(
+    async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
     ) -> Mapping[ConfigResource, BrokerError | None]:
         """Set or, with None, remove single configs and leave the others alone."""
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
+    async def describe_log_dirs(
+        self, brokers: Iterable[BrokerId]
+    ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         """Directories and replicas of brokers; one that does not answer does not hold up the others."""
 
-    async def move_between_dirs(
+    async def alter_replica_log_dirs(
         self, wishes: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         """Ask brokers to have replicas in other directories."""
 
-    async def reassign(
+    async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
@@ -72,23 +74,23 @@ class Admin(Protocol):
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """Other replicas for partitions; None cancels a move that is under way."""
 
-    async def moves(
+    async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
         """The reassignments that are under way, of these partitions or of all."""
 
-    async def elect_preferred(
+    async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """Let the first replica lead."""
 
-    async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
+    async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         """Which versions of which requests a broker answers."""
 
     async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
         """What we may do on the cluster and on these topics."""
 
-    async def quorum(self) -> Quorum | None:
+    async def describe_metadata_quorum(self) -> Quorum | None:
         """Return who keeps the metadata; None where that is ZooKeeper."""
 
     async def controller(self) -> BrokerId | None:
@@ -104,15 +106,15 @@ class Measures(Protocol):
     A broker that does not answer at all raises `Unreachable`.
     """
 
-    async def offsets(
+    async def list_offsets(
         self, broker: BrokerId, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
         """Where partitions that it leads begin and end."""
 
-    async def groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
+    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
         """The consumer groups that it coordinates, by name."""
 
-    async def committed(
+    async def list_consumer_group_offsets(
         self, broker: BrokerId, names: Iterable[str]
     ) -> Mapping[str, Committed | BrokerError]:
         """How far groups that it coordinates have read."""

@@ -65,7 +65,7 @@ def _config(config: Message) -> Config:
     )
 
 
-async def change(
+async def incremental_alter(
     link: Link, changes: Mapping[ConfigResource, Mapping[str, str | None]]
 ) -> dict[ConfigResource, BrokerError | None]:
     resource = IncrementalAlterConfigsRequest.AlterConfigsResource

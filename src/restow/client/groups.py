@@ -23,7 +23,7 @@ _CONSUMER = "consumer"
 _GROUPS_AT_ONCE = 100
 
 
-async def coordinated_by(link: Link, broker: BrokerId) -> dict[str, ConsumerGroup | BrokerError]:
+async def describe_consumer_groups(link: Link, broker: BrokerId) -> dict[str, ConsumerGroup | BrokerError]:
     """The consumer groups that a broker coordinates. Of those of the newer protocol, which answer to other
     requests, only the state is told; groups that are not of consumers are left out."""
     answer = await link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)

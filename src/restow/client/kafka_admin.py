@@ -1,7 +1,7 @@
 """The admin protocol over Kafka's own, for any cluster since 2.4.
 
 async with connected(Settings(bootstrap="localhost:9092")) as admin:
-    print(await admin.cluster())
+    print(await admin.describe_cluster())
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from restow.client import configs, groups, moves, offsets, rights, topics
+from restow.client import configs, groups, offsets, reassignments, rights, topics
 from restow.client.errors import BrokerError
 from restow.client.link import open_link
 from restow.client.seat import SESSION_S, Seat
@@ -48,7 +48,7 @@ class KafkaAdmin:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def cluster(self) -> ClusterView:
+    async def describe_cluster(self) -> ClusterView:
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         nodes = (
             Node(id=each.node_id, host=each.host, port=each.port, rack=each.rack) for each in answer.brokers
@@ -58,70 +58,74 @@ class KafkaAdmin:
             nodes=tuple(sorted(nodes, key=lambda node: node.id)),
         )
 
-    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+    async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return await topics.describe(self._link, names)
 
-    async def create(self, wanted: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+    async def create_topics(self, wanted: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         return await topics.create(self._link, tuple(wanted))
 
-    async def expand(
+    async def create_partitions(
         self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
     ) -> None:
-        await topics.expand(self._link, topic, partitions, by_hand)
+        await topics.create_partitions(self._link, topic, partitions, by_hand)
 
-    async def delete(self, names: Iterable[str]) -> Mapping[str, BrokerError | None]:
+    async def delete_topics(self, names: Iterable[str]) -> Mapping[str, BrokerError | None]:
         return await topics.delete(self._link, tuple(names))
 
-    async def configs(
+    async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         return await configs.describe(self._link, tuple(of))
 
-    async def set_configs(
+    async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
     ) -> Mapping[ConfigResource, BrokerError | None]:
-        return await configs.change(self._link, changes)
+        return await configs.incremental_alter(self._link, changes)
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
-        return await moves.disks(self._link, tuple(brokers))
+    async def describe_log_dirs(
+        self, brokers: Iterable[BrokerId]
+    ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
+        return await reassignments.describe_log_dirs(self._link, tuple(brokers))
 
-    async def move_between_dirs(
+    async def alter_replica_log_dirs(
         self, wishes: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        return await moves.move_between_dirs(self._link, wishes)
+        return await reassignments.alter_replica_log_dirs(self._link, wishes)
 
-    async def reassign(
+    async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
         may_change_factor: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        return await moves.reassign(self._link, targets, may_change_factor=may_change_factor)
+        return await reassignments.alter_partition_reassignments(
+            self._link, targets, may_change_factor=may_change_factor
+        )
 
-    async def moves(
+    async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
-        return await moves.under_way(self._link, partitions)
+        return await reassignments.list_partition_reassignments(self._link, partitions)
 
-    async def elect_preferred(
+    async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        return await moves.elect_preferred(self._link, tuple(partitions))
+        return await reassignments.elect_leaders(self._link, tuple(partitions))
 
-    async def offsets(
+    async def list_offsets(
         self, broker: BrokerId, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
-        return await offsets.ranges(self._link, broker, tuple(partitions))
+        return await offsets.list_offsets(self._link, broker, tuple(partitions))
 
-    async def groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        return await groups.coordinated_by(self._link, broker)
+    async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
+        return await groups.describe_consumer_groups(self._link, broker)
 
-    async def committed(
+    async def list_consumer_group_offsets(
         self, broker: BrokerId, names: Iterable[str]
     ) -> Mapping[str, Committed | BrokerError]:
-        return await offsets.committed(self._link, broker, tuple(names))
+        return await offsets.list_consumer_group_offsets(self._link, broker, tuple(names))
 
-    async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
+    async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         answer = await self._link.ask(ApiVersionsRequest(max_version=2), broker)
         BrokerError.check(answer.error_code)
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
@@ -129,17 +133,17 @@ class KafkaAdmin:
     async def permissions(self, names: Sequence[str] = ()) -> Permissions:
         return await rights.permissions(self._link, names)
 
-    async def quorum(self) -> Quorum | None:
+    async def describe_metadata_quorum(self) -> Quorum | None:
         """Brokers answer the question only where there is a quorum."""
         answer = await self._link.ask_anyone(ApiVersionsRequest(max_version=2))
         BrokerError.check(answer.error_code)
         if _DESCRIBE_QUORUM not in {each.api_key for each in answer.api_keys}:
             return None
-        return await rights.quorum(self._link)
+        return await rights.describe_metadata_quorum(self._link)
 
     async def controller(self) -> BrokerId | None:
         """With a quorum, its leader: there the Metadata response names a random broker as the controller."""
-        if (quorum := await self.quorum()) is not None:
+        if (quorum := await self.describe_metadata_quorum()) is not None:
             return quorum.leader
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         return int(answer.controller_id) if answer.controller_id >= 0 else None

@@ -29,7 +29,7 @@ _GROUPS_AT_ONCE = 100
 _PARTITIONS_AT_ONCE = 5_000
 
 
-async def ranges(
+async def list_offsets(
     link: Link, broker: BrokerId, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, OffsetRange | BrokerError]:
     """What the broker says of partitions that it leads; one that it does not lead is an error of its own.
@@ -77,7 +77,7 @@ async def _ask(
     }
 
 
-async def committed(
+async def list_consumer_group_offsets(
     link: Link, broker: BrokerId, groups: Sequence[str]
 ) -> dict[str, Committed | BrokerError]:
     """All that these groups have committed, from the broker that coordinates them."""

@@ -49,7 +49,7 @@ def _names(operations: Iterable[int] | None) -> frozenset[str] | None:
     return frozenset(OPERATIONS[each] for each in operations if each in OPERATIONS)
 
 
-async def quorum(link: Link) -> Quorum:
+async def describe_metadata_quorum(link: Link) -> Quorum:
     topic = DescribeQuorumRequest.TopicData
     request = DescribeQuorumRequest(
         topics=[topic(topic_name=_METADATA_TOPIC, partitions=[topic.PartitionData(partition_index=0)])]

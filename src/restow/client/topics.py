@@ -86,7 +86,7 @@ async def create(link: Link, topics: Sequence[NewTopic]) -> dict[str, BrokerErro
     return {each.name: BrokerError.of(each.error_code, each.error_message, needs) for each in answer.topics}
 
 
-async def expand(
+async def create_partitions(
     link: Link, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None
 ) -> None:
     wanted = CreatePartitionsRequest.CreatePartitionsTopic

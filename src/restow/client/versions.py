@@ -25,6 +25,6 @@ async def versions_of(
 
 async def _versions(admin: Admin, broker: BrokerId) -> Mapping[int, tuple[int, int]] | None:
     try:
-        return await admin.versions(broker)
+        return await admin.api_versions(broker)
     except (BrokerError, Unreachable):
         return None

@@ -1,7 +1,7 @@
 """The admin protocol the old way, by Kafka's nodes in ZooKeeper, for clusters older than 2.4.
 
 async with zookeeper_connected("localhost:2181/kafka") as admin:
-    await admin.reassign({TopicPartition("orders", 0): (4, 5, 6)})
+    await admin.alter_partition_reassignments({TopicPartition("orders", 0): (4, 5, 6)})
 
 What is to be done is written into a node under `/admin`, which the controller takes away when it is done. So
 there is one reassignment at a time: a second one is answered with REASSIGNMENT_IN_PROGRESS, and none can be
@@ -51,16 +51,16 @@ class ZooKeeperAdmin:
         self._client = client
         self._timeout_s = timeout_s
 
-    async def cluster(self) -> ClusterView:
+    async def describe_cluster(self) -> ClusterView:
         return await self._do(self._cluster)
 
-    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+    async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return await self._do(lambda: self._topics(names))
 
-    async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+    async def create_topics(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         return {topic.name: _cannot("topics are not made through ZooKeeper here") for topic in topics}
 
-    async def expand(
+    async def create_partitions(
         self,
         topic: str,
         partitions: int,  # noqa: ARG002  (the protocol's)
@@ -68,30 +68,32 @@ class ZooKeeperAdmin:
     ) -> None:
         raise _cannot(f"{topic!r}: topics are not expanded through ZooKeeper here")
 
-    async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
+    async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         return {name: _cannot("topics are not deleted through ZooKeeper here") for name in topics}
 
-    async def configs(
+    async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         """Only what somebody set: brokers' own files and Kafka's defaults are not in ZooKeeper."""
         wanted = tuple(of)
         return await self._do(lambda: self._configs(wanted))
 
-    async def set_configs(
+    async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
     ) -> Mapping[ConfigResource, BrokerError | None]:
         return await self._do(lambda: {of: self._set_config(of, some) for of, some in changes.items()})
 
-    async def disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
+    async def describe_log_dirs(
+        self, brokers: Iterable[BrokerId]
+    ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         return {broker: _cannot("directories and sizes are not in ZooKeeper") for broker in brokers}
 
-    async def move_between_dirs(
+    async def alter_replica_log_dirs(
         self, wishes: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         return {each: _cannot("directories are chosen by the broker, not by ZooKeeper") for each in wishes}
 
-    async def reassign(
+    async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
@@ -100,14 +102,14 @@ class ZooKeeperAdmin:
         """One node for all of them; those that cannot be right are answered and left out of it."""
         return await self._do(lambda: self._reassign(targets, may_change_factor))
 
-    async def moves(
+    async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
         """Before 2.4 replicas are told apart by who is in sync: those that are not yet are being added."""
         wanted = None if partitions is None else frozenset(partitions)
         return await self._do(lambda: self._moves(wanted))
 
-    async def elect_preferred(
+    async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """Ask, wait until the controller has taken the node away, and see who leads."""
@@ -133,13 +135,13 @@ class ZooKeeperAdmin:
             outcome[each] = None if leads else BrokerError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
         return outcome
 
-    async def versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
+    async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         raise _cannot(f"what broker {broker} answers is not in ZooKeeper")
 
     async def permissions(self, topics: Sequence[str] = ()) -> Permissions:  # not told
         return Permissions(topics=dict.fromkeys(topics))
 
-    async def quorum(self) -> None:
+    async def describe_metadata_quorum(self) -> None:
         return None
 
     async def controller(self) -> BrokerId | None:

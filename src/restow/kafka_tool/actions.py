@@ -60,7 +60,7 @@ class Call:
         topics = parse_topics(self._read(self._arguments.text("topics-to-move-json-file")))
         wanted = _broker_list(self._arguments.text("broker-list"))
         present = await self._assignment(topics)
-        view = await self._admin.cluster()
+        view = await self._admin.describe_cluster()
         brokers = [Broker(node.id, node.rack) for node in view.nodes if node.id in wanted]
         mode = RackMode.DISABLED if "disable-rack-aware" in self._arguments.switches else RackMode.ENFORCED
         proposed = {
@@ -77,7 +77,7 @@ class Call:
         rate = arguments.number("throttle", -1)
         dir_rate = arguments.number("replica-alter-log-dirs-throttle", -1)
         arguments.number("timeout", DEFAULT_TIMEOUT_MS)
-        moves = await self._admin.moves()
+        moves = await self._admin.list_partition_reassignments()
         if arguments.by_nodes and _wishes(targets):
             raise Failed("log_dirs need --bootstrap-server: ZooKeeper knows of no directories")
         if moves and arguments.by_nodes:
@@ -103,26 +103,28 @@ class Call:
             brokers = {replica.broker for replica in wishes}
             await self._set(throttling.dir_changes_for(brokers, dir_rate), live)
             self._say(lines.throttle_set("replica-alter-dir", dir_rate))
-        outcome = await self._admin.reassign(proposed, may_change_factor=may_change_factor)
+        outcome = await self._admin.alter_partition_reassignments(
+            proposed, may_change_factor=may_change_factor
+        )
         if arguments.by_nodes and _overtaken(outcome):
             raise Terse(lines.aborted(proposed))
         if errors := _said(outcome):
             raise Terse(lines.refused(errors))
         self._say(lines.started(proposed))
-        await self._move_between_dirs(wishes)
+        await self._alter_replica_log_dirs(wishes)
 
     async def _only_throttle(self, moves: Mapping[TopicPartition, PartitionReassignment], rate: int) -> None:
         """ZooKeeper has room for one reassignment at a time; what can be changed of it is its throttle."""
         self._say(lines.RUNNING)
         if rate >= 0:
-            live = {node.id for node in (await self._admin.cluster()).nodes}
+            live = {node.id for node in (await self._admin.describe_cluster()).nodes}
             await self._set(throttling.changes_for(throttling.ways({}, {}, moves), rate), live)
             self._say(lines.throttle_set("inter-broker", rate))
 
     async def verify(self) -> None:
         targets = self._targets()
         wanted, wishes = _replicas(targets), _wishes(targets)
-        moves = await self._admin.moves()
+        moves = await self._admin.list_partition_reassignments()
         now = await self._known()
         self._say_all(lines.progress(wanted, now, moves))
         found = states(wishes, await self._disks(replica.broker for replica in wishes))
@@ -131,12 +133,12 @@ class Call:
             await self._clear_throttles(wanted)
 
     async def list(self) -> None:
-        self._say_all(lines.listing(await self._admin.moves()))
+        self._say_all(lines.listing(await self._admin.list_partition_reassignments()))
 
     async def cancel(self) -> None:
         targets = self._targets()
         wanted, wishes = _replicas(targets), _wishes(targets)
-        moves = await self._admin.moves(wanted) if wanted else {}
+        moves = await self._admin.list_partition_reassignments(wanted) if wanted else {}
         if moves:
             await self._check_originals(
                 {
@@ -144,7 +146,7 @@ class Call:
                     for each, move in moves.items()
                 }
             )
-            if errors := _said(await self._admin.reassign(dict.fromkeys(moves))):
+            if errors := _said(await self._admin.alter_partition_reassignments(dict.fromkeys(moves))):
                 raise Terse(lines.not_cancelled(errors))
             self._say(lines.cancelled(moves))
         else:
@@ -152,7 +154,7 @@ class Call:
         found = states(wishes, await self._disks(replica.broker for replica in wishes))
         back = {state.replica: state.current for state in found if state.active and state.current}
         if back:
-            await self._move_between_dirs(back)
+            await self._alter_replica_log_dirs(back)
         else:
             self._say(lines.NO_DIR_MOVES)
         await self._clear_throttles(wanted)
@@ -168,7 +170,7 @@ class Call:
     async def _known(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
         return {
             TopicPartition(topic.name, each.number): each.replicas
-            for topic in await self._admin.topics()
+            for topic in await self._admin.describe_topics()
             for each in topic.partitions
         }
 
@@ -192,7 +194,7 @@ class Call:
 
     async def _check_brokers(self, proposed: Mapping[TopicPartition, Sequence[BrokerId]]) -> set[BrokerId]:
         """The brokers that are there, among them all that are to get a replica."""
-        live = {node.id for node in (await self._admin.cluster()).nodes}
+        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
         for replicas in proposed.values():
             for broker in replicas:
                 if broker not in live:
@@ -202,7 +204,7 @@ class Call:
     async def _check_it_can_check(self, live: Collection[BrokerId]) -> None:
         """An older broker would change the factor all the same."""
         for broker in sorted(live):
-            _, newest = (await self._admin.versions(broker)).get(_ALTER_REASSIGNMENTS, (0, -1))
+            _, newest = (await self._admin.api_versions(broker)).get(_ALTER_REASSIGNMENTS, (0, -1))
             if newest < 1:
                 raise Failed(
                     f"broker {broker} cannot check that replication factors stay as they are: leave out "
@@ -211,7 +213,7 @@ class Call:
 
     async def _check_originals(self, originals: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
         """Going back to replicas that are all dead would leave nobody to lead."""
-        live = {node.id for node in (await self._admin.cluster()).nodes}
+        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
         for partition, replicas in sorted(originals.items()):
             if live.isdisjoint(replicas):
                 raise Failed(
@@ -221,8 +223,8 @@ class Call:
 
     async def _disks(self, brokers: Iterable[BrokerId]) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
         wanted = set(brokers)
-        live = {node.id for node in (await self._admin.cluster()).nodes} if wanted else set()
-        return await self._admin.disks(sorted(wanted & live)) if wanted else {}
+        live = {node.id for node in (await self._admin.describe_cluster()).nodes} if wanted else set()
+        return await self._admin.describe_log_dirs(sorted(wanted & live)) if wanted else {}
 
     async def _dirs(
         self, assignment: Mapping[TopicPartition, Sequence[BrokerId]]
@@ -232,30 +234,30 @@ class Call:
     async def _set(self, changes: Changes, live: Collection[BrokerId]) -> None:
         """What is dead has no traffic to throttle, and does not hold up the others."""
         reachable = {of: values for of, values in changes.items() if of.of == "topic" or int(of.name) in live}
-        _check(await self._admin.set_configs(reachable))
+        _check(await self._admin.incremental_alter_configs(reachable))
 
     async def _clear_throttles(self, wanted: Mapping[TopicPartition, Sequence[BrokerId]]) -> None:
         if "preserve-throttles" in self._arguments.switches:
             return
-        live = {node.id for node in (await self._admin.cluster()).nodes}
+        live = {node.id for node in (await self._admin.describe_cluster()).nodes}
         brokers = live | {broker for replicas in wanted.values() for broker in replicas}
         topics = {partition.topic for partition in wanted}
         self._say(lines.clearing_brokers(brokers))
-        outcome = dict(await self._admin.set_configs(throttling.clear_brokers(brokers & live)))
+        outcome = dict(await self._admin.incremental_alter_configs(throttling.clear_brokers(brokers & live)))
         self._say(lines.clearing_topics(topics))
         if topics:
-            outcome |= await self._admin.set_configs(throttling.clear_topics(topics))
+            outcome |= await self._admin.incremental_alter_configs(throttling.clear_topics(topics))
         _check(outcome)
         if dead := sorted(brokers - live):
             raise Failed(f"broker {lines.comma(dead)} is not there: its throttles could not be cleared")
 
-    async def _move_between_dirs(self, wishes: Mapping[TopicPartitionReplica, str]) -> None:
+    async def _alter_replica_log_dirs(self, wishes: Mapping[TopicPartitionReplica, str]) -> None:
         """Ask until every broker has agreed; one may not have heard of its new replica yet."""
         left = dict(wishes)
         timeout_s = self._arguments.number("timeout", DEFAULT_TIMEOUT_MS) / 1000
         deadline_s = self._clock.monotonic_s() + timeout_s
         while left:
-            for replica, error in sorted((await self._admin.move_between_dirs(left)).items()):
+            for replica, error in sorted((await self._admin.alter_replica_log_dirs(left)).items()):
                 if error is None:
                     self._say(lines.dir_move_started(*replica, left.pop(replica)))
                 elif error.code not in _NOT_THERE_YET:

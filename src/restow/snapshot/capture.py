@@ -27,12 +27,12 @@ _DEFAULT_BROKER = ConfigResource("broker", "")
 async def capture(admin: Admin, clock: Clock) -> Snapshot:
     """The whole cluster. Sensitive configs come without their values, as brokers send them."""
     taken_ms = clock.now_ms()
-    view = await admin.cluster()
-    topics = await admin.topics()
+    view = await admin.describe_cluster()
+    topics = await admin.describe_topics()
     brokers = [node.id for node in view.nodes]
-    disks = await admin.disks(brokers)
-    moves = await admin.moves()
-    configs = await admin.configs(
+    disks = await admin.describe_log_dirs(brokers)
+    moves = await admin.list_partition_reassignments()
+    configs = await admin.describe_configs(
         (
             _DEFAULT_BROKER,
             *(ConfigResource("broker", str(broker)) for broker in brokers),

@@ -86,7 +86,7 @@ def test_status_names_no_broker_as_controller_where_none_is_told(
 
 def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
-    as_before = admin.disks
+    as_before = admin.describe_log_dirs
 
     async def disks(brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
         answers = dict(await as_before(brokers))
@@ -96,7 +96,7 @@ def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPat
         dirs = (replace(only, cordoned=True), replace(only, path="/e", failed=True))
         return {**answers, 1: replace(first, log_dirs=dirs)}
 
-    monkeypatch.setattr(admin, "disks", disks)
+    monkeypatch.setattr(admin, "describe_log_dirs", disks)
     text = drawn(status(admin))
     assert "broker 1, cordoned log dirs: /d\n" in text
     assert "broker 1, failed log dirs: /e\n" in text
@@ -106,12 +106,12 @@ def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPat
 def test_status_warns_of_topics_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
     admin.add("secret", [(1,)])
-    all_of_them = admin.topics
+    all_of_them = admin.describe_topics
 
     async def visible(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return tuple(each for each in await all_of_them(names) if each.name != "secret")
 
-    monkeypatch.setattr(admin, "topics", visible)
+    monkeypatch.setattr(admin, "describe_topics", visible)
     admin.allowed = Permissions(topics={"secret": frozenset()})
     found = status(admin)
     words = "1 topic cannot be seen, because DESCRIBE on it is not allowed: secret"
@@ -127,7 +127,7 @@ def test_status_draws_no_escape_byte_of_hosts_racks_and_errors(monkeypatch: pyte
         nodes = (Node(id=1, host="h\x1b[31m", port=1, rack="r\x07"), Node(id=2, host="h", port=1))
         return ClusterView(cluster_id="c", nodes=nodes)
 
-    monkeypatch.setattr(admin, "cluster", cluster)
+    monkeypatch.setattr(admin, "describe_cluster", cluster)
     text = drawn(status(admin))
     assert "\x1b" not in text
     assert "\x07" not in text

@@ -105,7 +105,7 @@ def test_connect_keeps_one_client_where_several_servers_let_us_in(monkeypatch: p
             EmbeddedCluster(3) as cluster,
             connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
-            assert len((await admin.cluster()).nodes) == 3
+            assert len((await admin.describe_cluster()).nodes) == 3
             async with asyncio.timeout(120):
                 while sum(each.name.startswith("kafka-io") for each in threading.enumerate()) > 1:
                     await asyncio.sleep(0.01)

@@ -113,12 +113,12 @@ class FakeAdmin:
         if self.down:
             raise Unreachable("nobody answers")
 
-    async def cluster(self) -> ClusterView:
+    async def describe_cluster(self) -> ClusterView:
         self.check()
         nodes = tuple(Node(id=broker, host="h", port=9092) for broker in sorted(self.brokers))
         return ClusterView(cluster_id=self.cluster_id, nodes=nodes)
 
-    async def topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+    async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         self.check()
         found: dict[str, list[Partition]] = {}
         for name, assignment in sorted(self.assignments.items()):
@@ -139,7 +139,7 @@ class FakeAdmin:
             if names is None or name_ in names
         )
 
-    async def configs(
+    async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
         self.check()
@@ -158,11 +158,11 @@ class FakeAdmin:
                 }
         return answer
 
-    async def set_configs(
+    async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
     ) -> Mapping[ConfigResource, BrokerError | None]:
         self.check()
-        self.calls.append(("set_configs", dict(changes)))
+        self.calls.append(("alter_configs", dict(changes)))
         outcome: dict[ConfigResource, BrokerError | None] = {}
         for of, wanted in changes.items():
             if of in self.refuse_configs:
@@ -179,7 +179,7 @@ class FakeAdmin:
             outcome[of] = None
         return outcome
 
-    async def disks(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
+    async def describe_log_dirs(self, brokers: Iterable[int]) -> Mapping[int, BrokerLogDirs | BrokerError]:
         self.check()
         return {
             broker: BrokerLogDirs(
@@ -197,12 +197,12 @@ class FakeAdmin:
             for broker in brokers
         }
 
-    async def move_between_dirs(
+    async def alter_replica_log_dirs(
         self, wishes: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         raise NotImplementedError
 
-    async def reassign(
+    async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[int] | None],
         *,
@@ -239,7 +239,7 @@ class FakeAdmin:
         for broker in before.adding:
             self.copies[name].pop(broker, None)
 
-    async def moves(
+    async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
         self.check()
@@ -250,7 +250,7 @@ class FakeAdmin:
             if each.is_moving and (wanted is None or name in wanted)
         }
 
-    async def elect_preferred(
+    async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
         self.check()
@@ -260,27 +260,27 @@ class FakeAdmin:
             self.leaders[name] = self.assignments[name].replicas[0]
         return dict.fromkeys(names)
 
-    async def versions(self, broker: int) -> Mapping[int, tuple[int, int]]:
+    async def api_versions(self, broker: int) -> Mapping[int, tuple[int, int]]:
         return dict.fromkeys(range(90), (0, 9))
 
     async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
         return self.allowed
 
-    async def quorum(self) -> None:
+    async def describe_metadata_quorum(self) -> None:
         return None
 
     async def controller(self) -> int | None:
         return min(self.brokers)
 
-    async def create(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
+    async def create_topics(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
         raise NotImplementedError
 
-    async def expand(
+    async def create_partitions(
         self, topic: str, partitions: int, by_hand: Sequence[Sequence[int]] | None = None
     ) -> None:
         raise NotImplementedError
 
-    async def delete(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
+    async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         raise NotImplementedError
 
     def remove(self, topic: str) -> None:

@@ -182,7 +182,7 @@ def test_out_of_reach_for_a_while_is_waited_out(stage: Stage) -> None:
 def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, silent = stage.admin.configs, ["once"]
+    ask, silent = stage.admin.describe_configs, ["once"]
 
     async def configs(
         of: Iterable[ConfigResource],
@@ -192,7 +192,7 @@ def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
             raise Unreachable("nobody answers")
         return await ask(of)
 
-    monkeypatch.setattr(stage.admin, "configs", configs)
+    monkeypatch.setattr(stage.admin, "describe_configs", configs)
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
     assert stage.kinds().count("out of reach") == 1
     assert stage.replicas() == AWAY

@@ -246,7 +246,7 @@ def test_a_run_that_is_cut_off_in_a_request_that_hangs_says_how_it_ended(stage: 
             hanging.set()
             await asyncio.Event().wait()
 
-        stage.after(2, lambda: setattr(stage.admin, "moves", hang))
+        stage.after(2, lambda: setattr(stage.admin, "list_partition_reassignments", hang))
         await hanging.wait()
         run.cancel()
         return await run
@@ -257,6 +257,6 @@ def test_a_run_that_is_cut_off_in_a_request_that_hangs_says_how_it_ended(stage: 
     (run,) = asyncio.run(stage.world.runs()).all()
     assert run.ledger.outcome == "left running"
     assert not run.ledger.is_settled
-    del stage.admin.moves
+    del stage.admin.list_partition_reassignments
     assert stage.resume(THROTTLED).is_good
     assert stage.admin.set_ == {}

@@ -34,7 +34,7 @@ def stage(tmp_path: Path) -> Stage:
 def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was set is told a little later."""
     admin = stage.admin
-    set_, ask = admin.set_configs, admin.configs
+    set_, ask = admin.incremental_alter_configs, admin.describe_configs
     known = deepcopy(admin.set_)
 
     async def change(
@@ -59,8 +59,8 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             admin.set_ = real
 
-    monkeypatch.setattr(admin, "set_configs", change)
-    monkeypatch.setattr(admin, "configs", told)
+    monkeypatch.setattr(admin, "incremental_alter_configs", change)
+    monkeypatch.setattr(admin, "describe_configs", told)
 
 
 def test_every_throttle_is_brought_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,14 +83,14 @@ def test_first_replicas_lead_also_if_the_next_broker_has_not_heard_of_them(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two of three answers are old ones."""
-    ask = stage.admin.topics
+    ask = stage.admin.describe_topics
     answers: list[tuple[Topic, ...]] = []
 
     async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         answers.append(await ask(names))
         return answers[0 if len(answers) % 3 else -1]
 
-    monkeypatch.setattr(stage.admin, "topics", told)
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
     assert stage.execute(plan_for(stage, [(2, 1), (2, 1)])).is_good
     assert stage.replicas()[:2] == [(2, 1), (2, 1)]
     assert [leader for _, leader in sorted(stage.admin.leaders.items())][:2] == [2, 2]
@@ -100,7 +100,7 @@ def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Brokers tell of replicas a while later; until then nothing is known to have arrived."""
-    ask = stage.admin.topics
+    ask = stage.admin.describe_topics
     told: dict[int, tuple[Topic, ...]] = {}
 
     async def late(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
@@ -108,7 +108,7 @@ def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
         heard = [answer for at_ms, answer in told.items() if at_ms <= stage.clock.now_ms() - 3000]
         return heard[-1] if heard else next(iter(told.values()))
 
-    monkeypatch.setattr(stage.admin, "topics", late)
+    monkeypatch.setattr(stage.admin, "describe_topics", late)
     plan = plan_for(stage, [(1, 3), (1, 3)], limits=Limits(moves_in=1, moves_out=1))
     assert stage.execute(plan).is_good
     assert [kind for kind in stage.kinds() if kind in ("begun", "arrived")] == [
@@ -121,7 +121,7 @@ def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
 
 
 def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask = stage.admin.topics
+    ask = stage.admin.describe_topics
     before = asyncio.run(ask())
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
     old = [before] * 3
@@ -129,7 +129,7 @@ def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch:
     async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return old.pop() if old else await ask(names)
 
-    monkeypatch.setattr(stage.admin, "topics", told)
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
     assert stage.undo().is_good
     assert stage.replicas()[0] == (1, 2)
 
@@ -139,7 +139,7 @@ def test_what_was_taken_back_is_not_taken_for_arrived(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...]
 ) -> None:
     """Who has not heard of it tells the replicas that the partition had on its way."""
-    ask, reassign = stage.admin.topics, stage.admin.reassign
+    ask, reassign = stage.admin.describe_topics, stage.admin.alter_partition_reassignments
     old: list[tuple[Topic, ...]] = []
 
     async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
@@ -150,8 +150,8 @@ def test_what_was_taken_back_is_not_taken_for_arrived(
             old.extend([await ask()] * 2)
         return await reassign(targets, **more)
 
-    monkeypatch.setattr(stage.admin, "topics", told)
-    monkeypatch.setattr(stage.admin, "reassign", asked)
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
+    monkeypatch.setattr(stage.admin, "alter_partition_reassignments", asked)
     stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
     outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
     assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
@@ -166,14 +166,14 @@ def test_what_arrived_while_nobody_looked_is_no_stranger(
     """The controller has it at rest; who is asked first still has all the replicas of its way."""
     stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
     assert stage.execute(plan_for(stage, [(1, 3)]), THROTTLED).ending is Ending.LEFT
-    ask = stage.admin.topics
+    ask = stage.admin.describe_topics
     old = [asyncio.run(ask())] * 2
     asyncio.run(stage.clock.sleep(100))
 
     async def told(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return old.pop() if old else await ask(names)
 
-    monkeypatch.setattr(stage.admin, "topics", told)
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
     outcome = stage.resume(THROTTLED)
     assert outcome.is_good, outcome
     assert "dropped" not in stage.kinds()

@@ -104,13 +104,13 @@ def test_run_ends_when_a_step_can_never_begin_because_others_moved_its_partition
 
 def test_run_looks_right_before_each_request(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """A change while throttles are being set is noticed, although the last survey was before it."""
-    set_configs = stage.admin.set_configs
+    alter_configs = stage.admin.incremental_alter_configs
 
     async def slowly(changes: Mapping[object, object]) -> object:
         has(stage, FIRST, (1, 6))()
-        return await set_configs(changes)  # type: ignore[arg-type]
+        return await alter_configs(changes)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stage.admin, "set_configs", slowly)
+    monkeypatch.setattr(stage.admin, "incremental_alter_configs", slowly)
     outcome = stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     assert set(outcome.dropped) == {FIRST}
     assert asked_for(stage, FIRST) == []
@@ -120,14 +120,14 @@ def test_run_looks_right_before_each_request(stage: Stage, monkeypatch: pytest.M
 def test_controller_refuses_when_the_factor_changes_between_the_look_and_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reassign = stage.admin.reassign
+    reassign = stage.admin.alter_partition_reassignments
 
     async def late(targets: Mapping[TopicPartition, Sequence[int] | None], **more: bool) -> object:
         if FIRST in targets:
             has(stage, FIRST, (1, 2, 6))()
         return await reassign(targets, **more)
 
-    monkeypatch.setattr(stage.admin, "reassign", late)
+    monkeypatch.setattr(stage.admin, "alter_partition_reassignments", late)
     outcome = stage.execute(plan_for(stage, [(1, 3), (1, 2, 4)]), THROTTLED)
     assert set(outcome.dropped) == {FIRST}
     assert "INVALID_REPLICATION_FACTOR" in outcome.dropped[FIRST]
@@ -140,14 +140,14 @@ def test_run_moves_on_brokers_that_cannot_check_the_factor(
     async def old(broker: int) -> Mapping[int, tuple[int, int]]:
         return {**dict.fromkeys(range(90), (0, 9)), 45: (0, 0 if broker == 4 else 1)}
 
-    reassign = stage.admin.reassign
+    reassign = stage.admin.alter_partition_reassignments
 
     async def asked(targets: Mapping[TopicPartition, Sequence[int] | None], **more: bool) -> object:
         assert more.get("may_change_factor", True), "broker 4 does not know the flag"
         return await reassign(targets, **more)
 
-    monkeypatch.setattr(stage.admin, "versions", old)
-    monkeypatch.setattr(stage.admin, "reassign", asked)
+    monkeypatch.setattr(stage.admin, "api_versions", old)
+    monkeypatch.setattr(stage.admin, "alter_partition_reassignments", asked)
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
 
 
@@ -155,7 +155,7 @@ def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The redirection comes between the run's last look and its cancel."""
-    moves = stage.admin.moves
+    moves = stage.admin.list_partition_reassignments
     to_redirect: list[TopicPartition] = []
 
     async def told(partitions: Sequence[TopicPartition] | None = None) -> object:
@@ -168,7 +168,7 @@ def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
         to_redirect.append(FIRST)
         control_of(stage).wish(Wishes(stop="cancel"))
 
-    monkeypatch.setattr(stage.admin, "moves", told)
+    monkeypatch.setattr(stage.admin, "list_partition_reassignments", told)
     stage.after(2, cancel)
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.CANCELLED
@@ -194,14 +194,14 @@ def test_brokers_that_know_less_do_not_make_a_run_drop_its_own_partition(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A move in two steps: before the second, brokers still tell what was there before the first."""
-    ask, old = stage.admin.topics, asyncio.run(stage.admin.topics())
+    ask, old = stage.admin.describe_topics, asyncio.run(stage.admin.describe_topics())
     answers = []
 
     async def told(names: Sequence[str] | None = None) -> object:
         answers.append(None)
         return old if len(answers) % 4 == 0 else await ask(names)
 
-    monkeypatch.setattr(stage.admin, "topics", told)
+    monkeypatch.setattr(stage.admin, "describe_topics", told)
     outcome = stage.execute(plan_for(stage, [(3, 4)], limits=Limits(extra_copies=1)), THROTTLED)
     assert outcome.is_good, outcome
     assert stage.replicas()[0] == (3, 4)
@@ -247,14 +247,14 @@ def test_run_drops_a_topic_that_is_made_anew_right_before_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its replicas are where the plan wants them to be at the start; only the id tells."""
-    set_configs = stage.admin.set_configs
+    alter_configs = stage.admin.incremental_alter_configs
 
     async def slowly(changes: Mapping[object, object]) -> object:
         if stage.admin.topic_ids.get("t") is None:
             remake(stage)
-        return await set_configs(changes)  # type: ignore[arg-type]
+        return await alter_configs(changes)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(stage.admin, "set_configs", slowly)
+    monkeypatch.setattr(stage.admin, "incremental_alter_configs", slowly)
     plan = replace(plan_for(stage, AWAY), topic_ids={"t": "id of t"})
     outcome = stage.execute(plan, THROTTLED)
     assert outcome.ending is Ending.IN_PART

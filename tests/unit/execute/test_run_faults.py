@@ -127,20 +127,20 @@ def test_a_journal_of_another_cluster_lets_nothing_begin(stage: Stage) -> None:
 
 
 def test_permissions_withdrawn_for_looking_end_it_and_resume_goes_on(stage: Stage) -> None:
-    allowed = stage.admin.moves
+    allowed = stage.admin.list_partition_reassignments
 
     async def refused(
         partitions: Iterable[TopicPartition] | None = None,
     ) -> Mapping[TopicPartition, PartitionReassignment]:
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    stage.after(3, lambda: setattr(stage.admin, "moves", refused))
+    stage.after(3, lambda: setattr(stage.admin, "list_partition_reassignments", refused))
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.FAILED
     assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.reason
     assert outcome.next.startswith("`restow resume` when the cause is gone")
     assert stage.admin.set_, "what still moves stays throttled"
-    stage.admin.moves = allowed  # type: ignore[method-assign]
+    stage.admin.list_partition_reassignments = allowed  # type: ignore[method-assign]
     assert stage.resume(THROTTLED).is_good
     assert stage.replicas() == AWAY
     assert stage.admin.set_ == {}

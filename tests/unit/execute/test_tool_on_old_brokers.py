@@ -24,7 +24,7 @@ MOVES = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas":
 class OneIsOld(FakeAdmin):
     """Broker 4 has the first version of the request, without the flag."""
 
-    async def versions(self, broker: int) -> Mapping[int, tuple[int, int]]:
+    async def api_versions(self, broker: int) -> Mapping[int, tuple[int, int]]:
         return {ALTER_REASSIGNMENTS: (0, 0 if broker == 4 else 1)}
 
 

@@ -49,12 +49,12 @@ def test_capture_names_no_controller_where_the_cluster_does_not_tell(
 
 def hide(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin, hidden: set[str]) -> None:
     """Leave topics out of the metadata, as brokers do for those who may not describe them."""
-    all_of_them = admin.topics
+    all_of_them = admin.describe_topics
 
     async def visible(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
         return tuple(topic for topic in await all_of_them(names) if topic.name not in hidden)
 
-    monkeypatch.setattr(admin, "topics", visible)
+    monkeypatch.setattr(admin, "describe_topics", visible)
 
 
 def test_capture_names_topics_on_disks_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,8 +91,8 @@ def test_capture_names_the_acls_that_configs_and_disks_would_need(monkeypatch: p
         answers[ConfigResource("broker", "1")] = answers[ConfigResource("broker", "2")] = BrokerError(cluster)
         return answers
 
-    monkeypatch.setattr(admin, "disks", no_disks)
-    monkeypatch.setattr(admin, "configs", some_configs)
+    monkeypatch.setattr(admin, "describe_log_dirs", no_disks)
+    monkeypatch.setattr(admin, "describe_configs", some_configs)
     found = asyncio.run(capture(admin, admin.clock))
     assert found.unanswered == (1, 2)
     assert found.denied == (

@@ -89,9 +89,9 @@ async def read_status(admin: KafkaAdmin) -> Status:
     from restow.client import BrokerError, ClientError
     from restow.snapshot import hidden_topics
 
-    view = await admin.cluster()
-    topics = await admin.topics()
-    disks = await admin.disks([node.id for node in view.nodes])
+    view = await admin.describe_cluster()
+    topics = await admin.describe_topics()
+    disks = await admin.describe_log_dirs([node.id for node in view.nodes])
     told = {broker: answer for broker, answer in disks.items() if not isinstance(answer, BrokerError)}
     warnings = [f"sizes on broker {broker}: {disks[broker]}" for broker in disks if broker not in told]
     controller = None

@@ -99,12 +99,12 @@ async def _looked_at(admin: KafkaAdmin, topic: str | None) -> str:
 
     if topic is not None:
         try:
-            await admin.topics([topic])
+            await admin.describe_topics([topic])
         except BrokerError as error:
             raise InvalidInput(
                 f"--to-topic: {error}; make it with `restow topics create {topic} --partitions 6`"
             ) from error
-    return (await admin.cluster()).cluster_id
+    return (await admin.describe_cluster()).cluster_id
 
 
 def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:

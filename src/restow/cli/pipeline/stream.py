@@ -85,10 +85,10 @@ async def _looked_at(admin: KafkaAdmin, topic: str) -> str:
     from restow.client import BrokerError
 
     try:
-        await admin.topics([topic])
+        await admin.describe_topics([topic])
     except BrokerError as error:
         raise InvalidInput(f"--from-topic: {error}") from error
-    return (await admin.cluster()).cluster_id
+    return (await admin.describe_cluster()).cluster_id
 
 
 def _lines(batch: Arrived) -> Iterator[str]:

@@ -39,5 +39,5 @@ async def _check(admin: KafkaAdmin, broker: int) -> Verdict:
     from restow.verify import broker_check
 
     snapshot = await capture(admin, SystemClock())
-    quorum = await admin.quorum()
+    quorum = await admin.describe_metadata_quorum()
     return broker_check(snapshot, broker, voters=None if quorum is None else quorum.voters)

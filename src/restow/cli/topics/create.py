@@ -65,7 +65,7 @@ def command(
 async def _create(admin: KafkaAdmin, topic: NewTopic, *, if_not_exists: bool) -> bool:
     from restow.wire.error_codes import ErrorCode
 
-    error = (await admin.create([topic]))[topic.name]
+    error = (await admin.create_topics([topic]))[topic.name]
     if error is None:
         return True
     if if_not_exists and error.code is ErrorCode.TOPIC_ALREADY_EXISTS:

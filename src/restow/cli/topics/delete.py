@@ -34,7 +34,7 @@ def command(
     from restow.errors import InvalidInput
 
     if not yes:
-        topics = on_cluster(bootstrap, lambda admin: admin.topics(names))
+        topics = on_cluster(bootstrap, lambda admin: admin.describe_topics(names))
         if not sys.stdin.isatty():
             raise InvalidInput(f"this would delete {_what(topics)}: say --yes if that is meant")
         typer.confirm(f"Delete {_what(topics)}?", abort=True)
@@ -52,6 +52,6 @@ def _what(topics: tuple[Topic, ...]) -> str:
 
 async def _delete(admin: KafkaAdmin, names: list[str]) -> None:
     """What can be deleted is; then the first error is told."""
-    for error in (await admin.delete(names)).values():
+    for error in (await admin.delete_topics(names)).values():
         if error is not None:
             raise error

@@ -54,10 +54,10 @@ def command(
 async def _find(admin: KafkaAdmin, name: str) -> _Found:
     from restow.client import BrokerError, ConfigResource
 
-    view = await admin.cluster()
-    (topic,) = await admin.topics([name])
+    view = await admin.describe_cluster()
+    (topic,) = await admin.describe_topics([name])
     of = ConfigResource("topic", name)
-    configs = (await admin.configs([of]))[of]
+    configs = (await admin.describe_configs([of]))[of]
     if isinstance(configs, BrokerError):
         raise configs
     own = (config for config in configs.values() if config.source == "topic")

@@ -33,7 +33,7 @@ def command(
     from restow.placement import parse_by_hand
 
     by_hand = list(parse_by_hand(replica_assignment).values()) if replica_assignment else None
-    on_cluster(bootstrap, lambda admin: admin.expand(name, partitions, by_hand))
+    on_cluster(bootstrap, lambda admin: admin.create_partitions(name, partitions, by_hand))
     return Answer(
         document=lambda: {"topic": name, "partitions": partitions},
         draw=lambda console: console.print(f"{clean(name)} has {partitions:,} partitions"),

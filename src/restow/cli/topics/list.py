@@ -23,7 +23,7 @@ Examples:
 
 
 def command(bootstrap: Bootstrap, as_json: AsJson = False) -> Answer:
-    topics = on_cluster(bootstrap, lambda admin: admin.topics())
+    topics = on_cluster(bootstrap, lambda admin: admin.describe_topics())
     return Answer(
         document=lambda: {"topics": [_document(topic) for topic in topics]},
         draw=lambda console: _draw(console, topics),

@@ -74,12 +74,12 @@ class Sight:
 async def look(admin: Admin, clock: Clock) -> Sight:
     """Ask for all of it. A broker that does not tell about its disks is not in `dirs`."""
     began_s = clock.monotonic_s()
-    view = await admin.cluster()
+    view = await admin.describe_cluster()
     latency_s = clock.monotonic_s() - began_s
     alive = frozenset(node.id for node in view.nodes)
-    topics = await admin.topics()
-    moves = await admin.moves()
-    disks = await admin.disks(sorted(alive))
+    topics = await admin.describe_topics()
+    moves = await admin.list_partition_reassignments()
+    disks = await admin.describe_log_dirs(sorted(alive))
     copies: dict[TopicPartition, dict[BrokerId, Copy]] = {}
     futures: dict[TopicPartition, dict[BrokerId, Copy]] = {}
     dirs: dict[BrokerId, tuple[LogDir, ...]] = {}

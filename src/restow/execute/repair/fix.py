@@ -53,7 +53,7 @@ async def _elect(world: RunContext, name: str, watcher: RunListener) -> None:
     wanted = {which: each.replicas for which, each in snapshot.all_partitions() if which in out_of_place}
     if not wanted:
         return
-    cluster_id = (await world.admin.cluster()).cluster_id
+    cluster_id = (await world.admin.describe_cluster()).cluster_id
     plan = Plan(cluster_id=cluster_id, created_ms=world.clock.now_ms(), moves=(), title="doctor")
 
     def tell(kind: str, **facts: object) -> None:

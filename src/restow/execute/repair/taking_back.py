@@ -60,7 +60,7 @@ async def take_back(
     taken = Taken()
     able = {}
     gone = _gone_before(book.ledger.plan)
-    moving = await admin.moves([step.partition for step in steps]) if steps else {}
+    moving = await admin.list_partition_reassignments([step.partition for step in steps]) if steps else {}
     for step in steps:
         move = moving.get(step.partition)
         target = None if move is None else ReplicaAssignment(move.replicas, move.adding, move.removing).target
@@ -79,11 +79,11 @@ async def take_back(
         return taken
     book.write("cancel", partitions=[list(name) for name in able])
     if ours := [name for name in able if name in moving]:
-        await admin.reassign(dict.fromkeys(ours, None))
+        await admin.alter_partition_reassignments(dict.fromkeys(ours, None))
     await _dirs_back(admin, book, able)
     await _until_at_rest(admin, clock, able)
     now = await _when_heard(admin, clock, able)
-    moves = await admin.moves(able)
+    moves = await admin.list_partition_reassignments(able)
     reorder = []
     for name, step in able.items():
         there = now.get(name)
@@ -146,7 +146,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
     }
     if not wished:
         return
-    disks = await admin.disks(sorted({which.broker for which in wished}))
+    disks = await admin.describe_log_dirs(sorted({which.broker for which in wished}))
     wishes = {
         which: came_from[which.partition][which.broker]
         for broker, told in disks.items()
@@ -155,7 +155,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
         if wished.get(which := TopicPartitionReplica(replica.partition, broker)) == replica.log_dir
     }
     if wishes:
-        await admin.move_between_dirs(wishes)
+        await admin.alter_replica_log_dirs(wishes)
 
 
 async def _reorder(
@@ -173,5 +173,5 @@ async def _reorder(
 async def _until_at_rest(admin: Admin, clock: Clock, names: Iterable[TopicPartition]) -> None:
     wanted = tuple(names)
     until_s = clock.monotonic_s() + _WAIT_S
-    while await admin.moves(wanted) and clock.monotonic_s() < until_s:
+    while await admin.list_partition_reassignments(wanted) and clock.monotonic_s() < until_s:
         await clock.sleep(_LOOK_EVERY_S)

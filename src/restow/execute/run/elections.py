@@ -67,7 +67,7 @@ class Elections:
         if not due:
             return
         self._book.write("elect", leaders=[[*name, now[name].leader] for name in due])
-        outcome = await self._admin.elect_preferred(due)
+        outcome = await self._admin.elect_leaders(due)
         self._held.update(due)
         for name, error in outcome.items():
             if error is None:

@@ -244,7 +244,7 @@ class Executor:
         for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
             where = {"partition": str(which.partition), "broker": which.broker}
             self.tell("directory refused", **where, why=str(error))
-        moves = await self._admin.moves()
+        moves = await self._admin.list_partition_reassignments()
         quiet = {name.topic for name in self._running if name not in moves}
         now = await partitions_now(self._admin, quiet)
         at_s = self._clock.monotonic_s()

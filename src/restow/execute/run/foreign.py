@@ -65,7 +65,7 @@ async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[Broke
 
     In this order: what begins after the first question shows in the answer to the second.
     """
-    moves = await admin.moves([step.partition for step in steps])
+    moves = await admin.list_partition_reassignments([step.partition for step in steps])
     topics = await topics_now(admin, {step.partition.topic for step in steps})
     return Seen(
         partitions={
@@ -73,7 +73,7 @@ async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[Broke
         },
         moves=moves,
         topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
-        disks=await admin.disks(sorted(brokers)) if brokers else {},
+        disks=await admin.describe_log_dirs(sorted(brokers)) if brokers else {},
     )
 
 
@@ -169,9 +169,11 @@ class Submitter:
         answers: dict[TopicPartition, BrokerError | None] = {}
         if keeping:
             checked = await self._checked(alive)
-            answers.update(await self._admin.reassign(keeping, may_change_factor=not checked))
+            answers.update(
+                await self._admin.alter_partition_reassignments(keeping, may_change_factor=not checked)
+            )
         if changing:
-            answers.update(await self._admin.reassign(changing))
+            answers.update(await self._admin.alter_partition_reassignments(changing))
         return answers
 
     async def _checked(self, alive: frozenset[BrokerId]) -> bool:

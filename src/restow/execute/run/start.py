@@ -63,7 +63,7 @@ class RunContext:
 
     async def runs(self) -> Runs:
         """Of the cluster that the admin talks to."""
-        return runs_of(self.disk, self.root, (await self.admin.cluster()).cluster_id)
+        return runs_of(self.disk, self.root, (await self.admin.describe_cluster()).cluster_id)
 
 
 async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: RunListener) -> RunOutcome:

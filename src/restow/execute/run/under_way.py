@@ -90,7 +90,7 @@ async def topics_now(admin: Admin, names: Iterable[str]) -> tuple[Topic, ...]:
     """Return those of these topics that exist."""
     wanted = sorted(set(names))
     try:
-        return await admin.topics(wanted) if wanted else ()
+        return await admin.describe_topics(wanted) if wanted else ()
     except BrokerError:
         found = [await _topic_or_nothing(admin, name) for name in wanted]
         return tuple(topic for some in found for topic in some)
@@ -98,7 +98,7 @@ async def topics_now(admin: Admin, names: Iterable[str]) -> tuple[Topic, ...]:
 
 async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:
     try:
-        return await admin.topics([name])
+        return await admin.describe_topics([name])
     except BrokerError as error:
         if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return ()
@@ -116,8 +116,8 @@ async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[TopicPar
     asked = {
         which: path for each in waiting for which, path in each.dirs.items() if which not in each.accepted
     }
-    answers = await admin.move_between_dirs(asked) if asked else {}
-    disks = await admin.disks(sorted({which.broker for each in waiting for which in each.dirs}))
+    answers = await admin.alter_replica_log_dirs(asked) if asked else {}
+    disks = await admin.describe_log_dirs(sorted({which.broker for each in waiting for which in each.dirs}))
     there = {
         (TopicPartitionReplica(replica.partition, broker), replica.log_dir)
         for broker, told in disks.items()

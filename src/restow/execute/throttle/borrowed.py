@@ -20,10 +20,12 @@ async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> froze
     A tool that throttles a move names its replicas in the topic's config. A rate that an operator keeps set
     for good goes with `*`, or with lists that do not follow the moves.
     """
-    moves = {name: move for name, move in (await admin.moves()).items() if name not in own}
+    moves = {
+        name: move for name, move in (await admin.list_partition_reassignments()).items() if name not in own
+    }
     if not moves:
         return frozenset()
-    configs = await admin.configs(sorted({ConfigResource("topic", name.topic) for name in moves}))
+    configs = await admin.describe_configs(sorted({ConfigResource("topic", name.topic) for name in moves}))
     used: set[BrokerId] = set()
     for name, move in moves.items():
         told = configs.get(ConfigResource("topic", name.topic))

@@ -191,7 +191,7 @@ class Throttling:
 
     async def _ask(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
         owners = {ConfigResource(s.of, s.name) for s in settings}
-        answers = await self._admin.configs(sorted(owners))
+        answers = await self._admin.describe_configs(sorted(owners))
         current: dict[Setting, str | None] = {}
         gone = set()
         for setting in settings:
@@ -228,7 +228,7 @@ class Throttling:
                 requests.setdefault(ConfigResource(setting.of, setting.name), {})[setting.key] = changes[
                     setting
                 ]
-        outcome = await self._admin.set_configs(requests) if requests else {}
+        outcome = await self._admin.incremental_alter_configs(requests) if requests else {}
         failed = {
             s: error
             for s in ordered

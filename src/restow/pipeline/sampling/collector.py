@@ -129,7 +129,7 @@ class _Cluster:
             if self._admin is None:
                 self._admin = await self._stack.enter_async_context(connected(self._settings))
             admin = self._admin
-            shares = shares_of(await admin.cluster(), await admin.topics())
+            shares = shares_of(await admin.describe_cluster(), await admin.describe_topics())
         except ClientError as error:
             await self._hang_up()
             share = nobody(self._where.cluster, str(error))

@@ -158,7 +158,7 @@ def _gap(
 
 
 async def _log_dirs(admin: KafkaAdmin, share: Share) -> Answer:
-    disks = (await admin.disks([share.broker]))[share.broker]
+    disks = (await admin.describe_log_dirs([share.broker]))[share.broker]
     if isinstance(disks, BrokerError):
         raise _as_it_was(disks)
     return {DISKS.name: _disks(disks), REPLICAS.name: _replicas(disks, share.topic_ids)}, ()
@@ -191,7 +191,7 @@ def _replicas(disks: BrokerLogDirs, topic_ids: Mapping[str, str]) -> Columns:
 
 
 async def _offsets(admin: KafkaAdmin, share: Share) -> Answer:
-    answers = await admin.offsets(share.broker, share.led())
+    answers = await admin.list_offsets(share.broker, share.led())
     found = {which: each for which, each in answers.items() if isinstance(each, OffsetRange)}
     columns: Columns = {
         "topic": [topic for topic, _ in found],
@@ -227,16 +227,16 @@ async def _assignment(admin: KafkaAdmin, share: Share) -> Answer:
 async def _topics(admin: KafkaAdmin, names: Sequence[str]) -> tuple[Topic, ...]:
     """One that was deleted since must not hide the others: then they are picked from all there are."""
     try:
-        return await admin.topics(names)
+        return await admin.describe_topics(names)
     except BrokerError:
         wanted = frozenset(names)
-        return tuple(topic for topic in await admin.topics() if topic.name in wanted)
+        return tuple(topic for topic in await admin.describe_topics() if topic.name in wanted)
 
 
 async def _groups(admin: KafkaAdmin, share: Share) -> Answer:
-    answers = await admin.groups(share.broker)
+    answers = await admin.describe_consumer_groups(share.broker)
     found = [each for each in answers.values() if isinstance(each, ConsumerGroup)]
-    committed = await admin.committed(share.broker, [group.name for group in found])
+    committed = await admin.list_consumer_group_offsets(share.broker, [group.name for group in found])
     rows = list(chain.from_iterable(_rows(group, committed.get(group.name)) for group in found))
     columns: Columns = {name: [row[at] for row in rows] for at, name in enumerate(_GROUP_COLUMNS)}
     return {GROUPS.name: columns}, _errors(chain(answers.items(), committed.items()))

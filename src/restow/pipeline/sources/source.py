@@ -39,7 +39,7 @@ def _shares(where: Where) -> list[InputPartition]:
     """The cluster as it is now, cut into one input partition per broker."""
 
     async def look(admin: KafkaAdmin) -> list[Share]:
-        return shares_of(await admin.cluster(), await admin.topics())
+        return shares_of(await admin.describe_cluster(), await admin.describe_topics())
 
     hush()
     return [InputPartition(share) for share in ask_cluster(where.settings(), look)]

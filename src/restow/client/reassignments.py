@@ -28,12 +28,14 @@ _PREFERRED = 0
 _ALTER, _DESCRIBE = "ALTER on the cluster", "DESCRIBE on the cluster"
 
 
-async def disks(link: Link, brokers: Sequence[BrokerId]) -> dict[BrokerId, BrokerLogDirs | BrokerError]:
-    answers = await asyncio.gather(*(_disks_of(link, broker) for broker in brokers))
+async def describe_log_dirs(
+    link: Link, brokers: Sequence[BrokerId]
+) -> dict[BrokerId, BrokerLogDirs | BrokerError]:
+    answers = await asyncio.gather(*(_log_dirs_of(link, broker) for broker in brokers))
     return dict(zip(brokers, answers, strict=True))
 
 
-async def _disks_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerError:
+async def _log_dirs_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerError:
     try:
         answer = await link.ask(DescribeLogDirsRequest(topics=None), broker)
     except Unreachable as error:
@@ -71,7 +73,7 @@ def _log_dir(directory: Message) -> LogDir:
     )
 
 
-async def move_between_dirs(
+async def alter_replica_log_dirs(
     link: Link, wishes: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, BrokerError | None]:
     by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
@@ -106,7 +108,7 @@ async def move_between_dirs(
     return outcome
 
 
-async def reassign(
+async def alter_partition_reassignments(
     link: Link, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], *, may_change_factor: bool
 ) -> dict[TopicPartition, BrokerError | None]:
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -139,7 +141,7 @@ async def reassign(
     }
 
 
-async def under_way(
+async def list_partition_reassignments(
     link: Link, partitions: Iterable[TopicPartition] | None
 ) -> dict[TopicPartition, PartitionReassignment]:
     wanted = None
@@ -163,7 +165,7 @@ async def under_way(
     }
 
 
-async def elect_preferred(
+async def elect_leaders(
     link: Link, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, BrokerError | None]:
     """What is as it should be already is no error."""
