@@ -14,7 +14,7 @@ OURS = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 SOURCES = [path for path in OURS if path.is_relative_to(ROOT / "src")]
-MODULE_LINES = 400
+MODULE_LINES = 420
 FUNCTION_LINES = 70
 
 
