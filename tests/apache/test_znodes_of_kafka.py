@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apache
 
 KINDS: dict[str, Any] = {
-    r"/controller": znodes.Controller,
+    r"/controller": znodes.ControllerZNode,
     r"/controller_epoch": znodes.ControllerEpoch,
     r"/brokers/ids/\d+": znodes.BrokerRegistration,
-    r"/brokers/topics/[^/]+": znodes.Topic,
-    r"/brokers/topics/[^/]+/partitions/\d+/state": znodes.PartitionState,
+    r"/brokers/topics/[^/]+": znodes.TopicZNode,
+    r"/brokers/topics/[^/]+/partitions/\d+/state": znodes.PartitionStateZNode,
     r"/cluster/id": znodes.ClusterId,
     r"/feature": znodes.FeatureState,
     r"/latest_producer_id_block": znodes.ProducerIdBlock,
@@ -97,7 +97,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
     from kafka.admin import KafkaAdminClient
 
     address, bootstrap = addresses
-    topic = znodes.Topic(
+    topic = znodes.TopicZNode(
         topic_id="AAAAAAAAQACAAAAAAAAAAQ",
         partitions={number: ReplicaAssignment((1,)) for number in range(2)},
     )
@@ -109,10 +109,10 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
                 await ensure_paths(store, znodes.PERSISTENT_PATHS)
                 config = znodes.EntityConfig({"retention.ms": "5000"})
                 await store.create(znodes.EntityConfig.topic_path("ours"), config.encode())
-                await store.create(znodes.Topic.path("ours"), topic.encode())
+                await store.create(znodes.TopicZNode.path("ours"), topic.encode())
                 for partition in topic.partitions:
-                    state = await appears(store, znodes.PartitionState.path("ours", partition))
-                    assert znodes.PartitionState.decode(state, "state").leader == 1
+                    state = await appears(store, znodes.PartitionStateZNode.path("ours", partition))
+                    assert znodes.PartitionStateZNode.decode(state, "state").leader == 1
                 target = znodes.ReassignPartitions({TopicPartition("ours", 0): (1,)})
                 await store.create(target.PATH, target.encode())
                 while await store.exists(target.PATH):

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.broker.tasks import Tasks
 from restow.cluster.config.changes import check_topic
 from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.store import ConfigStore
@@ -15,6 +14,7 @@ from restow.cluster.config.table import InvalidConfig
 from restow.cluster.store import ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, ConfigChange, EntityConfig
+from restow.cluster.tasks import Tasks
 from tests.unit.broker.conversations import run
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.broker.broker import life
+from restow.cluster.broker import life
 from restow.cluster.broker.creation import RequestedTopic
 from restow.cluster.broker.registration import register
 from restow.cluster.broker.strays import remove_strays

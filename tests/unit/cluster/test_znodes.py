@@ -16,8 +16,8 @@ from restow.cluster.store.znodes import (
     BrokerRegistration,
     ClusterId,
     ConfigChange,
-    Controller,
     ControllerEpoch,
+    ControllerZNode,
     EntityConfig,
     FeatureState,
     IsrChangeNotification,
@@ -47,7 +47,7 @@ ENDPOINTS = st.builds(
     st.sampled_from(["PLAINTEXT", "SSL", "SASL_SSL"]),
 )
 ZNODES: dict[str, st.SearchStrategy[Any]] = {
-    "controller": st.builds(Controller, broker_id=INTS, timestamp_ms=LONGS, kraft_controller_epoch=INTS),
+    "controller": st.builds(ControllerZNode, broker_id=INTS, timestamp_ms=LONGS, kraft_controller_epoch=INTS),
     "controller_epoch": st.builds(ControllerEpoch, IDS),
     "broker": st.builds(
         BrokerRegistration,
@@ -84,7 +84,7 @@ ZNODES: dict[str, st.SearchStrategy[Any]] = {
 }
 EXAMPLES: list[tuple[Any, bytes]] = [
     (
-        Controller(broker_id=1, timestamp_ms=1794720468441),
+        ControllerZNode(broker_id=1, timestamp_ms=1794720468441),
         b'{"version":2,"brokerid":1,"timestamp":"1794720468441","kraftControllerEpoch":-1}',
     ),
     (ControllerEpoch(7), b"7"),
@@ -248,7 +248,7 @@ def test_older_brokers(data: bytes, endpoints: tuple[AdvertisedEndpoint, ...], r
 
 
 def test_other_old_versions() -> None:
-    assert Controller.decode(b'{"version":1,"brokerid":3,"timestamp":"12"}').broker_id == 3
+    assert ControllerZNode.decode(b'{"version":1,"brokerid":3,"timestamp":"12"}').broker_id == 3
     change = b'{"version":1,"entity_type":"topics","entity_name":"t"}'
     assert ConfigChange.decode(change, PATH) == ConfigChange("topics/t")
     assert EntityConfig.decode(b"", PATH) == EntityConfig({})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from restow.cluster.controller.states import PartitionStateZNode as PartitionStage
+from restow.cluster.controller.states import PartitionState as PartitionStage
 from restow.cluster.controller.states import ReplicaState, States
 from restow.cluster.store import Create, Delete, Set
 from restow.cluster.store.znodes import (

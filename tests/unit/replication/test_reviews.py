@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from restow.cluster.replication.deadlines import Reviews
+from restow.cluster.replication.isr import IsrReviews
 from tests.unit.replication.replicas import HandClock, run
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Looked:
 def test_each_partition_is_reviewed_at_its_own_time(order: str) -> None:
     async def scenario() -> None:
         clock = HandClock()
-        reviews = Reviews(clock)
+        reviews = IsrReviews(clock)
         log: list[tuple[str, float]] = []
         began_s = clock.monotonic_s()
         due = {"a": began_s + 1, "b": began_s + 5, "c": began_s + 9}
@@ -47,7 +47,7 @@ def test_each_partition_is_reviewed_at_its_own_time(order: str) -> None:
 def test_nothing_is_reviewed_after_the_end() -> None:
     async def scenario() -> None:
         clock = HandClock()
-        reviews = Reviews(clock)
+        reviews = IsrReviews(clock)
         log: list[tuple[str, float]] = []
         reviews.add(cast("HostedPartition", Looked("a", clock, log)), clock.monotonic_s() + 1)
         reviews.close()

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from restow.cluster.broker.metadata import MetadataCache
-    from restow.cluster.broker.tasks import Tasks
     from restow.cluster.store import Store
+    from restow.cluster.tasks import Tasks
     from restow.model import Broker
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.cordons import CORDONED_LOG_DIRS, check_cordoned, cordoned_dirs
 from restow.cluster.broker.creation import TopicCreation
-from restow.cluster.broker.isr_writes import StoreIsrWriter
 from restow.cluster.broker.log_keeper import keep_logs
 from restow.cluster.broker.metadata import GROUP_OFFSETS_TOPIC, MetadataCache
 from restow.cluster.broker.offsets_journal import ReplicatedJournal
@@ -20,7 +19,6 @@ from restow.cluster.broker.registration import prepare_store, register
 from restow.cluster.broker.services import Services
 from restow.cluster.broker.settings import controller_config, creation_defaults, group_config, server_limits
 from restow.cluster.broker.strays import remove_strays
-from restow.cluster.broker.tasks import Tasks
 from restow.cluster.broker.topic_rules import TopicRefused
 from restow.cluster.config.changes import check_topic
 from restow.cluster.config.configs import BrokerConfigs
@@ -34,9 +32,11 @@ from restow.cluster.net.peers import Peers
 from restow.cluster.net.server import serve
 from restow.cluster.quotas import ReplicationQuotas
 from restow.cluster.replication import ReplicaManager, Throttles
+from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.replication.log_dir_moves import LogDirMoves
 from restow.cluster.store import SessionExpired, StoreError
 from restow.cluster.store.znodes import AdvertisedEndpoint, BrokerRegistration, LogDirEvent
+from restow.cluster.tasks import Tasks
 from restow.wire.messages import ControlledShutdownRequest
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.broker.orders import Orders
     from restow.cluster.broker.producer_ids import ProducerIds
-    from restow.cluster.broker.tasks import Tasks
     from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.config.store import ConfigStore
     from restow.cluster.controller import Controller
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from restow.cluster.replication import ReplicaManager
     from restow.cluster.replication.log_dir_moves import LogDirMoves
     from restow.cluster.store import Store
+    from restow.cluster.tasks import Tasks
     from restow.runtime.clock import Clock
 
 

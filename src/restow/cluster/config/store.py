@@ -15,9 +15,9 @@ from restow.cluster.store.znodes import ConfigChange, EntityConfig
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from restow.cluster.broker.tasks import Tasks
     from restow.cluster.config.configs import BrokerConfigs
     from restow.cluster.store import Operation, Store, StoreNode, WatchEvent
+    from restow.cluster.tasks import Tasks
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,13 @@
-"""Who is in sync, and how far records are safe: the decisions, as functions of what is known.
+"""The ISR as its leader sees it: who is in sync, when to look again, and how a change is written.
 
     in the ISR ── behind for longer than replica.lag.time.max.ms ──► out
     out ── has fetched up to the high watermark and the leader's epoch start ──► in
+
+    HostedPartition.review_isr     shrinks it (`without_laggards`), when IsrReviews says that it is time
+    HostedPartition.consider_joins grows it (`may_join`), when a follower has fetched
+    IsrUpdates                     has the change written, again and again while nobody knows the outcome
+    StoreIsrWriter                 writes it to the store and leaves a note for the controller, which reads
+                                   it in `controller/isr.py` and tells all brokers
 
 The high watermark is the smallest end of the ISR. While a change of the ISR is being written, those of
 the old and of the new one count, because nobody knows yet which of the two holds.
@@ -9,12 +15,30 @@ the old and of the new one count, because nobody knows yet which of the two hold
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.cluster.store import BadVersion, NoNode, StoreError, UnreadableNode
+from restow.cluster.store.znodes import IsrChangeNotification, PartitionStateZNode
+from restow.cluster.tasks import Tasks
+from restow.errors import RestowError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from restow.cluster.replication.partition import HostedPartition, LeaderAndIsrPartition
+    from restow.cluster.replication.values import IsrWriter
+    from restow.cluster.store import Store
+    from restow.model import TopicPartition
+    from restow.runtime.clock import Clock, Timer
+
+log = logging.getLogger(__name__)
 
 UNKNOWN = -1
+_GATHER_S = 0.05
 
 
 class FollowerProgress(NamedTuple):
@@ -82,3 +106,168 @@ def smallest_end(members: Iterable[int], followers: Mapping[int, FollowerProgres
         if progress is not None and progress.end_offset < smallest:
             smallest = progress.end_offset
     return smallest
+
+
+class IsrReviews:
+    """When the ISR of which partition is to be reviewed. Only partitions with laggards are in here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due: list[tuple[float, int, HostedPartition]] = []
+        self._ticket = count()
+        self._timer: Timer | None = None
+        self._timer_s = 0.0
+
+    def __len__(self) -> int:
+        return len(self._due)
+
+    def add(self, partition: HostedPartition, due_s: float) -> None:
+        """Call `partition.review_isr` at that time."""
+        heappush(self._due, (due_s, next(self._ticket), partition))
+        self._arm()
+
+    def close(self) -> None:
+        """No more reviews."""
+        self._due.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _arm(self) -> None:
+        if not self._due:
+            return
+        due_s = self._due[0][0]
+        if self._timer is not None:
+            if self._timer_s <= due_s:
+                return
+            self._timer.cancel()
+        self._timer_s = due_s
+        self._timer = self._clock.call_later(due_s - self._clock.monotonic_s(), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        now_s = self._clock.monotonic_s()
+        while self._due and self._due[0][0] <= now_s:
+            heappop(self._due)[2].review_isr()
+        self._arm()
+
+
+class IsrUpdates:
+    """Writes what partitions propose. A write whose outcome is not known is tried again."""
+
+    def __init__(self, broker_id: int, writer: IsrWriter, clock: Clock, retry_s: float) -> None:
+        self._broker_id = broker_id
+        self._writer = writer
+        self._clock = clock
+        self._retry_s = retry_s
+        self._tasks = Tasks()
+
+    def write(self, partition: HostedPartition) -> None:
+        """Begin to write the partition's `proposed_isr`."""
+        isr = partition.proposed_isr
+        if isr is None:
+            return
+        log.info("the ISR of %s is to be %s instead of %s", partition.topic_partition, isr, partition.isr)
+        self._tasks.start(
+            self._write(partition, partition.order, isr), f"the ISR of {partition.topic_partition}"
+        )
+
+    async def close(self) -> None:
+        """Give up what is under way."""
+        await self._tasks.close()
+
+    async def _write(
+        self, partition: HostedPartition, order: LeaderAndIsrPartition, isr: tuple[int, ...]
+    ) -> None:
+        while partition.is_leader and partition.order is order:
+            try:
+                version = await self._writer.write(
+                    partition.topic_partition,
+                    self._broker_id,
+                    order.leader_epoch,
+                    isr,
+                    order.partition_epoch,
+                )
+            except (RestowError, OSError) as error:
+                log.warning("the ISR of %s could not be written: %s", partition.topic_partition, error)
+                await self._clock.sleep(self._retry_s)
+                continue
+            if not partition.is_leader or partition.order is not order:
+                return
+            if version is not None:
+                partition.isr_written(isr, version)
+                return
+            log.info("the state of %s has changed meanwhile; its ISR stays", partition.topic_partition)
+            partition.isr_refused()
+            await self._clock.sleep(self._retry_s)
+            if partition.order is order:
+                partition.consider_joins()
+            return
+
+
+class StoreIsrWriter:
+    """Conditional on the version that the leader knows: only the current leader can change a partition."""
+
+    def __init__(self, store: Store, clock: Clock, tasks: Tasks, controller_epoch: Callable[[], int]) -> None:
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._controller_epoch = controller_epoch
+        self._changed: dict[TopicPartition, None] = {}
+
+    async def write(
+        self,
+        topic_partition: TopicPartition,
+        leader: int,
+        leader_epoch: int,
+        isr: Sequence[int],
+        expected_znode_version: int,
+    ) -> int | None:
+        """The new version, or None if somebody else was faster. Raises StoreError if nobody knows.
+
+        What was written by an earlier call whose answer got lost counts as written by this one.
+        """
+        state = PartitionStateZNode(
+            leader=leader,
+            leader_epoch=leader_epoch,
+            isr=tuple(isr),
+            controller_epoch=self._controller_epoch(),
+        )
+        path = PartitionStateZNode.path(*topic_partition)
+        try:
+            version = (await self._store.set(path, state.encode(), expected_znode_version)).version
+        except NoNode:
+            return None
+        except BadVersion:
+            version = expected_znode_version + 1
+            if not await self._has_written(path, state, version):
+                return None
+        self._note(topic_partition)
+        return version
+
+    async def _has_written(self, path: str, wanted: PartitionStateZNode, version: int) -> bool:
+        """Whether the node is what was to be written. A controller elected meanwhile makes no difference."""
+        (node,) = await self._store.get_each([path])
+        if node is None or node.stat.version != version:
+            return False
+        try:
+            found = PartitionStateZNode.decode(node.data, path)
+        except UnreadableNode:
+            return False
+        return replace(found, controller_epoch=wanted.controller_epoch) == wanted
+
+    def _note(self, partition: TopicPartition) -> None:
+        """Changes of one moment become one note."""
+        if not self._changed:
+            self._clock.call_later(_GATHER_S, lambda: self._tasks.start(self._notify(), "isr notes"))
+        self._changed[partition] = None
+
+    async def _notify(self) -> None:
+        changed, self._changed = tuple(self._changed), {}
+        try:
+            await self._store.create(
+                IsrChangeNotification.PREFIX, IsrChangeNotification(changed).encode(), sequential=True
+            )
+        except StoreError:
+            for partition in changed:
+                self._note(partition)

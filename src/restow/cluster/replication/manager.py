@@ -10,10 +10,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from restow.cluster.log.errors import DiskFailure, LogDirsOffline, LogError
-from restow.cluster.replication.deadlines import Reviews
 from restow.cluster.replication.fetcher import Fetchers
 from restow.cluster.replication.fetches import Fetching
-from restow.cluster.replication.isr_changes import IsrUpdates
+from restow.cluster.replication.isr import IsrReviews, IsrUpdates
 from restow.cluster.replication.offsets import OffsetSearches, begin_deletion, end_of_epoch, offset_at
 from restow.cluster.replication.partition import HostedPartition, Role, Surroundings
 from restow.cluster.replication.refusals import PartitionRefused, code_of
@@ -59,8 +58,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-_ACKS = (-1, 0, 1)
-
 
 def _nobody(led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]) -> None:
     """Nobody wants to know."""
@@ -91,7 +88,6 @@ class ReplicaManager:
         self.broker_id = broker_id
         self.config = config or ReplicationConfig()
         self.logs = logs
-        self.controller_epoch = -1
         self._clock = clock
         self._on_leadership = on_leadership
         self._is_known = is_known
@@ -100,7 +96,7 @@ class ReplicaManager:
         """Partitions that should be here, but whose log cannot be had."""
         self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
-        self._reviews = Reviews(clock)
+        self._reviews = IsrReviews(clock)
         self._isr_changes = IsrUpdates(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
         self._throttles = throttles or Throttles()
         self.leaving = False
@@ -145,9 +141,7 @@ class ReplicaManager:
     # Orders of the controller
 
     def apply_leader_and_isr(self, request: Message) -> Message:
-        """Lead and follow as it says. A controller of an earlier epoch is refused as a whole."""
-        if not self._obey(request.controller_epoch):
-            return assigned_response(request, ErrorCode.STALE_CONTROLLER_EPOCH, {})
+        """Lead and follow as it says. `broker/orders.py` has checked that the controller is in office."""
         led: list[HostedPartition] = []
         resigned: list[TopicPartition] = []
         follow: list[HostedPartition] = []
@@ -174,13 +168,7 @@ class ReplicaManager:
         self._fetchers.unfollow(each.topic_partition for each in (led + follow if self.leaving else led))
         self._fetchers.follow(() if self.leaving else follow)
         self._on_leadership(tuple(partition.topic_partition for partition in led), tuple(resigned))
-        return assigned_response(request, ErrorCode.NONE, codes)
-
-    def _obey(self, controller_epoch: int) -> bool:
-        if controller_epoch < self.controller_epoch:
-            return False
-        self.controller_epoch = controller_epoch
-        return True
+        return assigned_response(request, codes)
 
     def _apply(self, each: Assigned) -> HostedPartition | None:
         """The partition, if its role or epoch has changed. Said twice is done once."""
@@ -217,8 +205,6 @@ class ReplicaManager:
 
     def stop_replicas(self, request: Message) -> Message:
         """Serve and follow these no more, and delete those that it says to delete."""
-        if not self._obey(request.controller_epoch):
-            return stopped_response(ErrorCode.STALE_CONTROLLER_EPOCH, {})
         codes = {}
         resigned = []
         for each in stopped(request):
@@ -229,7 +215,7 @@ class ReplicaManager:
                 resigned.append(each.topic_partition)
         if resigned:
             self._on_leadership((), tuple(resigned))
-        return stopped_response(ErrorCode.NONE, codes)
+        return stopped_response(codes)
 
     def _stop(self, each: Stopped, partition: HostedPartition | None) -> ErrorCode:
         topic_partition = each.topic_partition
@@ -301,8 +287,6 @@ class ReplicaManager:
     ) -> Produced:
         number = topic_partition.partition
         partition = self.find(topic_partition)
-        if acks not in _ACKS:
-            partition = ErrorCode.INVALID_REQUIRED_ACKS
         if isinstance(partition, ErrorCode):
             return Produced(number, partition)
         try:

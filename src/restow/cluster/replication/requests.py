@@ -6,7 +6,6 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.replication.partition import LeaderAndIsrPartition
-from restow.cluster.replication.values import NO_EPOCH
 from restow.model import TopicPartition
 from restow.wire.between_brokers import LeaderAndIsrResponse, StopReplicaResponse
 
@@ -43,12 +42,10 @@ def text_of(topic_id: UUID | None) -> str | None:
 
 def assigned(request: Message) -> Iterator[Assigned]:
     """What a LeaderAndIsr request says of each partition."""
-    for topic in request.topic_states or ():
+    for topic in request.topic_states:
         topic_id = text_of(topic.topic_id)
         for state in topic.partition_states:
             yield Assigned(TopicPartition(topic.topic_name, state.partition_index), topic_id, _order(state))
-    for state in request.ungrouped_partition_states or ():
-        yield Assigned(TopicPartition(state.topic_name, state.partition_index), None, _order(state))
 
 
 def _order(state: Message) -> LeaderAndIsrPartition:
@@ -63,13 +60,11 @@ def _order(state: Message) -> LeaderAndIsrPartition:
     )
 
 
-def assigned_response(
-    request: Message, error_code: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]
-) -> Message:
-    """Answers partition by partition, in the forms of all versions: by topic id, and by name before those."""
+def assigned_response(request: Message, codes: Mapping[TopicPartition, ErrorCode]) -> Message:
+    """Answers partition by partition, by topic id."""
     kind = LeaderAndIsrResponse.LeaderAndIsrPartitionError
     topics = []
-    for topic in request.topic_states or ():
+    for topic in request.topic_states:
         found = [
             kind(partition_index=state.partition_index, error_code=codes[key])
             for state in topic.partition_states
@@ -78,32 +73,22 @@ def assigned_response(
         topics.append(
             LeaderAndIsrResponse.LeaderAndIsrTopicError(topic_id=topic.topic_id, partition_errors=found)
         )
-    named = [
-        kind(topic_name=key.topic, partition_index=key.partition, error_code=code)
-        for key, code in codes.items()
-    ]
-    return LeaderAndIsrResponse(error_code=error_code, partition_errors=named, topics=topics)
+    return LeaderAndIsrResponse(error_code=0, topics=topics)
 
 
 def stopped(request: Message) -> Iterator[Stopped]:
-    """What a StopReplica request says of each partition; before version 3 it knows no epochs."""
-    for topic in request.topic_states or ():
+    """What a StopReplica request says of each partition."""
+    for topic in request.topic_states:
         for state in topic.partition_states:
             key = TopicPartition(topic.topic_name, state.partition_index)
             yield Stopped(key, state.leader_epoch, bool(state.delete_partition))
-    delete = bool(request.delete_partitions)
-    for topic in request.topics or ():
-        for index in topic.partition_indexes:
-            yield Stopped(TopicPartition(topic.name, index), NO_EPOCH, delete)
-    for each in request.ungrouped_partitions or ():
-        yield Stopped(TopicPartition(each.topic_name, each.partition_index), NO_EPOCH, delete)
 
 
-def stopped_response(error_code: ErrorCode, codes: Mapping[TopicPartition, ErrorCode]) -> Message:
+def stopped_response(codes: Mapping[TopicPartition, ErrorCode]) -> Message:
     """Answers partition by partition."""
     kind = StopReplicaResponse.StopReplicaPartitionError
     return StopReplicaResponse(
-        error_code=error_code,
+        error_code=0,
         partition_errors=[
             kind(topic_name=key.topic, partition_index=key.partition, error_code=code)
             for key, code in codes.items()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.broker.isr_writes import StoreIsrWriter
-from restow.cluster.broker.tasks import Tasks
+from restow.cluster.replication.isr import StoreIsrWriter
 from restow.cluster.store import StoreUnavailable, ensure_paths
 from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.znodes import PERSISTENT_PATHS, IsrChangeNotification, PartitionStateZNode
+from restow.cluster.tasks import Tasks
 from restow.model import TopicPartition
 from restow.runtime.clock import SystemClock
 from tests.unit.broker.conversations import run
