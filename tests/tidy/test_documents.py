@@ -68,6 +68,17 @@ def test_relative_links_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_index_lists_every_page() -> None:
+    folder = ROOT / "docs"
+    linked = {match.group(1) for match in LINK.finditer((folder / "README.md").read_text())}
+    pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"README.md"}
+    assert pages <= linked
+
+
+def test_readme_fits_on_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
 def test_pictures_are_well_formed() -> None:
     pictures = sorted((ROOT / "docs").rglob("*.svg"))
     assert pictures
