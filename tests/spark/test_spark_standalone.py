@@ -28,14 +28,14 @@ WORK = """
 import sys
 from pathlib import Path
 from restow.pipeline.lake import Lake
-from restow.pipeline.planning import Wish
+from restow.pipeline.planning import FleetRequest
 from restow.pipeline.session import conf_from, session
 from restow.pipeline.work import Work
 lake, master, log, *conf = sys.argv[1:]
 with session("test", master=master, conf=conf_from(conf), log=Path(log)) as spark:
     work = Work(Lake(spark, lake))
     assert list(work.run()) == ["rates", "model", "skew", "forecast"]
-    work.lake.write(work.fleet(Wish(seconds=600)), "fleet")
+    work.lake.write(work.fleet(FleetRequest(seconds=600)), "fleet")
     work.lake.write(work.lab(["range", "sticky"]), "lab")
 """
 

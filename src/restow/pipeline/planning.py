@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,8 +13,8 @@ from restow.errors import RestowError
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, TopicPartition
 from restow.model.load import BYTES_IN, BYTES_OUT, LoadModel, Resource
 from restow.plan.files.text import dumps
+from restow.plan.planning import make_plan
 from restow.plan.request.request import PlanRequest
-from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,9 +39,6 @@ class FleetRequest:
 
 def planned(cluster: str, partitions: Any, brokers: Any, wish: FleetRequest) -> dict[str, Any]:
     """One row: how the cluster stands, what a plan makes of it, and the plan; or why there is none."""
-    from restow.plan.explain.explain import explain  # the compiled search: only where plans are made
-    from restow.plan.propose import propose
-
     about: dict[str, Any] = {"cluster": cluster, "at": None, "urgency": 0.0, "because": ""}
     rows, disks = partitions.to_pylist(), brokers.to_pylist()
     if not rows or not disks:
@@ -52,53 +47,17 @@ def planned(cluster: str, partitions: Any, brokers: Any, wish: FleetRequest) -> 
     snapshot = snapshot_of(cluster, rows, disks)
     load, without = load_of(snapshot, rows)
     about |= {"at": max(row["at"] for row in rows), "without_load": without} | _standing(snapshot)
-    clock = SystemClock()
-    _have_it_compiled()
-    until = clock.monotonic_s() + wish.seconds
     try:
-        plan = propose(
-            snapshot,
-            load,
-            wish.request,
-            lambda: clock.monotonic_s() > until,
-            created_ms=snapshot.taken_ms,
-        )
-        told = explain(snapshot, load, plan, wish.request)
+        made = make_plan(snapshot, load, wish.request, seconds=wish.seconds)
+        told = made.explain()
     except RestowError as error:
         return about | _urgency(about, None, wish) | {"error": str(error)}
-    return about | _gains(plan, told) | _urgency(about, told, wish) | {"plan": dumps(plan), "error": None}
-
-
-@cache
-def _have_it_compiled() -> None:
-    """Once in a process, plan something small, however long that takes.
-
-    Where the package came as an archive the search is compiled anew by every process, which may take longer
-    than looking for a plan may.
-    """
-    from restow.plan.propose import propose
-
-    everything = {f"{resource}_{role}": 1.0 for resource in RESOURCES for role in ("leading", "following")}
-    here = [0, 1]
-    rows = [
-        {
-            "topic": "t",
-            "partition": number,
-            "at": datetime.fromtimestamp(0, UTC),
-            "leader": 0,
-            "replicas": here,
-            "isr": here,
-            "copies": [
-                {"broker": broker, "log_dir": "/", "size": 4**number, "is_future": False} for broker in here
-            ],
-            "loads": everything,
-        }
-        for number in range(6)
-    ]
-    unknown = dict.fromkeys(("rack", "total", "usable", "error"))
-    snapshot = snapshot_of("small", rows, [{"broker": each, "log_dir": "/", **unknown} for each in range(4)])
-    load, _ = load_of(snapshot, rows)
-    propose(snapshot, load, PlanRequest(balance=True), lambda: False, created_ms=0)
+    return (
+        about
+        | _gains(made.plan, told)
+        | _urgency(about, told, wish)
+        | {"plan": dumps(made.plan), "error": None}
+    )
 
 
 def snapshot_of(

@@ -1,6 +1,26 @@
-"""What to change and in which order: pure, from values to values.
+"""What to change and in which order.
 
-steps       a move in parts that never have too many copies
-admission   what may be under way at the same time
-schedule    who begins next
+    plan = restow.plan(snapshot, drain=[3], balance=True)
+
+Pure, from values to values; only `planning` looks at a clock, to stop searching in time.
 """
+
+from restow._stages import make_callable
+from restow.model import Left, Limits, Move, Plan, Promise, Step
+from restow.plan.files.reading import read_load, read_plan, write_plan
+from restow.plan.planning import plan
+
+__all__ = [
+    "Left",
+    "Limits",
+    "Move",
+    "Plan",
+    "Promise",
+    "Step",
+    "plan",
+    "read_load",
+    "read_plan",
+    "write_plan",
+]
+
+make_callable(__name__)

@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from restow.errors import InvalidDocument
 from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic, fields
 from restow.model.long_json import read
+from restow.text_files import read_text, write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from os import PathLike
 
     from restow.model.long_json import Pieces
 
@@ -58,6 +60,22 @@ def loads(text: str, source: str = "the snapshot") -> Snapshot:
         raise InvalidDocument(f"{source} is not JSON: {error}") from None
     except fields.DAMAGE as error:
         raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Take it again") from None
+
+
+def read_snapshot(path: str | PathLike[str]) -> Snapshot:
+    """Read a snapshot from its file.
+
+    snapshot = restow.read_snapshot("now.json")
+    """
+    return loads(read_text(path), str(path))
+
+
+def write_snapshot(snapshot: Snapshot, path: str | PathLike[str]) -> None:
+    """Write a snapshot into a file that `read_snapshot` and the commands read.
+
+    restow.write_snapshot(snapshot, "now.json")
+    """
+    write_text(path, dumps(snapshot))
 
 
 def _lines(records: Iterable[str]) -> str:

@@ -74,8 +74,8 @@ def _write_plans(found: Any, folder: str | None) -> int:
     """One cluster's plan at a time: together they may be large."""
     from pathlib import Path
 
-    from restow.cli.shared.text_files import write_text
     from restow.pipeline.names import file_name
+    from restow.text_files import write_text
 
     if folder is None:
         return 0

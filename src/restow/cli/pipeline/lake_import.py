@@ -36,8 +36,8 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.pipeline.options import PipelineOptions, opened
-    from restow.cli.plan.options import read_text
     from restow.pipeline.importing import import_map, imported
+    from restow.text_files import read_text
 
     given = import_map(read_text(mapping), mapping)
     with opened(

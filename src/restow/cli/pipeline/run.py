@@ -118,9 +118,9 @@ def _loads(work: Any, folder: str | None, statistic: str) -> list[str]:
 def _report(work: Any, path: str | None) -> None:
     if path is None:
         return
-    from restow.cli.shared.text_files import write_text
     from restow.pipeline.page import page
     from restow.pipeline.report import gather, report_of
+    from restow.text_files import write_text
 
     found = gather(work)
     write_text(path, page(report_of(found, title="What the clusters carry", lead=f"From {work.lake.path}")))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.files import PlanFile, read_plan
+from restow.cli.plan.files import PlanFile  # noqa: TC001  (typer reads it)
 from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer
 
@@ -30,6 +30,7 @@ def command(
     second: Annotated[str, typer.Argument(metavar="PLAN", help="Another one.")],
     as_json: AsJson = False,
 ) -> Answer:
+    from restow.plan import read_plan
     from restow.plan.judge.compare import compare
 
     found = compare(read_plan(first), read_plan(second))

@@ -11,7 +11,6 @@ import typer
 
 from restow.cli.place.options import Format
 from restow.cli.shared.frame import Answer, save_document
-from restow.cli.shared.text_files import write_text
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -64,31 +63,6 @@ SignedBy: TypeAlias = Annotated[
 ]
 
 
-def read_plan(path: str, digest: str | None = None, signed_by: str | None = None) -> Plan:
-    """Read a plan from a file, and refuse one that was changed or is not the one that was approved."""
-    from restow.cli.plan.options import read_text
-    from restow.plan.files.approval import check_digest
-    from restow.plan.files.text import loads
-
-    text = read_text(path)
-    plan = loads(text, path)
-    if digest is not None:
-        check_digest(plan, digest, path)
-    if signed_by is not None:
-        from restow.plan.files.signature import check_signed_by
-
-        check_signed_by(text, read_key(signed_by), path, signed_by)
-    return plan
-
-
-def read_key(path: str) -> bytes:
-    """A key from a file, or why it cannot be read."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOutput:
     """What is to become of a plan that was made: which files, and what is printed."""
@@ -122,14 +96,14 @@ class PlanOutput:
     def save(self, plan: Plan) -> None:
         """Write the files. The way back comes first: nobody should have the one without the other."""
         from restow.plan.files.kafka_json import there_and_back
-        from restow.plan.files.text import dumps
+        from restow.plan.files.reading import write_plan
 
         if self.way_back is not None:
             save_document(self.way_back, there_and_back(plan)[1])
         if self.output is not None and self.form is Format.KAFKA:
             save_document(self.output, there_and_back(plan)[0])
         elif self.output is not None:
-            write_text(self.output, dumps(plan))
+            write_plan(plan, self.output)
 
     def answer(self, plan: Plan, document: Callable[[], object], draw: Callable[[Console], None]) -> Answer:
         """What is printed of a plan: Kafka's JSON, our own document, or tables and where the files are."""

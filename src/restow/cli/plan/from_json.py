@@ -17,9 +17,9 @@ from restow.cli.plan.options import (
     MovesIn,
     MovesOut,
     SnapshotFile,
-    read_text,
 )
 from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.text_files import read_text
 
 ABOUT = "A pinned plan from Kafka's reassignment JSON."
 HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it

@@ -14,10 +14,10 @@ from restow.cli.place.options import Format
 from restow.cli.plan import also as plan_also
 from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
 from restow.cli.shared.frame import INCOMPLETE, Answer
-from restow.cli.shared.text_files import write_text
 from restow.errors import InvalidInput
 from restow.model import Limits
 from restow.sizes import parse_size
+from restow.text_files import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,7 +141,6 @@ Html: TypeAlias = Annotated[
 ]
 
 _MANY = 100_000
-_GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,17 +264,12 @@ def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Ans
     """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
     from restow.cli.plan.view import View
     from restow.cli.snapshot.files import snapshot_from
-    from restow.plan.explain.amounts import by_dir
-    from restow.plan.explain.explain import explain
+    from restow.plan.files.reading import read_load
     from restow.plan.pin import check_limits
-    from restow.plan.propose import propose
-    from restow.plan.request.framing import ask
+    from restow.plan.planning import make_plan
     from restow.plan.request.limits import RequestedLimits, settled
-    from restow.plan.search.compiled import compiler_s
-    from restow.runtime.clock import SystemClock
 
     options.wanted.check()
-    clock = SystemClock()
     limits = RequestedLimits(
         extra_copies=options.extra_copies,
         moves_in=options.moves_in,
@@ -283,27 +277,13 @@ def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Ans
         fill=options.fill,
     )
     check_limits(settled(limits, ()))
-    load = _load(options.load)
+    load = None if options.load is None else read_load(options.load)
     request = wish(_common(options, load))
     snapshot = snapshot_from(options.bootstrap, options.snapshot)
-
-    def worked_s() -> float:
-        return clock.monotonic_s() - compiler_s()
-
-    until = worked_s() + options.seconds
-    asked = ask(snapshot, load, request)
-    plan = propose(
-        snapshot,
-        load,
-        request,
-        lambda: worked_s() > until,
-        created_ms=snapshot.taken_ms,
-        limits=limits,
-        asked=asked,
-    )
-    told = explain(snapshot, load, plan, request, asked)
+    made = make_plan(snapshot, load, request, limits=limits, seconds=options.seconds)
+    plan, told = made.plan, made.explain()
     names_dirs = any(move.log_dirs for move in plan.moves)
-    dirs = by_dir(snapshot, asked.arrays, plan.moves) if names_dirs or options.html is not None else ()
+    dirs = made.log_dirs() if names_dirs or options.html is not None else ()
     view = View(plan, told, dirs if names_dirs else (), refused=bool(plan.leaves) and not options.partial)
     if view.refused:
         as_json = options.wanted.prints_json
@@ -331,9 +311,10 @@ def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[s
 
 
 def _common(options: PlanOptions, load: LoadModel | None) -> Given:
-    known = (*_GOALS, *(load.resources if load else ()))
+    from restow.plan.planning import goals_of
+
     return {
-        "bands": shares(options.band, "--band", known),
+        "bands": shares(options.band, "--band", goals_of(load)),
         "only_topics": _names(options.topics),
         "except_topics": _names(options.exclude_topics),
         "except_brokers": plan_also.broker_ids(options.exclude_brokers, "--exclude-brokers"),
@@ -351,36 +332,10 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _partitions(text: str | None) -> frozenset[TopicPartition]:
-    """`orders-0,orders-7`: names may have dashes themselves."""
+    """`orders-0,orders-7`."""
     from restow.model import TopicPartition
 
-    found = set()
-    for name in _names(text):
-        topic, _, number = name.rpartition("-")
-        if not topic or not (number.isascii() and number.isdigit()):
-            raise InvalidInput(f"--exclude-partitions: {name!r} is not TOPIC-NUMBER, like orders-7")
-        found.add(TopicPartition(topic, int(number)))
-    return frozenset(found)
-
-
-def _load(path: str | None) -> LoadModel | None:
-    if path is None:
-        return None
-    from pathlib import Path
-
-    from restow.model.load_parquet import is_parquet, read
-    from restow.model.load_text import loads
-
-    return read(Path(path)) if is_parquet(Path(path)) else loads(read_text(path), path)
-
-
-def read_text(path: str) -> str:
-    """A file, or why it cannot be read."""
-    from pathlib import Path
-
     try:
-        return Path(path).read_bytes().decode()
-    except OSError as error:
-        raise InvalidInput(f"{path!r} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput(f"{path!r} is not text in UTF-8") from None
+        return frozenset(map(TopicPartition.parse, _names(text)))
+    except InvalidInput as error:
+        raise InvalidInput(f"--exclude-partitions: {error}") from None

@@ -14,7 +14,6 @@ from restow.cli.plan.files import (
     PlanOutput,
     Rollback,
     SignedBy,
-    read_plan,
 )
 from restow.cli.plan.options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import INCOMPLETE, Answer
@@ -57,12 +56,13 @@ def command(
 ) -> Answer:
     from restow.cli.plan.show_view import document
     from restow.cli.snapshot.files import snapshot_from
+    from restow.plan import read_plan
     from restow.plan.drift import differences, rebase
     from restow.plan.explain.view import view_of
 
     wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    old = read_plan(file, digest, signed_by)
+    old = read_plan(file, digest=digest, signed_by=signed_by)
     taken = snapshot_from(bootstrap, snapshot)
     plan = rebase(old, taken, created_ms=taken.taken_ms)
     changed = differences(old, taken)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Digest, PlanFile, PlanOutput, Rollback, SignedBy, read_plan
-from restow.cli.plan.options import AsJson, read_text
+from restow.cli.plan.files import AsFormat, Digest, PlanFile, PlanOutput, Rollback, SignedBy
+from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
 
 ABOUT = "What a plan does."
@@ -44,20 +44,21 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.plan.show_view import document, draw
-    from restow.cli.shared.text_files import write_text
+    from restow.plan import read_plan
     from restow.plan.drift import check_same_cluster
     from restow.plan.explain.view import view_of
     from restow.sizes import parse_rate
+    from restow.text_files import write_text
 
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
     wanted = PlanOutput(form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    plan = read_plan(file, digest, signed_by)
+    plan = read_plan(file, digest=digest, signed_by=signed_by)
     taken = None
     if snapshot is not None:
-        from restow.snapshot.text import loads as loads_snapshot
+        from restow.snapshot import read_snapshot
 
-        taken = loads_snapshot(read_text(snapshot), snapshot)
+        taken = read_snapshot(snapshot)
         check_same_cluster(plan, taken)
     view = view_of(plan, taken)
     if html is not None:

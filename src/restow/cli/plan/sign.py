@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.plan.files import PlanFile, read_key
-from restow.cli.plan.options import AsJson, read_text
+from restow.cli.plan.files import PlanFile  # noqa: TC001  (typer reads it)
+from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer
 
 ABOUT = "Approve a plan with a key."
@@ -33,9 +33,10 @@ def command(
     key: Annotated[str, typer.Option(metavar="FILE", help="The approver's private key, in PEM.")],
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.shared.text_files import write_text
+    from restow.plan.files.reading import read_key
     from restow.plan.files.signature import sign
     from restow.plan.files.text import digest_of, loads
+    from restow.text_files import read_text, write_text
 
     signed = sign(read_text(file), read_key(key), file, key)
     write_text(file, signed)

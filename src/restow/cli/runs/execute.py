@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.files import Digest, PlanFile, SignedBy, read_plan
+from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
 from restow.cli.runs.confirm import can_ask, confirm, demand_yes
 from restow.cli.runs.flags import (
     BY_HOUR,
@@ -87,8 +87,9 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
 ) -> None:
     from restow.execute.run.start import execute
+    from restow.plan import read_plan
 
-    wanted = read_plan(plan, digest, signed_by)
+    wanted = read_plan(plan, digest=digest, signed_by=signed_by)
     if wanted.leaves and not partial:
         raise InvalidInput(_incomplete(wanted, plan))
     if check:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.plan.files import Digest, PlanFile, SignedBy, read_plan
+from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
 from restow.cli.plan.options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
 
@@ -39,9 +39,10 @@ def command(
 ) -> None:
     from restow.cli.runs.verdict_view import tell
     from restow.cli.snapshot.files import snapshot_from
+    from restow.plan import read_plan
     from restow.verify.plan_done import verify_plan
 
-    plan = read_plan(file, digest, signed_by)
+    plan = read_plan(file, digest=digest, signed_by=signed_by)
     now = snapshot_from(bootstrap, snapshot)
     tell(verify_plan(plan, now, _throttles_of(plan, journal)), as_json=as_json)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.options import AsJson, read_text
+from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def command(
     after: Annotated[str, typer.Argument(metavar="AFTER", help="Another one.")],
     as_json: AsJson = False,
 ) -> Answer:
+    from restow.snapshot import read_snapshot
     from restow.snapshot.differences import differences
-    from restow.snapshot.text import loads
 
-    found = differences(loads(read_text(before), before), loads(read_text(after), after))
+    found = differences(read_snapshot(before), read_snapshot(after))
     return Answer(
         document=lambda: {"differences": list(found)},
         draw=lambda console: _draw(console, found),

@@ -26,10 +26,9 @@ def snapshot_from(bootstrap: str | None, path: str | None) -> Snapshot:
 
 def _snapshot(bootstrap: str | None, path: str | None) -> Snapshot:
     if path is not None:
-        from restow.cli.plan.options import read_text
-        from restow.snapshot.text import loads
+        from restow.snapshot import read_snapshot
 
-        return loads(read_text(path), path)
+        return read_snapshot(path)
     if bootstrap is None:
         raise InvalidInput("say where the cluster is: --bootstrap-server HOST:PORT, or --snapshot FILE")
     from restow.cli.shared.connection import on_cluster

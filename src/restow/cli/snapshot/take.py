@@ -34,15 +34,14 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> Answer | None:
-    from restow.cli.shared.text_files import write_text
     from restow.cli.snapshot.files import snapshot_from
-    from restow.snapshot.text import dumps
+    from restow.snapshot import write_snapshot
 
     if ctx.invoked_subcommand is not None:
         return None
     taken = snapshot_from(bootstrap, None)
     if output is not None:
-        write_text(output, dumps(taken))
+        write_snapshot(taken, output)
     return Answer(
         document=lambda: _document(taken),
         draw=lambda console: _draw(console, taken, output),

@@ -1,0 +1,31 @@
+"""Stage packages that can be called: `restow.plan(…)` is `restow.plan.plan(…)`."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _CallableModule(ModuleType):
+    """A package that calls the function of its own name."""
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        return self._function()(*given, **named)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._function())
+
+    def _function(self) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(self, self.__name__.rpartition(".")[2])
+        return function
+
+
+def make_callable(package: str) -> None:
+    """Let a package be called. It has to offer a function of its own name."""
+    sys.modules[package].__class__ = _CallableModule

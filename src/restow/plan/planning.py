@@ -1,0 +1,196 @@
+"""Make a plan: the one way there, for Python, the commands and the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from restow.errors import InvalidInput
+from restow.model import Limits, TopicPartition
+from restow.plan.request.limits import RequestedLimits, settled
+from restow.plan.request.request import PlanRequest
+from restow.sizes import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from restow.model import BrokerId, Plan, Snapshot
+    from restow.model.load import LoadModel
+    from restow.plan.explain.amounts import Amount
+    from restow.plan.explain.explain import Explanation
+    from restow.plan.request.framing import Asked
+
+GOALS = ("disk", "bytes_in", "bytes_out", "replicas", "leaders", "leader_bytes_in")
+SECONDS = 60.0
+
+
+def plan(
+    snapshot: Snapshot,
+    *,
+    balance: bool = False,
+    drain: BrokerId | Iterable[BrokerId] = (),
+    add_brokers: BrokerId | Iterable[BrokerId] = (),
+    replace: Mapping[BrokerId, BrokerId] | None = None,
+    demote: BrokerId | Iterable[BrokerId] = (),
+    replication_factor: int | Mapping[str, int] | None = None,
+    fix_racks: bool = False,
+    leaders: bool = False,
+    disks: bool = False,
+    relieve: Mapping[str, float] | None = None,
+    spread_topics: bool = False,
+    any_rack: bool = False,
+    load: LoadModel | str | PathLike[str] | None = None,
+    topics: str | Iterable[str] = (),
+    exclude_topics: str | Iterable[str] = (),
+    exclude_brokers: BrokerId | Iterable[BrokerId] = (),
+    exclude_partitions: Iterable[TopicPartition | str] = (),
+    cordon: BrokerId | Iterable[BrokerId] = (),
+    band: float | Mapping[str, float | None] | None = None,
+    max_bytes: int | str | None = None,
+    max_moves: int | None = None,
+    fill: float = Limits().fill,
+    extra_copies: int = Limits().extra_copies,
+    moves_in: int | None = None,
+    moves_out: int | None = None,
+    seconds: float = SECONDS,
+    seed: int = 0,
+) -> Plan:
+    """Make a plan for a cluster. Nothing is changed, and no broker is asked.
+
+    The arguments mean what the commands `restow plan …` and their flags of the same names mean. Several
+    requests make one plan:
+
+        plan = restow.plan(snapshot, drain=[3], balance=True, load="load.json")
+
+    `load` is a load model, or its file. `topics` and `exclude_topics` are patterns as of file names.
+    `replication_factor` is a number for `topics`, or one for each topic: `{"orders": 3}`. `band` is one share
+    for all goals, or one for each: `{"disk": 0.02, "cpu": None}`. `max_bytes` may be written as "50GB".
+
+    A plan that has to leave partitions behind names them in `plan.leaves`. A request that cannot be met
+    raises `InvalidInput`. The same request with the same seed gives the same plan.
+    """
+    from restow.plan.files.reading import read_load
+    from restow.plan.pin import check_limits
+
+    limits = RequestedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
+    check_limits(settled(limits, ()))
+    model = read_load(load) if isinstance(load, str | PathLike) else load
+    only = _names(topics)
+    request = PlanRequest(
+        balance=balance,
+        leaders=leaders,
+        disks=disks,
+        fix_racks=fix_racks,
+        spread_topics=spread_topics,
+        add=_brokers(add_brokers),
+        drain=_brokers(drain),
+        demote=_brokers(demote),
+        replace=dict(replace or {}),
+        any_rack=any_rack,
+        factors=_factors(replication_factor, only),
+        relieve=dict(relieve or {}),
+        bands=_bands(band, model),
+        only_topics=only,
+        except_topics=_names(exclude_topics),
+        except_brokers=_brokers(exclude_brokers),
+        except_partitions=frozenset(_partition(each) for each in exclude_partitions),
+        cordon=_brokers(cordon),
+        most_bytes=parse_size(max_bytes, "max_bytes") if isinstance(max_bytes, str) else max_bytes,
+        most_moves=max_moves,
+        fill=fill,
+        seed=seed,
+    )
+    return make_plan(snapshot, model, request, limits=limits, seconds=seconds).plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadePlan:
+    """A plan and what it was made from, for those who want to explain it."""
+
+    plan: Plan
+    snapshot: Snapshot
+    load: LoadModel | None
+    asked: Asked
+
+    def explain(self) -> Explanation:
+        """Say what the plan makes of the cluster, and why it makes no more of it."""
+        from restow.plan.explain.explain import explain
+
+        return explain(self.snapshot, self.load, self.plan, self.asked.request, self.asked)
+
+    def log_dirs(self) -> Sequence[Amount]:
+        """Return what lies in each log dir, before and after."""
+        from restow.plan.explain.amounts import by_dir
+
+        return by_dir(self.snapshot, self.asked.arrays, self.plan.moves)
+
+
+def make_plan(
+    snapshot: Snapshot,
+    load: LoadModel | None,
+    request: PlanRequest,
+    *,
+    limits: Limits | RequestedLimits | None = None,
+    seconds: float = SECONDS,
+) -> MadePlan:
+    """Look for the best plan for as long as it may take. Time spent in the compiler does not count."""
+    from restow.plan.propose import propose
+    from restow.plan.request.framing import ask
+    from restow.plan.search.compiled import compiler_s
+    from restow.runtime.clock import SystemClock
+
+    clock = SystemClock()
+
+    def worked_s() -> float:
+        return clock.monotonic_s() - compiler_s()
+
+    until = worked_s() + seconds
+    asked = ask(snapshot, load, request)
+    made = propose(
+        snapshot,
+        load,
+        request,
+        lambda: worked_s() > until,
+        created_ms=snapshot.taken_ms,
+        limits=limits,
+        asked=asked,
+    )
+    return MadePlan(plan=made, snapshot=snapshot, load=load, asked=asked)
+
+
+def goals_of(load: LoadModel | None) -> tuple[str, ...]:
+    """Return the names of all goals: the usual ones, and the resources of the load model."""
+    return (*GOALS, *(load.resources if load else ()))
+
+
+def _brokers(given: BrokerId | Iterable[BrokerId]) -> frozenset[BrokerId]:
+    return frozenset([given] if isinstance(given, int) else given)
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
+
+
+def _factors(given: int | Mapping[str, int] | None, topics: tuple[str, ...]) -> dict[str, int]:
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    if not topics:
+        raise InvalidInput(
+            f"replication_factor: say which topics are to have {given} replicas, like topics=['orders']; "
+            "topics='*' means all but Kafka's internal ones"
+        )
+    return dict.fromkeys(topics, given)
+
+
+def _bands(
+    given: float | Mapping[str, float | None] | None, load: LoadModel | None
+) -> dict[str, float | None]:
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})
+    return dict.fromkeys(goals_of(load), given)
+
+
+def _partition(given: TopicPartition | str) -> TopicPartition:
+    return TopicPartition.parse(given) if isinstance(given, str) else given
