@@ -1,20 +1,20 @@
-"""The controller: who leads which partition, and who must hear of it.
+"""The controller: it elects partition leaders, moves replicas and sends the result to the brokers.
 
 controller.py        Controller: election through the store, requests, resignation
-term.py              one time in office; begins with everything that is in the store
+term.py              one controller's term; starts by reading the whole store
 events.py            one queue, one worker
-listeners.py         the nodes that are watched
+listeners.py         the znodes that the controller watches
 context.py           what the controller knows
-states.py            both tables of states
-partition_states.py  partitions through theirs, with `elections.py`, which is pure
-replica_states.py    replicas through theirs
-creation.py, deletion.py, brokers.py, isr.py, leaders.py, shutdown.py    what an event leads to
-reassignment/        moves: reassignment.py says what makes them begin and go on, rules.py which may begin,
-                     steps.py has the steps, nodes.py writes, watch.py knows whose ISRs matter
-state_nodes.py, guarded.py    writing, as long as nobody was elected later
-batch.py, outbox.py           telling brokers
-topics.py                     create_topic, expand_topic, delete_topic for those who serve clients
-steps.py                      where tests may stop a controller
+states.py            the state tables of replicas and partitions
+partition_states.py  moves partitions between states; `elections.py` chooses leaders without I/O
+replica_states.py    moves replicas between states
+creation.py, deletion.py, brokers.py, isr.py, leaders.py, shutdown.py    handlers of events
+reassignment/        reassignments: reassignment.py has the triggers, rules.py the checks,
+                     steps.py the steps, nodes.py the writes, watch.py the ISRs to watch
+state_nodes.py, guarded.py    conditional writes: they fail once a later controller is elected
+batch.py, outbox.py           requests to brokers
+topics.py                     create_topic, expand_topic, delete_topic for the request handlers
+steps.py                      the points at which tests may stop a controller
 """
 
 from restow.cluster.controller.config import ControllerConfig

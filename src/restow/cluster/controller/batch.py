@@ -1,8 +1,7 @@
-"""What brokers are to be told, gathered per broker and then sent in one go.
+"""Requests to brokers, gathered per broker and then sent together.
 
-To each broker first LeaderAndIsr, then UpdateMetadata, then StopReplica. Whoever hears of a leader hears it
-together with everybody else's metadata, so `leader_and_isr` adds the partition to every live broker's
-UpdateMetadata.
+Each broker gets LeaderAndIsr first, then UpdateMetadata, then StopReplica. A new leader concerns the metadata
+of every broker, so `leader_and_isr` adds the partition to every live broker's UpdateMetadata.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class _Lead(NamedTuple):
 
 
 class BrokerRequestBatch:
-    """Collects, then sends. A partition that comes twice is told as it was the last time."""
+    """Requests gathered for one send. The last state given for a partition wins."""
 
     def __init__(self, context: ControllerContext, outbox: Outbox) -> None:
         self._context = context
@@ -51,7 +50,7 @@ class BrokerRequestBatch:
         *,
         is_new: bool = False,
     ) -> None:
-        """Tell these brokers who leads, and all of them that it is so."""
+        """Send these brokers the leader and ISR, and every live broker the new metadata."""
         for broker_id in brokers:
             earlier = self._lead[broker_id].get(partition)
             new = is_new or (earlier is not None and earlier.is_new)
@@ -59,17 +58,17 @@ class BrokerRequestBatch:
         self.update_metadata((partition,))
 
     def stop_replica(self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool) -> None:
-        """Tell these brokers to stop their replica; once told to delete it, that stands."""
+        """Send StopReplica to these brokers. A replica marked for deletion stays marked."""
         for broker_id in brokers:
             self._stop[broker_id][partition] = delete or self._stop[broker_id].get(partition, False)
 
     def update_metadata(self, partitions: Iterable[TopicPartition] = ()) -> None:
-        """Tell every live broker about these partitions, and about each other in any case."""
+        """Send every live broker the metadata of these partitions, and in any case the live brokers."""
         self._update.update(dict.fromkeys(partitions))
         self._update_everybody = True
 
     def send(self) -> None:
-        """Put it all into the outbox. Of brokers that are not alive nobody speaks."""
+        """Put the gathered requests into the outbox. Dead brokers get none."""
         context = self._context
         update = self._update_states(self._update) if self._update_everybody else None
         for broker_id in context.brokers:
@@ -81,7 +80,7 @@ class BrokerRequestBatch:
                 self._outbox.put(broker_id, self._stop_replica_request(broker_id, stop))
 
     def send_everything(self, brokers: Iterable[int]) -> None:
-        """Tell these brokers, which know nothing yet, of every partition that has a leader or had one."""
+        """Send these new brokers every partition that has a leader or had one."""
         update = self._update_states(self._context.leaderships)
         for broker_id in brokers:
             self._outbox.put(broker_id, self._update_request(broker_id, update))

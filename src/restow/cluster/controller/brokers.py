@@ -1,4 +1,4 @@
-"""Brokers that come, go, or lose a log directory."""
+"""Brokers that register, disappear, or lose a log dir."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _log = logging.getLogger(__name__)
 
 
 class Changes(NamedTuple):
-    """Who is gone and who is new. A broker that came back before it was missed is both."""
+    """The brokers that are gone and those that are new. A broker that restarted unnoticed is in both."""
 
     gone: tuple[int, ...]
     new: tuple[int, ...]
 
 
 def compare(known: Mapping[int, RegisteredBroker], seen: Mapping[int, RegisteredBroker]) -> Changes:
-    """What happened to the brokers between the two."""
+    """Return the difference between the known and the registered brokers."""
     bounced = {each for each in known.keys() & seen.keys() if known[each].epoch != seen[each].epoch}
     return Changes(
         tuple(sorted(known.keys() - seen.keys() | bounced)),
@@ -43,7 +43,7 @@ def compare(known: Mapping[int, RegisteredBroker], seen: Mapping[int, Registered
 
 
 async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
-    """The brokers that are registered, with the epochs of their registrations."""
+    """Return the registered brokers with their broker epochs."""
     read = tools.store.read
     ids = sorted(int(each) for each in await read.children(BrokerRegistration.PARENT) if each.isdecimal())
     nodes = await read.get_each([BrokerRegistration.path(broker_id) for broker_id in ids])
@@ -61,7 +61,7 @@ async def read_brokers(tools: Tools) -> dict[int, RegisteredBroker]:
 
 
 class Brokers:
-    """Deals with each change of who is there."""
+    """Handles every change of the live brokers."""
 
     def __init__(
         self,
@@ -79,13 +79,13 @@ class Brokers:
         self._reassignment = reassignment
 
     def start(self, brokers: Mapping[int, RegisteredBroker]) -> None:
-        """The brokers a new controller finds."""
+        """Take over the brokers that a new controller finds."""
         self._context.brokers.update(brokers)
         for broker_id in brokers:
             self._tools.outbox.open(broker_id)
 
     async def changed(self) -> None:
-        """Compare who is registered with who was."""
+        """Compare the registered brokers with the known ones and handle the difference."""
         seen = await read_brokers(self._tools)
         changes = compare(self._context.brokers, seen)
         if changes.gone:
@@ -104,9 +104,9 @@ class Brokers:
         await self._lost(self._context.replicas_on(brokers))
 
     async def _came(self, brokers: Mapping[int, RegisteredBroker]) -> None:
-        """They hear of everything, then what they are to serve; others hear that they are there.
+        """Send new brokers all metadata, then the replicas they serve; tell the others that they are up.
 
-        Of everything first, and at once: a broker that knew only who is there would deny that topics are.
+        Metadata goes first: a broker that knew only the live brokers would answer that no topic exists.
         """
         _log.info("new brokers: %s", list(brokers))
         self.start(brokers)
@@ -121,12 +121,12 @@ class Brokers:
         await self._deletion.resume_for(each.partition.topic for each in returned)
 
     def _may_serve(self, replica: Replica) -> bool:
-        """A replica of a topic that is to go is brought back only by its deletion, or by a move before it."""
+        """Return whether to bring the replica online. A topic being deleted waits for its deletion."""
         partition = replica.partition
         return not self._context.is_deleting(partition) or self._context.is_moving(partition)
 
     async def _lost(self, replicas: Iterable[Replica]) -> None:
-        """Leaders for those that lost theirs, then the replicas out of the ISRs."""
+        """Elect leaders where one was lost, then take these replicas out of their ISRs."""
         context = self._context
         served: list[Replica] = []
         deleted: list[Replica] = []
@@ -154,7 +154,7 @@ class Brokers:
     # Log directories
 
     async def log_dirs_changed(self) -> None:
-        """Ask the brokers that lost a directory who they still serve: their answers tell what is gone."""
+        """Ask the brokers that lost a log dir which replicas are gone: LeaderAndIsr responses say it."""
         notes, paths = await read_notes(self._tools.store, LogDirEvent)
         brokers = {note.broker_id for note in notes} & self._context.brokers.keys()
         asked = [
@@ -166,18 +166,18 @@ class Brokers:
         await remove_notes(self._tools.store, paths)
 
     async def forget_log_dir_notes(self) -> None:
-        """A new controller tells every broker what it serves, and hears from all what is gone."""
+        """Remove the notes. A new controller sends every broker LeaderAndIsr anyway."""
         _, paths = await read_notes(self._tools.store, LogDirEvent)
         await remove_notes(self._tools.store, paths)
 
     async def directories(
         self, broker_id: int, failed: Collection[TopicPartition], served: Collection[TopicPartition]
     ) -> None:
-        """A broker answered which replicas lie in a failed directory and which it serves."""
+        """Record which replicas of a broker are in a failed log dir and which are online again."""
         known = self._context.failed[broker_id]
         new = [each for each in failed if each in self._context.assignments and each not in known]
         known.difference_update(served)
         known.update(new)
         if new:
-            _log.warning("broker %d cannot use %d replicas: a log directory failed", broker_id, len(new))
+            _log.warning("broker %d cannot use %d replicas: a log dir failed", broker_id, len(new))
             await self._lost([Replica(partition, broker_id) for partition in new])

@@ -1,4 +1,4 @@
-"""What an operator may set about the controller."""
+"""The controller's settings."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerConfig:
-    """Defaults are Kafka's, except that leaders are not moved back unasked."""
+    """Defaults are Kafka's, except that automatic leader rebalancing is off."""
 
     unclean_leader_election: bool = False
-    """`unclean.leader.election.enable` of topics that do not say it themselves."""
+    """`unclean.leader.election.enable` for topics that do not override it."""
     delete_topic: bool = True
-    """`delete.topic.enable`: without it, requests to delete are dropped."""
+    """`delete.topic.enable`: without it, the controller drops delete requests."""
     auto_leader_rebalance: bool = False
     rebalance_interval_s: float = 300.0
     rebalance_percentage: int = 10
-    """Of the partitions that a broker should lead, how many others may lead before they are called back."""
+    """Percentage of a broker's preferred partitions that other brokers may lead before an election."""
     retry_backoff_s: float = 0.1
-    """Between two attempts to reach a broker, or to be elected after a failure."""
+    """Pause between two attempts to reach a broker, or to be elected after a failure."""

@@ -1,6 +1,6 @@
-"""What the controller knows: brokers, topics, replicas, leaders and the states of all of them.
+"""The controller's view of the cluster: brokers, topics, replicas, leaders and their states.
 
-Filled from the store when a controller is elected, kept current by events, never shared between terms.
+A new controller fills it from the store, events keep it current, and it ends with the term.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Leadership(NamedTuple):
     isr: tuple[int, ...]
     controller_epoch: int
     version: int
-    """Of the node; brokers know it as the partition epoch."""
+    """Version of the state znode; brokers call it the partition epoch."""
     recovery: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredBroker:
-    """A registered broker. Its epoch tells one life of it from the next."""
+    """A registered broker. The broker epoch changes with every registration."""
 
     id: int
     epoch: int
@@ -47,13 +47,13 @@ class RegisteredBroker:
 
 
 class ControllerContext:
-    """Mutable, and changed by the controller's one worker only."""
+    """Mutable; only the controller's single worker changes it."""
 
     def __init__(self, broker_id: int, epoch: int) -> None:
         self.broker_id = broker_id
         self.epoch = epoch
         self.brokers: dict[int, RegisteredBroker] = {}
-        """Live ones, with those that are shutting down."""
+        """Live brokers, including those that are shutting down."""
         self.shutting_down: set[int] = set()
         self.topic_ids: dict[str, str | None] = {}
         self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
@@ -61,18 +61,18 @@ class ControllerContext:
         self.replica_states: States[Replica, ReplicaState] = States(ReplicaState.NON_EXISTENT)
         self.partition_states: States[TopicPartition, PartitionState] = States(PartitionState.NON_EXISTENT)
         self.failed: defaultdict[int, set[TopicPartition]] = defaultdict(set)
-        """By broker, replicas in log directories that cannot be used."""
+        """By broker, the replicas in failed log dirs."""
         self.deleting: set[str] = set()
         """Topics queued for deletion."""
         self.blocked: set[str] = set()
-        """Topics whose deletion has to wait: for a dead broker, or for a move."""
+        """Topics whose deletion waits for a dead broker or for a reassignment."""
         self._partitions: dict[str, list[TopicPartition]] = {}
         self._on_broker: defaultdict[int, set[TopicPartition]] = defaultdict(set)
 
     # Topics
 
     def know_topic(self, name: str, topic: TopicZNode) -> tuple[TopicPartition, ...]:
-        """Take over what its node says. The partitions that were not known before."""
+        """Take over a topic's znode and return the partitions that were not known before."""
         self.topic_ids[name] = topic.topic_id
         known = self._partitions.setdefault(name, [])
         new = []
@@ -85,7 +85,7 @@ class ControllerContext:
         return tuple(new)
 
     def assign(self, partition: TopicPartition, replicas: ReplicaAssignment) -> None:
-        """Say where a partition's replicas are."""
+        """Set a partition's replicas."""
         for broker_id in self.assignments.get(partition, ReplicaAssignment(())).replicas:
             self._on_broker[broker_id].discard(partition)
             if broker_id not in replicas.replicas:
@@ -95,7 +95,7 @@ class ControllerContext:
             self._on_broker[broker_id].add(partition)
 
     def forget_topic(self, name: str) -> None:
-        """Nothing is left of it."""
+        """Remove every trace of a topic."""
         for partition in self._partitions.pop(name, ()):
             for broker_id in self.assignments.pop(partition).replicas:
                 self._on_broker[broker_id].discard(partition)
@@ -108,27 +108,27 @@ class ControllerContext:
         self.blocked.discard(name)
 
     def partitions_of(self, topic: str) -> tuple[TopicPartition, ...]:
-        """In the order in which they became known."""
+        """Return the topic's partitions in the order in which the controller learned of them."""
         return tuple(self._partitions.get(topic, ()))
 
     def topic_node(self, topic: str) -> Mapping[int, ReplicaAssignment]:
-        """The partitions as the topic's node has them."""
+        """Return the partitions as the topic's znode has them."""
         return {partition.partition: self.assignments[partition] for partition in self.partitions_of(topic)}
 
     # Replicas
 
     def replicas(self, partitions: Iterable[TopicPartition]) -> Iterator[Replica]:
-        """Every replica of these partitions."""
+        """Return every replica of these partitions."""
         for partition in partitions:
             for broker_id in self.assignments[partition].replicas:
                 yield Replica(partition, broker_id)
 
     def partitions_on(self, brokers: Iterable[int]) -> set[TopicPartition]:
-        """Those that have a replica on one of these brokers."""
+        """Return the partitions that have a replica on one of these brokers."""
         return set().union(*(self._on_broker.get(broker_id, ()) for broker_id in brokers))
 
     def replicas_on(self, brokers: Iterable[int]) -> tuple[Replica, ...]:
-        """Every replica on these brokers, in a fixed order."""
+        """Return every replica on these brokers, in a fixed order."""
         return tuple(
             Replica(partition, broker_id)
             for broker_id in sorted(brokers)
@@ -136,14 +136,14 @@ class ControllerContext:
         )
 
     def is_online(self, replica: Replica, *, or_leaving: bool = False) -> bool:
-        """Whether its broker is alive and its log directory can be used."""
+        """Return whether its broker is alive and its log dir works."""
         partition, broker_id = replica
         if broker_id not in self.brokers or (broker_id in self.shutting_down and not or_leaving):
             return False
         return partition not in self.failed.get(broker_id, ())
 
     def online(self, partition: TopicPartition, *, or_leaving: bool = False) -> frozenset[int]:
-        """The brokers on which a replica of the partition can be used."""
+        """Return the brokers on which the partition's replica is online."""
         return frozenset(
             broker_id
             for broker_id in self.assignments[partition].replicas
@@ -151,9 +151,9 @@ class ControllerContext:
         )
 
     def is_moving(self, partition: TopicPartition) -> bool:
-        """Whether its replicas are being reassigned."""
+        """Return whether its replicas are being reassigned."""
         return self.assignments[partition].is_moving
 
     def is_deleting(self, partition: TopicPartition) -> bool:
-        """Whether its topic is queued for deletion."""
+        """Return whether its topic is queued for deletion."""
         return partition.topic in self.deleting

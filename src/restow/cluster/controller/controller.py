@@ -1,8 +1,8 @@
-"""A broker's candidacy for controller: being elected, serving while in office, resigning.
+"""A broker's part in the controller election: being elected, serving, resigning.
 
-Elected is whoever creates `/controller`, and in the same transaction raises `/controller_epoch`. All others
-watch the node and try again when it goes. In office everything is done by a Term; whatever goes wrong in it
-ends it, and the next one, here or elsewhere, reads everything anew.
+The broker that creates `/controller` is elected; the same transaction raises `/controller_epoch`. The others
+watch the znode and try again when it is gone. A Term does all the work of an elected controller. Any failure
+ends the term, and the next controller, on this broker or another, reads everything again.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _log = logging.getLogger(__name__)
 
 
 class Controller:
-    """One per broker and session. When the session expires it is done: make another on a new session."""
+    """One per broker and session. When the session expires, make another on a new session."""
 
     def __init__(
         self,
@@ -69,16 +69,16 @@ class Controller:
         self._channel = channel
         self._config = config or ControllerConfig()
         self.at = at
-        """Called at every step; tests stop a controller there, or a broker."""
+        """Called at every step, so that tests can stop a controller or a broker there."""
         self._new_topic_id = new_topic_id
         self._events = EventQueue(self._failed)
         self._term: Term | None = None
         self._ready = False
         self.controller_id: int | None = None
-        """Who is controller, as far as is known here."""
+        """Id of the controller, as far as this broker knows."""
 
     async def start(self) -> None:
-        """Become controller, or watch the one there is. Returns when the first attempt is over."""
+        """Become controller, or watch the current one. Returns after the first attempt."""
         await ensure_paths(self._store, PERSISTENT_PATHS)
         self._store.on_expired(self._end_term)
         self._events.start(f"controller of broker {self._broker_id}")
@@ -86,26 +86,26 @@ class Controller:
         await self._events.ask("started", self._look)
 
     async def stop(self) -> None:
-        """Resign, if in office, so that another need not wait for the session to end."""
+        """Resign, if elected, so that the next controller need not wait for the session to expire."""
         await self._events.stop(NotController(f"broker {self._broker_id} stops"))
         await self._resign()
 
     @property
     def is_active(self) -> bool:
-        """Whether this broker is controller and has read everything."""
+        """Return whether this broker is controller and has read the whole store."""
         return self._term is not None and self._ready
 
     @property
     def epoch(self) -> int:
-        """Of this controller's term; -1 if it is not in office."""
+        """Epoch of this controller's term; -1 if it is not the controller."""
         return -1 if self._term is None else self._term.context.epoch
 
     def is_deleting(self, topic: str) -> bool:
-        """Whether the topic is queued for deletion. Only a controller in office knows."""
+        """Return whether the topic is queued for deletion. Only an elected controller knows."""
         return self._term is not None and topic in self._term.context.deleting
 
     async def handle_controlled_shutdown(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
-        """Take leaders off a broker; the partitions that it still leads. `epoch` is its registration's."""
+        """Move leaders off a broker and return the partitions it still leads. `epoch` is its broker epoch."""
 
         async def leave() -> tuple[TopicPartition, ...]:
             return await self._in_office().shutdown.leave(broker_id, epoch)
@@ -115,7 +115,7 @@ class Controller:
     async def elect_leaders(
         self, election: Election, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, ErrorCode]:
-        """Hold a PREFERRED or UNCLEAN election. For None, all partitions, without those that need none."""
+        """Hold a PREFERRED or UNCLEAN election. None means all partitions that need one."""
 
         async def elect() -> dict[TopicPartition, ErrorCode]:
             return await self._in_office().leaders.elect(election, partitions)
@@ -125,7 +125,7 @@ class Controller:
     async def alter_reassignments(
         self, wishes: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
-        """Begin, replace or cancel moves; for each why not, or None if it is under way or done."""
+        """Start, replace or cancel reassignments. Return None per accepted partition, or the refusal."""
 
         async def alter() -> dict[TopicPartition, Refusal | None]:
             return await self._in_office().reassignment.alter(wishes)
@@ -135,7 +135,7 @@ class Controller:
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None
     ) -> Mapping[TopicPartition, ReplicaAssignment]:
-        """Those of the partitions, or of all for None, that are being moved."""
+        """Return the ongoing reassignments of these partitions, or all of them for None."""
 
         async def running() -> Mapping[TopicPartition, ReplicaAssignment]:
             return self._in_office().reassignment.running(partitions)
@@ -143,7 +143,7 @@ class Controller:
         return await self._ask("list of moves", running)
 
     async def elect_missing_leaders(self) -> None:
-        """Try again wherever there is no leader: a topic's config may allow now what it did not before."""
+        """Retry the election of leaderless partitions, because a config change may now allow one."""
 
         async def elect() -> None:
             await self._in_office().partitions.elect_missing()
@@ -153,11 +153,11 @@ class Controller:
     # Being elected
 
     async def _controller_changed(self) -> None:
-        """See who is controller, and try to be it if nobody is."""
+        """Read who is controller, and try to be elected if there is none."""
         await self._store.watch_data(ControllerZNode.PATH, self._controller_fired)
         node = await self._current()
         if self._term is not None and (node is None or node.stat.ephemeral_owner != self._store.session_id):
-            _log.info("broker %d is controller no longer", self._broker_id)
+            _log.info("broker %d is no longer controller", self._broker_id)
             self._end_term()
         if node is None:
             await self._elect()
@@ -197,7 +197,7 @@ class Controller:
                 ]
             )
         except (NodeExists, BadVersion):
-            _log.debug("broker %d was not the first", self._broker_id)
+            _log.debug("broker %d lost the controller election", self._broker_id)
             await self._current()
             return
         self.controller_id = self._broker_id
@@ -234,7 +234,7 @@ class Controller:
     async def _pass(self, step: ControllerStep) -> None:
         await self.at(step)
 
-    # Leaving office
+    # Resigning
 
     def _end_term(self) -> None:
         if self._term is not None:
@@ -243,7 +243,7 @@ class Controller:
         self._ready = False
 
     async def _resign(self) -> None:
-        """End the term and make room for another."""
+        """End the term and delete `/controller`, so that another broker can be elected."""
         if self._term is None:
             return
         self._end_term()
@@ -252,10 +252,10 @@ class Controller:
                 [CheckVersion(ControllerEpoch.PATH, self._epoch_version), Delete(ControllerZNode.PATH)]
             )
         except StoreError as error:
-            _log.info("broker %d had lost its office: %s", self._broker_id, error)
+            _log.info("broker %d resigned after another was elected: %s", self._broker_id, error)
 
     async def _failed(self, event: str, error: Exception) -> None:
-        """What an error in an event means: the session is over, the office is lost, or nobody knows."""
+        """End the term after a failed event, unless only that one request failed."""
         if isinstance(error, SessionExpired):
             self._end_term()
         elif isinstance(error, Deposed):
@@ -263,7 +263,7 @@ class Controller:
             self._end_term()
             self._events.put("look again", self._controller_changed)
         elif not isinstance(error, ControllerError):
-            _log.error("broker %d gives up its office: %s failed", self._broker_id, event, exc_info=error)
+            _log.error("broker %d resigns as controller: %s failed", self._broker_id, event, exc_info=error)
             await self._resign()
             await self._clock.sleep(self._config.retry_backoff_s)
             self._events.put("start again", self._controller_changed)

@@ -1,8 +1,8 @@
-"""Topics that appear, grow, or are removed by hand.
+"""Topics that appear, get more partitions, or are removed by hand.
 
 C1  the new partitions are in the context
 C2  partitions and replicas New
-C3  leaders elected and told, everything Online
+C3  leaders elected and sent to brokers, everything Online
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Topics:
-    """Keeps the context's topics as the store has them."""
+    """Keeps the context's topics equal to the store's."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Topics:
         self._reassignment = reassignment
 
     async def start(self, listeners: Listeners) -> None:
-        """Everything a new controller finds, leaders included; states are worked out afterwards."""
+        """Read every topic and its leaders for a new controller. The states are computed afterwards."""
         names = await self._tools.store.read.children(TopicZNode.PARENT)
         await listeners.watch_topics(names)
         for name, topic in (await self._read(names)).items():
@@ -57,7 +57,7 @@ class Topics:
         self._context.leaderships.update(await self._tools.nodes.read(self._context.assignments))
 
     async def changed(self, listeners: Listeners) -> None:
-        """Topics came or went."""
+        """Handle created and removed topics."""
         names = await self._tools.store.read.children(TopicZNode.PARENT)
         for name in self._context.topic_ids.keys() - set(names):
             await self.removed(name)
@@ -72,7 +72,7 @@ class Topics:
         await self._deletion.requested()
 
     async def grown(self, name: str) -> None:
-        """A topic's node changed. Partitions that a topic on its way out is given are taken back."""
+        """Handle a changed topic znode. A topic that is being deleted loses the partitions it was given."""
         topic = (await self._read((name,))).get(name)
         if topic is None:
             return
@@ -82,7 +82,7 @@ class Topics:
         if not topic.partitions.keys() - known.keys():
             return
         if name in self._context.deleting:
-            _log.warning("topic %s is to be deleted and gets no more partitions", name)
+            _log.warning("topic %s is being deleted and gets no more partitions", name)
             before = TopicZNode(topic_id=self._context.topic_ids[name], partitions=known)
             await self._tools.store.multi([Set(TopicZNode.path(name), before.encode())])
             return
@@ -90,9 +90,9 @@ class Topics:
         await self._deletion.requested()
 
     async def removed(self, name: str) -> None:
-        """Somebody took the node away. What brokers have of the topic stays where it is."""
+        """Handle a topic znode removed by hand. The brokers keep their replicas."""
         if name in self._context.topic_ids:
-            _log.warning("the node of topic %s was removed by hand", name)
+            _log.warning("the znode of topic %s was removed by hand", name)
             self._context.forget_topic(name)
             await self._reassignment.forget_gone()
 
@@ -110,7 +110,7 @@ class Topics:
         await self._tools.at(ControllerStep.C3)
 
     async def _read(self, names: Iterable[str]) -> dict[str, TopicZNode]:
-        """What these topics' nodes say. One that cannot be understood is reported and left out."""
+        """Read these topics' znodes. An unreadable one is logged and left out."""
         wanted = tuple(names)
         nodes = await self._tools.store.read.get_each([TopicZNode.path(name) for name in wanted])
         found: dict[str, TopicZNode] = {}
@@ -130,8 +130,9 @@ class Topics:
     async def _give_ids(
         self, topics: dict[str, TopicZNode], versions: dict[str, int]
     ) -> dict[str, TopicZNode]:
-        """Nodes written by a Kafka before 2.8, or by hand, have no topic id. One that changes meanwhile waits
-        for the event of that change."""
+        """Give an id to topics without one, written by hand or before Kafka 2.8. One that changes meanwhile
+        gets its id in the event of that change.
+        """
         if not topics:
             return {}
         named = {

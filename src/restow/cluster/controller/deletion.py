@@ -1,16 +1,16 @@
-"""Deleting topics, which waits for every replica and survives every failure.
+"""Topic deletion. It waits for every replica and survives every failure.
 
-    D1  all brokers hear that the topic's partitions have no leader and will have none
+    D1  UpdateMetadata tells all brokers that the topic's partitions have no leader
     D2  replicas on live brokers Offline: stopped, nothing deleted; those on dead ones DeletionIneligible
-    D3  replicas on live brokers DeletionStarted: told to delete
+    D3  replicas on live brokers DeletionStarted: StopReplica with delete
     D4  all replicas answered, DeletionSuccessful
-    D5  the partitions' nodes deleted
-    D6  the topic's node, its config and the request deleted together
+    D5  the partitions' znodes deleted
+    D6  the topic's znode, its config and the delete request removed together
 
-A topic with a partition that is being moved is blocked until that is over. One with a replica on a dead
-broker begins, so that clients no longer see it and live brokers are rid of it, and is then blocked until the
-broker is back; what was deleted by then stays so. The request lies in the store until D6, so whoever is
-controller goes on with it.
+A topic with an ongoing reassignment is blocked until the reassignment ends. With a replica on a dead broker,
+deletion starts, so that clients no longer see the topic and live brokers free their disks. It is then blocked
+until the broker is back; replicas deleted so far stay deleted. The delete request stays in the store until
+D6, so the next controller continues it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 
 
 class Next(Enum):
-    """What is to be done about a topic that is to go."""
+    """The next action for a topic that is being deleted."""
 
     FINISH = "all replicas are gone: delete its nodes"
     WAIT = "replicas are being deleted, or it is blocked"
@@ -56,7 +56,7 @@ def next_for(states: Collection[ReplicaState], *, blocked: bool) -> Next:
 
 
 class Deletion:
-    """Carries deletions on as far as they go."""
+    """Carries every deletion on as far as it can."""
 
     def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
         self._tools = tools
@@ -65,7 +65,7 @@ class Deletion:
         self._replicas = replicas
 
     async def start(self) -> None:
-        """Take up the requests that are there, before any state is worked out; `resume` goes on."""
+        """Read a new controller's delete requests before states are computed; `resume` continues them."""
         for topic in await self._requested():
             self._queue(topic)
             replicas = self._context.replicas(self._context.partitions_of(topic))
@@ -73,16 +73,17 @@ class Deletion:
                 self._context.blocked.add(topic)
 
     async def requested(self) -> None:
-        """Requests came."""
+        """Handle new delete requests."""
         for topic in await self._requested():
             if topic not in self._context.deleting:
                 self._queue(topic)
         await self.resume()
 
     async def _requested(self) -> list[str]:
-        """The topics that are to go. Requests that cannot be carried out are removed.
+        """Return the topics to delete. Requests that cannot be carried out are removed.
 
-        A topic that was created and not seen yet stays requested: when it is, requests are looked at again.
+        The request for a topic that the controller has not seen yet stays, and is read again when the topic
+        appears.
         """
         asked = await self._tools.store.read.children(DeleteTopic.PARENT)
         if self._tools.config.delete_topic:
@@ -93,7 +94,7 @@ class Deletion:
         else:
             known, refused = [], list(asked)
         if refused:
-            _log.warning("not deleted, for there are none or deletion is switched off: %s", refused)
+            _log.warning("not deleted, unknown topics or delete.topic.enable is false: %s", refused)
             await self._tools.store.multi_each([(Delete(DeleteTopic.path(topic)),) for topic in refused])
         return known
 
@@ -103,10 +104,10 @@ class Deletion:
         partitions = context.partitions_of(topic)
         if any(map(context.is_moving, partitions)):
             context.blocked.add(topic)
-        _log.info("topic %s is to be deleted%s", topic, ", later" if topic in context.blocked else "")
+        _log.info("topic %s is queued for deletion%s", topic, ", blocked" if topic in context.blocked else "")
 
     async def resume_for(self, topics: Iterable[str]) -> None:
-        """What these waited for may be over: look again."""
+        """Continue these topics' deletions, because the obstacle may be gone."""
         context = self._context
         for topic in sorted(context.blocked.intersection(topics)):
             if not any(map(context.is_moving, context.partitions_of(topic))):
@@ -114,7 +115,7 @@ class Deletion:
         await self.resume()
 
     async def resume(self) -> None:
-        """Carry every deletion on as far as it goes."""
+        """Carry every deletion on as far as it can."""
         for topic in sorted(self._context.deleting):
             states = [self._context.replica_states[replica] for replica in self._replicas_of(topic)]
             match next_for(states, blocked=topic in self._context.blocked):
@@ -126,7 +127,7 @@ class Deletion:
                     pass
 
     async def failed(self, replicas: Sequence[Replica]) -> None:
-        """These cannot be deleted now."""
+        """Mark these replicas as ineligible for deletion for now."""
         able = [
             each
             for each in replicas
@@ -144,7 +145,7 @@ class Deletion:
         await self.resume()
 
     async def succeeded(self, replicas: Iterable[Replica]) -> None:
-        """Brokers deleted these."""
+        """Handle replicas that brokers have deleted."""
         states = self._context.replica_states
         await self._replicas.move(
             [each for each in replicas if states[each] is _R.DELETION_STARTED], _R.DELETION_SUCCESSFUL
@@ -155,7 +156,7 @@ class Deletion:
         return list(self._context.replicas(self._context.partitions_of(topic)))
 
     async def _begin(self, topic: str) -> None:
-        """D1 to D3."""
+        """Run steps D1 to D3."""
         context = self._context
         partitions = context.partitions_of(topic)
         batch = BrokerRequestBatch(context, self._tools.outbox)
@@ -181,7 +182,7 @@ class Deletion:
         await self._tools.at(ControllerStep.D3)
 
     async def _finish(self, topic: str) -> None:
-        """D4 to D6."""
+        """Run steps D4 to D6."""
         _log.info("every replica of topic %s is gone", topic)
         await self._tools.at(ControllerStep.D4)
         await self._replicas.move(self._replicas_of(topic), _R.NON_EXISTENT)

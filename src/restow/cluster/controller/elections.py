@@ -1,15 +1,15 @@
-"""Who leads a partition: the five elections. Pure; None means that nobody can.
+"""The five leader elections. Pure functions; None means that no replica can lead.
 
     new partition        first live replica                    ISR = all live replicas
-    offline              first live replica in the ISR         ISR loses the dead
-      …unclean           first live replica                    ISR = that one
+    offline              first live replica in the ISR         ISR loses dead replicas
+      …unclean           first live replica                    ISR = the new leader
     reassignment         first live replica of the target      ISR stays
                          that is in the ISR
     preferred            the first replica if live, in ISR     ISR stays
-    controlled shutdown  first live replica in the ISR that    ISR loses those that are shutting down
+    controlled shutdown  first live replica in the ISR that    ISR loses brokers that are shutting down
                          is not shutting down
 
-`live` holds the brokers on which the replica of this partition can be used.
+`live` holds the brokers on which the partition's replica is online.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ NO_LEADER = -1
 
 
 class Election(Enum):
-    """Why a leader is wanted."""
+    """The reason for an election."""
 
     OFFLINE = "offline"
     UNCLEAN = "unclean"
-    """As for an offline partition, and a replica out of the ISR will do."""
+    """Like OFFLINE, but a replica outside the ISR may lead."""
     REASSIGNMENT = "reassignment"
     PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled shutdown"
 
 
 class Choice(NamedTuple):
-    """What an election came to."""
+    """The result of an election."""
 
     leader: int
     isr: tuple[int, ...]
 
 
 def for_new(replicas: tuple[int, ...], live: Container[int]) -> Choice | None:
-    """The first leader of a partition."""
+    """Choose the first leader of a partition."""
     able = tuple(replica for replica in replicas if replica in live)
     return Choice(able[0], able) if able else None
 
@@ -50,7 +50,7 @@ def for_new(replicas: tuple[int, ...], live: Container[int]) -> Choice | None:
 def for_offline(
     replicas: tuple[int, ...], isr: tuple[int, ...], live: Container[int], *, unclean: bool = False
 ) -> Choice | None:
-    """A leader for a partition that lost its own."""
+    """Choose a leader for a partition that lost its own."""
     able = [replica for replica in replicas if replica in live]
     for replica in able:
         if replica in isr:
@@ -59,7 +59,7 @@ def for_offline(
 
 
 def for_reassignment(target: tuple[int, ...], isr: tuple[int, ...], live: Container[int]) -> Choice | None:
-    """A leader among the replicas that are to stay."""
+    """Choose a leader among the target replicas."""
     for replica in target:
         if replica in live and replica in isr:
             return Choice(replica, isr)
@@ -67,14 +67,14 @@ def for_reassignment(target: tuple[int, ...], isr: tuple[int, ...], live: Contai
 
 
 def for_preferred(replicas: tuple[int, ...], isr: tuple[int, ...], live: Container[int]) -> Choice | None:
-    """The replica that should lead when all is well."""
+    """Choose the preferred replica."""
     return for_reassignment(replicas[:1], isr, live)
 
 
 def for_controlled_shutdown(
     replicas: tuple[int, ...], isr: tuple[int, ...], live: Container[int], leaving: Container[int]
 ) -> Choice | None:
-    """A leader on a broker that stays. `live` counts those that are leaving, too."""
+    """Choose a leader on a broker that stays. `live` includes brokers that are shutting down."""
     for replica in replicas:
         if replica in live and replica in isr and replica not in leaving:
             return Choice(replica, tuple(each for each in isr if each not in leaving))
@@ -82,7 +82,7 @@ def for_controlled_shutdown(
 
 
 def without(replica: int, leader: int, isr: tuple[int, ...]) -> Choice:
-    """Leader and ISR when a replica is gone. The last of an ISR stays in it: it alone has everything."""
+    """Return leader and ISR without a replica. The last ISR member stays: only it has all the data."""
     return Choice(
         NO_LEADER if leader == replica else leader,
         isr if len(isr) == 1 else tuple(each for each in isr if each != replica),

@@ -1,18 +1,18 @@
-"""What a controller can answer instead of a result. Each carries the code that a client is told.
+"""Errors of the controller. Each carries the error code for the client.
 
 RestowError
 └── ControllerError
-    ├── NotController         this broker is not the controller, or stopped being it meanwhile
-    ├── Deposed               another controller was elected; whatever was being written is refused
-    ├── UnknownBroker         no live broker of that id
-    ├── StaleBrokerEpoch      the broker registered anew since it asked
+    ├── NotController         this broker is not the controller, or no longer is
+    ├── Deposed               another controller was elected, so the write was refused
+    ├── UnknownBroker         no live broker has that id
+    ├── StaleBrokerEpoch      the broker has registered again since the request
     └── TopicError
         ├── TopicExists
         ├── UnknownTopic
-        ├── InvalidTopic           a name that Kafka does not take
-        ├── InvalidPartitionCount  partitions that do not follow on those that are there
-        ├── InvalidAssignment      replicas that do not fit together
-        ├── DeletionPending        the topic is already on its way out
+        ├── InvalidTopic           a name that Kafka does not allow
+        ├── InvalidPartitionCount  partition numbers that do not continue the existing ones
+        ├── InvalidAssignment      duplicate, missing or unequally many replicas
+        ├── DeletionPending        the topic is queued for deletion
         └── MoveInProgress         replicas of the topic are being moved
 """
 
@@ -25,19 +25,19 @@ from restow.wire.error_codes import ErrorCode
 
 
 class ControllerError(RestowError):
-    """Base of all of them."""
+    """Base of all controller errors."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 class NotController(ControllerError):
-    """Ask the broker that is controller."""
+    """This broker is not the controller."""
 
     code = ErrorCode.NOT_CONTROLLER
 
 
 class Deposed(NotController):
-    """The controller epoch moved on. Nothing that this controller decides counts any more."""
+    """A later controller was elected. Nothing that this one decides counts any more."""
 
     code = ErrorCode.NOT_CONTROLLER
 
@@ -49,7 +49,7 @@ class UnknownBroker(ControllerError):
 
 
 class StaleBrokerEpoch(ControllerError):
-    """The request comes from an earlier life of the broker."""
+    """The request comes from an earlier registration of the broker."""
 
     code = ErrorCode.STALE_BROKER_EPOCH
 
@@ -59,31 +59,31 @@ class TopicError(ControllerError):
 
 
 class TopicExists(TopicError):
-    """There is a topic of that name."""
+    """A topic with that name exists."""
 
     code = ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 class UnknownTopic(TopicError):
-    """There is no topic of that name."""
+    """No topic has that name."""
 
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 class InvalidTopic(TopicError):
-    """A name that Kafka does not take."""
+    """A name that Kafka does not allow."""
 
     code = ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 class InvalidPartitionCount(TopicError):
-    """Partitions that do not follow on those that are there."""
+    """Partition numbers that do not continue the existing ones."""
 
     code = ErrorCode.INVALID_PARTITIONS
 
 
 class InvalidAssignment(TopicError):
-    """Replicas that do not fit together."""
+    """Duplicate, missing or unequally many replicas."""
 
     code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
@@ -95,6 +95,6 @@ class DeletionPending(TopicError):
 
 
 class MoveInProgress(TopicError):
-    """Some partition of the topic is being moved."""
+    """A partition of the topic is being reassigned."""
 
     code = ErrorCode.REASSIGNMENT_IN_PROGRESS

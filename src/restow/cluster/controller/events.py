@@ -1,6 +1,6 @@
-"""The controller's one queue and one worker: whatever it does, it does one thing after another.
+"""The controller's event queue, served by one worker, so that events never overlap.
 
-Watches, answers of brokers and requests of clients only put events here.
+Watches, broker responses and client requests only put events here.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Work: TypeAlias = "Callable[[], Coroutine[object, object, object]]"
 
 
 class ControllerEvent(NamedTuple):
-    """Something to do, with a name for the log."""
+    """Work to do, with a name for the log."""
 
     name: str
     work: Work
 
 
 class EventQueue:
-    """First come, first served. An event that fails goes to `failed`, and the next one is served."""
+    """A FIFO queue. A failed event goes to `failed`, and the worker serves the next one."""
 
     def __init__(self, failed: Callable[[str, Exception], Awaitable[None]]) -> None:
         self._failed = failed
@@ -33,11 +33,11 @@ class EventQueue:
         self._asked: set[asyncio.Future[object]] = set()
 
     def start(self, name: str) -> None:
-        """Begin to serve."""
+        """Start the worker."""
         self._worker = asyncio.create_task(self._serve(), name=name)
 
     async def stop(self, reason: Exception) -> None:
-        """Leave off where it stands. Whoever waits for an answer gets the reason."""
+        """Stop the worker. Callers that wait for a result get the reason."""
         if self._worker is not None:
             self._worker.cancel()
             await asyncio.gather(self._worker, return_exceptions=True)
@@ -46,11 +46,11 @@ class EventQueue:
             answer.set_exception(reason)
 
     def put(self, name: str, work: Work) -> None:
-        """Do it when everything before it is done."""
+        """Queue the work behind earlier events."""
         self._events.put_nowait(ControllerEvent(name, work))
 
     async def ask(self, name: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
-        """Do it in its turn, and answer with what came of it."""
+        """Queue the work and return its result."""
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._asked.add(answer)  # type: ignore[arg-type]
         answer.add_done_callback(self._asked.discard)

@@ -1,4 +1,4 @@
-"""The store as an elected controller may write to it: only as long as nobody was elected after it."""
+"""Store access for an elected controller: writes fail once a later controller is elected."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 class GuardedStore:
-    """Every transaction first checks the version of the controller epoch's node; a stale one is Deposed."""
+    """Adds a check of the `/controller_epoch` version to every transaction; raises Deposed if it is stale."""
 
     def __init__(self, store: Store, epoch_version: int) -> None:
         self.read = store
-        """The same session, for reading and watching."""
+        """The same session, for reads and watches."""
         self._store = store
         self._check = CheckVersion(ControllerEpoch.PATH, epoch_version)
 
     async def multi(self, operations: Sequence[Operation]) -> Results:
-        """All or none."""
+        """Write all operations or none."""
         try:
             return (await self._store.multi((self._check, *operations)))[1:]
         except StoreError as error:
@@ -40,7 +40,7 @@ class GuardedStore:
     async def multi_each(
         self, transactions: Sequence[Sequence[Operation]]
     ) -> tuple[Results | StoreError, ...]:
-        """Each all or none. Raises if deposed or cut off: then nobody knows how far it came."""
+        """Write each group whole or not at all. If this raises, some groups may be written and others not."""
         answers = await self._store.multi_each([(self._check, *each) for each in transactions])
         outcomes: list[Results | StoreError] = []
         for answer in answers:

@@ -1,4 +1,4 @@
-"""ISR changes: a leader writes its partition's state and leaves a note; the controller tells the rest."""
+"""ISR changes: a leader writes the state and leaves a note; the controller informs the other brokers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class IsrNotifications:
-    """Reads what leaders wrote."""
+    """Reads the ISR changes that leaders wrote."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
 
     async def changed(self) -> None:
-        """Look at every partition that a note names, and tell all brokers what its state is now."""
+        """Read every partition that a note names and send its state to all brokers."""
         context = self._tools.context
         notes, paths = await read_notes(self._tools.store, IsrChangeNotification)
         named = dict.fromkeys(partition for note in notes for partition in note.partitions)
@@ -34,6 +34,6 @@ class IsrNotifications:
         await remove_notes(self._tools.store, paths)
 
     async def forget(self) -> None:
-        """A new controller reads every state anyway: the notes that lie there tell it nothing."""
+        """Remove the notes unread. A new controller reads every state anyway."""
         _, paths = await read_notes(self._tools.store, IsrChangeNotification)
         await remove_notes(self._tools.store, paths)

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, and the balance of leaders that nobody has to ask for."""
+"""Requested leader elections, and the periodic return of leadership to preferred replicas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 def obstacle(context: ControllerContext, partition: TopicPartition, election: Election) -> ErrorCode | None:
-    """Why there should be no election of that kind; None if there should."""
+    """Return why this election is not needed or not possible; None if it should be held."""
     if partition not in context.assignments:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if context.is_deleting(partition):
@@ -45,7 +45,7 @@ def obstacle(context: ControllerContext, partition: TopicPartition, election: El
 
 
 def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartition]:
-    """Partitions to call back to their first replica, of brokers that lead too few of those they should."""
+    """Return the partitions to give back to preferred replicas on brokers that lead too few of theirs."""
     should: defaultdict[int, int] = defaultdict(int)
     astray: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for partition, assignment in context.assignments.items():
@@ -68,7 +68,7 @@ def imbalanced(context: ControllerContext, percentage: int) -> list[TopicPartiti
 
 
 class Leaders:
-    """Holds the elections."""
+    """Holds requested and periodic elections."""
 
     def __init__(self, tools: Tools, partitions: PartitionStates) -> None:
         self._tools = tools
@@ -78,7 +78,7 @@ class Leaders:
     async def elect(
         self, election: Election, partitions: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, ErrorCode]:
-        """What came of it for each. Asked for all (None), those that need none are left out."""
+        """Return the result per partition. For None (all), partitions that need no election are left out."""
         wanted = tuple(self._context.assignments if partitions is None else dict.fromkeys(partitions))
         answers = {each: obstacle(self._context, each, election) for each in wanted}
         if partitions is None:
@@ -92,7 +92,7 @@ class Leaders:
         }
 
     async def requested(self) -> None:
-        """Somebody put a list of partitions into the store. It is removed when they are done."""
+        """Hold the preferred elections listed in the store, then remove the list."""
         path = PreferredReplicaElection.PATH
         try:
             node = await self._tools.store.read.get(path)
@@ -110,8 +110,8 @@ class Leaders:
         await self._tools.store.multi([Delete(path)])
 
     async def balance(self) -> None:
-        """Let first replicas lead again where too many do not."""
+        """Elect preferred replicas where the imbalance is too large."""
         astray = imbalanced(self._context, self._tools.config.rebalance_percentage)
         if astray:
-            _log.info("%d leaders are called back to their first replica", len(astray))
+            _log.info("electing the preferred leader of %d partitions", len(astray))
             await self.elect(Election.PREFERRED, astray)

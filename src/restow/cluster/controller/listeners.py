@@ -1,6 +1,6 @@
-"""The nodes a controller watches, and how a change becomes an event.
+"""The znodes that a controller watches, and the events they cause.
 
-A watch fires once, so it is set again before the node is read: no change goes unseen.
+A watch fires once, so it is set again before the znode is read. No change is missed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class WatchKind(Enum):
-    """What of a node is watched."""
+    """The kind of change to watch for."""
 
     CHILDREN = "children"
     DATA = "data"
@@ -37,14 +37,14 @@ class WatchKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NodeListener:
-    """A node and what of it is watched."""
+    """A znode and the kind of change to watch for."""
 
     path: str
     kind: WatchKind
 
 
 class Subject(Enum):
-    """What a change is about. Beside these goes the watch of every topic's own node, for more partitions."""
+    """The subject of a change. Every topic's own znode is watched as well, for new partitions."""
 
     REASSIGNMENTS = NodeListener(ReassignPartitions.PATH, WatchKind.DATA)
     ISR_CHANGES = NodeListener(IsrChangeNotification.PARENT, WatchKind.CHILDREN)
@@ -56,7 +56,7 @@ class Subject(Enum):
 
 
 class Listeners:
-    """Sets the watches for which there is a handler, and again whenever one fired."""
+    """Sets the watches that have a handler, and sets them again whenever they fire."""
 
     def __init__(
         self,
@@ -74,11 +74,11 @@ class Listeners:
         self._topics: set[str] = set()
 
     async def set_all(self) -> None:
-        """Watch everything but topics' own nodes, which are not known yet."""
+        """Watch everything except the topics' own znodes, which are not known yet."""
         await asyncio.gather(*map(self._set, self._handlers))
 
     async def watch_topics(self, topics: Iterable[str]) -> None:
-        """Watch these topics' own nodes, each once however often it is asked for."""
+        """Watch these topics' own znodes, once each."""
         new = [topic for topic in topics if topic not in self._topics]
         self._topics.update(new)
         await asyncio.gather(*map(self._set_topic, new))
@@ -108,7 +108,7 @@ class Listeners:
                 await self.watch_topics((topic,))
                 await self._topic_changed(topic)
             else:
-                # One that is created anew meanwhile is found among the topics, and watched again.
+                # A topic created again meanwhile shows up among the topics, and is watched again.
                 await self._topic_removed(topic)
 
         self._enqueue(f"topic {topic}", handle)

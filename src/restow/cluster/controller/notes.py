@@ -1,4 +1,4 @@
-"""Notes that brokers leave in sequential nodes: read by the controller, then removed."""
+"""Notifications that brokers leave in sequential znodes; the controller reads and removes them."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _log = logging.getLogger(__name__)
 
 
 class NoteKind(Protocol[T_co]):
-    """A class of notes: where they lie and how they read."""
+    """A class of notifications: its path and its decoder."""
 
     PARENT: str
 
     def decode(self, data: bytes, path: str) -> T_co:
-        """The note, or UnreadableNode."""
+        """Decode the notification, or raise UnreadableNode."""
 
 
 async def read_notes(store: GuardedStore, kind: NoteKind[T_co]) -> tuple[list[T_co], list[str]]:
-    """All that can be understood, oldest first; and the paths of all, to be removed when that is done."""
+    """Return the readable notifications, oldest first, and the paths of all, to remove them afterwards."""
     paths = [f"{kind.PARENT}/{name}" for name in await store.read.children(kind.PARENT)]
     notes = []
     for path, node in zip(paths, await store.read.get_each(paths), strict=True):
@@ -40,6 +40,6 @@ async def read_notes(store: GuardedStore, kind: NoteKind[T_co]) -> tuple[list[T_
 
 
 async def remove_notes(store: GuardedStore, paths: Sequence[str]) -> None:
-    """Remove them. One that is gone already is as good."""
+    """Remove these znodes. One that is already gone is no error."""
     if paths:
         await store.multi_each([(Delete(path),) for path in paths])

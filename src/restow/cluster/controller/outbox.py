@@ -1,7 +1,7 @@
-"""Requests to brokers: to each broker in order, to all of them at the same time.
+"""Requests to brokers: in order for each broker, to all brokers in parallel.
 
-A request is repeated until the broker answers or is gone: whoever is alive hears everything, in the order
-in which it was decided. Answers are handed on and do not hold up the controller.
+A request is repeated until the broker answers or is gone, so every live broker gets every request in the
+order of the controller's decisions. Responses go to a callback and do not block the controller.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _log = logging.getLogger(__name__)
 
 
 class BrokerChannel(Protocol):
-    """The way from this broker to the others, itself among them."""
+    """Connections from this broker to all brokers, itself included."""
 
     async def call(self, broker_id: int, request: Message) -> Message:
-        """The broker's answer. Raises ConnectionError or TimeoutError if there is none.
+        """Return the broker's response. Raises ConnectionError or TimeoutError if there is none.
 
         The request is one of LeaderAndIsr, StopReplica and UpdateMetadata, filled in for every version that
         groups partitions by topic (5, 3 and 5 upwards).
@@ -54,7 +54,7 @@ class Outbox:
         self._senders: dict[int, asyncio.Task[None]] = {}
 
     def open(self, broker_id: int) -> None:
-        """A broker came up: begin with an empty queue."""
+        """Start an empty queue for a new broker."""
         self.close(broker_id)
         queue: asyncio.Queue[Message] = asyncio.Queue()
         self._queues[broker_id] = queue
@@ -64,23 +64,23 @@ class Outbox:
         self._senders[broker_id] = sender
 
     def close(self, broker_id: int) -> None:
-        """A broker is gone, and what it has not heard with it."""
+        """Drop a dead broker's queue and its unsent requests."""
         self._queues.pop(broker_id, None)
         if sender := self._senders.pop(broker_id, None):
             sender.cancel()
 
     def close_all(self) -> None:
-        """Say nothing more to anybody."""
+        """Stop sending to every broker."""
         for broker_id in tuple(self._queues):
             self.close(broker_id)
 
     def put(self, broker_id: int, request: Message) -> None:
-        """Say it after what was said before. To a broker that is not there, say nothing."""
+        """Queue a request for a broker. Requests to a dead broker are dropped."""
         if queue := self._queues.get(broker_id):
             queue.put_nowait(request)
 
     def _ended(self, sender: asyncio.Task[None]) -> None:
-        """Senders end when they are told to. One that ends by itself leaves a broker without orders."""
+        """Report a sender that failed, because its broker would get no more requests."""
         if not sender.cancelled() and (error := sender.exception()) is not None:
             self._broken(error)
 

@@ -1,14 +1,14 @@
-"""Partitions through their states, and the elections on the way to Online.
+"""Partition state changes, with the elections that bring a partition Online.
 
     NonExistent ──► New ──► Online ◄──► Offline ──► NonExistent
                      └────────────────────▲
 
     New          known from the topic's node; nothing is written
-    Online       has a leader: from New the first state is written, else a leader is elected
+    Online       has a leader: from New the first state is written, otherwise a leader is elected
     Offline      its leader is gone
     NonExistent  deleted
 
-The table itself is in `states.py`. A partition for which nobody can be elected stays what it was.
+`states.py` has the table. A partition without an electable replica keeps its state.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _log = logging.getLogger(__name__)
 
 
 class PartitionStates:
-    """Carries partitions from state to state."""
+    """Moves partitions from state to state."""
 
     def __init__(self, tools: Tools) -> None:
         self._context = tools.context
         self._tools = tools
 
     async def start(self) -> None:
-        """What the state nodes and the live brokers make of each; then leaders for those without."""
+        """Set each partition's state by its znode and the live brokers, then elect missing leaders."""
         context = self._context
         for partition in context.assignments:
             leadership = context.leaderships.get(partition)
@@ -58,7 +58,7 @@ class PartitionStates:
         await self.elect_missing()
 
     async def elect_missing(self) -> None:
-        """Try to bring every New and Offline partition Online, except those of topics that are to go."""
+        """Try to bring every New and Offline partition Online, except in topics that are being deleted."""
         waiting = self._context.partition_states.among(PartitionState.NEW, PartitionState.OFFLINE)
         await self.move(
             [each for each in waiting if not self._context.is_deleting(each)], PartitionState.ONLINE
@@ -70,7 +70,7 @@ class PartitionStates:
         target: PartitionState,
         election: Election = Election.OFFLINE,
     ) -> set[TopicPartition]:
-        """Those that arrived."""
+        """Return the partitions that reached the target state."""
         able = self._context.partition_states.legal(partitions, target, PARTITION_ORIGINS)
         if not able:
             return set()
@@ -91,7 +91,7 @@ class PartitionStates:
     async def _begin(
         self, partitions: Collection[TopicPartition], batch: BrokerRequestBatch
     ) -> Iterable[TopicPartition]:
-        """First leaders, written all at once."""
+        """Write the first leaders of new partitions, in one call."""
         choices = {}
         for partition in partitions:
             replicas = self._context.assignments[partition].replicas
@@ -109,7 +109,7 @@ class PartitionStates:
     async def _elect(
         self, partitions: Collection[TopicPartition], election: Election, batch: BrokerRequestBatch
     ) -> Iterable[TopicPartition]:
-        """New leaders; again for those whose node somebody else wrote meanwhile."""
+        """Elect new leaders. Repeat for partitions whose state another writer changed meanwhile."""
         elected: dict[TopicPartition, Leadership] = {}
         while partitions:
             found = await self._tools.nodes.read(partitions)
@@ -120,7 +120,7 @@ class PartitionStates:
                 choice = self._choose(partition, leadership, election, unclean=partition.topic in unclean)
                 if choice is None:
                     _log.warning(
-                        "%s: nobody can be elected (%s); ISR %s", partition, election.value, leadership.isr
+                        "%s: no replica is electable (%s); ISR %s", partition, election.value, leadership.isr
                     )
                 else:
                     changes[partition] = (leadership, choice)
@@ -153,7 +153,7 @@ class PartitionStates:
                 )
 
     async def _unclean_topics(self, found: dict[TopicPartition, Leadership], election: Election) -> set[str]:
-        """The topics in which a replica out of the ISR may lead. Asked only where it matters."""
+        """Return the topics that allow unclean election. Configs are read only if the answer matters."""
         if election not in (Election.OFFLINE, Election.UNCLEAN):
             return set()
         topics = {

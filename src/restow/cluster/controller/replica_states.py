@@ -1,19 +1,19 @@
-"""Replicas through their states, and what brokers are told on the way.
+"""Replica state changes, with the requests that each one sends to brokers.
 
     NonExistent ──► New ──► Online ◄──► Offline ──► DeletionStarted ──► DeletionSuccessful ──► NonExistent
                      │                  ▲  ▲  │           │
                      └──────────────────┘  │  ▼           ▼
                                   DeletionIneligible ◄────┘        (and ──► Online, when its broker is back)
 
-    New                 if the partition has a leader, the broker is told to follow it
-    Online              the broker is told who leads
-    Offline             the broker is told to stop, the ISR loses the replica, the others are told
-    DeletionStarted     the broker is told to stop and delete
-    DeletionSuccessful  it said that it did
-    DeletionIneligible  it cannot: its broker is dead, or its directory failed
-    NonExistent         nobody speaks of it any more
+    New                 LeaderAndIsr to the broker, if the partition has a leader
+    Online              LeaderAndIsr to the broker
+    Offline             StopReplica to the broker; the ISR loses the replica, LeaderAndIsr to the others
+    DeletionStarted     StopReplica with delete to the broker
+    DeletionSuccessful  the broker has deleted the replica
+    DeletionIneligible  not possible now: the broker is dead, or the log dir failed
+    NonExistent         the controller has forgotten the replica
 
-The table itself is in `states.py`.
+`states.py` has the table.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaStates:
-    """Carries replicas from state to state."""
+    """Moves replicas from state to state."""
 
     def __init__(self, tools: Tools) -> None:
         self._context = tools.context
         self._tools = tools
 
     async def start(self) -> None:
-        """Those on live brokers are Online and hear it; the others leave the ISR."""
+        """Set replicas on live brokers Online and send LeaderAndIsr; take the others out of their ISRs."""
         context = self._context
         online: list[Replica] = []
         offline: list[Replica] = []
@@ -59,7 +59,7 @@ class ReplicaStates:
         await self.move(offline, ReplicaState.OFFLINE)
 
     async def move(self, replicas: Iterable[Replica], target: ReplicaState) -> list[Replica]:
-        """Those that arrived."""
+        """Return the replicas that reached the target state."""
         able = self._context.replica_states.legal(replicas, target, REPLICA_ORIGINS)
         if not able:
             return able
@@ -113,14 +113,14 @@ class ReplicaStates:
             await self._tools.at(ControllerStep.W1)
 
     def _counts(self, partition: TopicPartition, broker_id: int) -> bool:
-        """Whether the ISR is to lose it: not where the topic goes, but where a move takes it away first."""
+        """Return whether the ISR must lose the replica. A topic being deleted keeps assigned ones."""
         context = self._context
         return not context.is_deleting(partition) or broker_id not in context.assignments[partition].replicas
 
     async def _leave_isr(
         self, broker_id: int, partitions: list[TopicPartition], batch: BrokerRequestBatch
     ) -> None:
-        """Take the replica out of each ISR; again where the node was written by its leader meanwhile."""
+        """Take the replica out of each ISR. Repeat where the leader wrote the state meanwhile."""
         context = self._context
         while partitions:
             found = await self._tools.nodes.read(partitions)

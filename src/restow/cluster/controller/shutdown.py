@@ -1,7 +1,7 @@
-"""A broker that takes its leave: its leaders move first, then its followers stop.
+"""Controlled shutdown of a broker: its leaders move first, then its followers stop.
 
-S1  partitions it leads have another leader, where another replica is in the ISR
-S2  its followers are stopped and out of the ISR
+S1  partitions it leads get another leader, if another replica is in the ISR
+S2  its followers are stopped and leave the ISR
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class ControlledShutdown:
-    """Empties a broker of leaders."""
+    """Moves leadership off a broker that is shutting down."""
 
     def __init__(self, tools: Tools, partitions: PartitionStates, replicas: ReplicaStates) -> None:
         self._tools = tools
@@ -34,7 +34,7 @@ class ControlledShutdown:
         self._replicas = replicas
 
     async def leave(self, broker_id: int, epoch: int) -> tuple[TopicPartition, ...]:
-        """The partitions it still leads although they have other replicas. Asking again tries again."""
+        """Return the partitions that the broker still leads despite other replicas. It may ask again."""
         context = self._context
         broker = context.brokers.get(broker_id)
         if broker is None:
@@ -63,7 +63,7 @@ class ControlledShutdown:
         ]
 
     def _can_do_without(self, partition: TopicPartition) -> bool:
-        """Whether there are other replicas, and anybody cares."""
+        """Return whether the partition has other replicas and its topic is not being deleted."""
         return (
             len(self._context.assignments[partition].replicas) > 1
             and partition in self._context.leaderships

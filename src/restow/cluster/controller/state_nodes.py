@@ -1,4 +1,4 @@
-"""Reading and writing partitions' state nodes, many at a time."""
+"""Reads and writes partitions' state znodes, many at a time."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _log = logging.getLogger(__name__)
 
 
 class StateNodes:
-    """The state nodes, as this controller's epoch may write them."""
+    """The state znodes, written with this controller's epoch."""
 
     def __init__(self, store: GuardedStore, epoch: int) -> None:
         self._store = store
         self._epoch = epoch
 
     async def read(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Leadership]:
-        """Those that have a state. What cannot be understood is reported and left out."""
+        """Return the existing states. An unreadable one is logged and left out."""
         wanted = tuple(partitions)
         nodes = await self._store.read.get_each([znodes.PartitionStateZNode.path(*each) for each in wanted])
         found: dict[TopicPartition, Leadership] = {}
@@ -55,7 +55,7 @@ class StateNodes:
         return found
 
     async def create(self, choices: Mapping[TopicPartition, Choice]) -> dict[TopicPartition, Leadership]:
-        """First states. Those that could not be written, because there is one already, are left out."""
+        """Write first states. Return those written; partitions that already have a state are left out."""
         parents: dict[str, None] = {}
         for partition in choices:
             parents.update(dict.fromkeys(znodes.PartitionStateZNode.parents(*partition)))
@@ -83,7 +83,7 @@ class StateNodes:
     async def update(
         self, changes: Mapping[TopicPartition, tuple[Leadership, Choice]]
     ) -> tuple[dict[TopicPartition, Leadership], list[TopicPartition]]:
-        """New leaders or ISRs, each a leader epoch on; and those whose node has changed since it was read."""
+        """Write new leaders or ISRs with the next leader epoch. Also return the conflicts, to retry."""
         wanted = {
             partition: before._replace(
                 leader=choice.leader,
@@ -115,8 +115,7 @@ class StateNodes:
         known: Mapping[TopicPartition, Leadership],
         without: Mapping[TopicPartition, Collection[int]] | None = None,
     ) -> dict[TopicPartition, Leadership]:
-        """The same leaders and ISRs, `without` some members, a leader epoch on; again for those that somebody
-        wrote meanwhile."""
+        """Raise leader epochs and keep leaders and ISRs `without` some members. Retry conflicts."""
         lost = without or {}
         raised: dict[TopicPartition, Leadership] = {}
         found = known
@@ -133,7 +132,7 @@ class StateNodes:
 
 
 def _less(isr: tuple[int, ...], lost: Collection[int]) -> tuple[int, ...]:
-    """The last of an ISR stays in it."""
+    """Return the ISR without lost members; the last one always stays."""
     return tuple(each for each in isr if each not in lost) or isr
 
 

@@ -1,4 +1,4 @@
-"""The two tables of states: what a replica and a partition may become, and from what.
+"""The state tables: which states a replica and a partition may enter, and from which.
 
 A replica:
 
@@ -12,7 +12,7 @@ A partition:
     NonExistent ──► New ──► Online ◄──► Offline ──► NonExistent
                      └────────────────────▲
 
-Online and Offline may be entered again from themselves. What the tables do not have is refused and logged.
+Online and Offline may be entered again from themselves. Other transitions are refused and logged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaState(Enum):
-    """Of one replica on one broker."""
+    """State of one replica on one broker."""
 
     NEW = "New"
     ONLINE = "Online"
@@ -41,7 +41,7 @@ class ReplicaState(Enum):
 
 
 class PartitionState(Enum):
-    """Of one partition."""
+    """State of one partition."""
 
     NEW = "New"
     ONLINE = "Online"
@@ -73,7 +73,7 @@ S = TypeVar("S", bound=Enum)
 
 
 class States(Generic[K, S]):
-    """The state of each, and all that are in a state without looking at the others."""
+    """The state of each key, with an index by state."""
 
     def __init__(self, absent: S) -> None:
         self._absent = absent
@@ -90,16 +90,16 @@ class States(Generic[K, S]):
             self._in[state][key] = None
 
     def drop(self, key: K) -> None:
-        """It is in no state any more."""
+        """Remove the key."""
         if (before := self._of.pop(key, None)) is not None:
             del self._in[before][key]
 
     def among(self, *states: S) -> tuple[K, ...]:
-        """All that are in one of these states."""
+        """Return the keys in one of these states."""
         return tuple(key for state in states for key in self._in[state])
 
     def legal(self, keys: Iterable[K], target: S, origins: Mapping[S, frozenset[S]]) -> list[K]:
-        """Those that may become that. The others are refused: said once each, and nothing happens to them."""
+        """Return the keys that may enter the target state. Log the others and leave them as they are."""
         allowed = origins[target]
         able = []
         for key in keys:

@@ -1,4 +1,4 @@
-"""The places at which a controller may die, by name. Tests stop it there; normally nobody does."""
+"""Named points at which a test may stop a controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class ControllerStep(Enum):
-    """What has just been done. Steps of one piece of work share a letter and come in this order."""
+    """The step just done. Steps of one operation share a letter and come in this order."""
 
     E1 = "elected, and nothing read yet"
     E2 = "watches set"
@@ -61,4 +61,4 @@ Hook: TypeAlias = "Callable[[ControllerStep], Awaitable[None]]"
 
 
 async def go_on(_: ControllerStep) -> None:
-    """Stop nowhere."""
+    """Do not stop."""

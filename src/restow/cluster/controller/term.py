@@ -1,7 +1,7 @@
-"""One broker's time as controller, from its election to its end.
+"""One broker's term as controller, from its election to its end.
 
-Beginning a term reads everything there is and takes up whatever was left unfinished; after that only events
-change anything. Nothing outlives the term: the next one begins with an empty context.
+A term starts by reading the whole store and taking up unfinished work. After that, only events change
+anything. Nothing outlives the term: the next one starts with an empty context.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 
 class Term:
-    """All parts of a controller, bound to one epoch."""
+    """All parts of a controller, bound to one controller epoch."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Term:
         )
 
     async def begin(self) -> None:
-        """Read everything, tell everybody, go on with what was unfinished."""
+        """Read the store, inform the brokers, and continue unfinished work."""
         at = self._tools.at
         await self._listeners.set_all()
         await at(ControllerStep.E2)
@@ -127,7 +127,7 @@ class Term:
         self._plan_rebalance()
 
     def end(self) -> None:
-        """Say nothing more to anybody. Watches that still fire are somebody else's to drop."""
+        """Stop sending. The caller drops the watches."""
         self._tools.outbox.close_all()
         if self._rebalance is not None:
             self._rebalance.cancel()
@@ -147,7 +147,7 @@ class Term:
             self._tools.config.rebalance_interval_s, partial(self._enqueue, "rebalance", rebalance)
         )
 
-    # Answers of brokers
+    # Responses of brokers
 
     def _broken(self, error: BaseException) -> None:
         async def give_up() -> None:
@@ -165,7 +165,7 @@ class Term:
             self._answered_stop_replica(broker_id, request, response)
 
     def _take_up(self, name: str, work: Work, broker_id: int, request: Message) -> None:
-        """Do what an answer calls for, unless the broker has begun another life by then."""
+        """Handle a response, unless the broker has registered again by then."""
 
         async def in_the_same_life() -> None:
             broker = self.context.brokers.get(broker_id)
@@ -218,7 +218,7 @@ class Term:
 
 
 def _partition_errors(request: Message, response: Message) -> Iterator[tuple[TopicPartition, int]]:
-    """By topic id in newer versions, by name in older ones."""
+    """Return each partition's error code. Newer versions name topics by id, older ones by name."""
     names = {each.topic_id: each.topic_name for each in request.topic_states}
     for topic in response.topics or ():
         if topic.topic_id not in names:

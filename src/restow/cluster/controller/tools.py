@@ -1,4 +1,4 @@
-"""What the parts of one term work with. Made new at every election, thrown away at its end."""
+"""Objects that the parts of one term share. Made at the election, dropped at the term's end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The same for all parts, so that they see the same context and write under the same epoch."""
+    """One set per term, so that all parts see the same context and write under the same epoch."""
 
     context: ControllerContext
     store: GuardedStore

@@ -1,6 +1,6 @@
-"""Creating, growing and deleting topics as whoever serves clients does it: by writing nodes.
+"""Create, expand and delete topics by writing znodes, for the request handlers.
 
-The controller sees the nodes and does the rest. Each of these writes all or nothing.
+The controller sees the znodes and does the rest. Each function writes everything or nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 def random_topic_id(chance: Chance) -> str:
-    """22 characters of base64. None begins with a dash, which command lines would take for an option."""
+    """Return 22 characters of base64. None starts with a dash: command lines take that for an option."""
     while True:
         found = urlsafe_b64encode(chance.uuid().bytes).decode().rstrip("=")
         if not found.startswith("-"):
@@ -46,7 +46,7 @@ async def create_topic(
     configs: Mapping[str, str],
     topic_id: str,
 ) -> None:
-    """Write the topic and its config. TopicExists if there is one, InvalidTopic… if it cannot be."""
+    """Write the topic and its config. Raises TopicExists, or InvalidTopic… for an invalid request."""
     _check_name(name)
     _check_assignment(assignment, first=0, factor=None)
     topic = TopicZNode(
@@ -69,7 +69,7 @@ async def create_topic(
 
 
 async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, ...]]) -> None:
-    """Give a topic more partitions, numbered on from those it has."""
+    """Add partitions, numbered on from the existing ones."""
     while True:
         try:
             node = await store.get(TopicZNode.path(name))
@@ -93,7 +93,7 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
 
 
 async def delete_topic(store: Store, name: str) -> None:
-    """Queue a topic for deletion. Asking again is no error."""
+    """Queue a topic for deletion. Repeating the request is no error."""
     try:
         await store.multi([CheckVersion(TopicZNode.path(name)), Create(DeleteTopic.path(name))])
     except NoNode as error:

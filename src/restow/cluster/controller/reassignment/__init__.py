@@ -1,1 +1,1 @@
-"""Reassignments: which may begin, their steps, and what is written on the way."""
+"""Reassignments: the checks, the steps, and the writes."""

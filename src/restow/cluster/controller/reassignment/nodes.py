@@ -1,4 +1,4 @@
-"""What a move writes: where replicas are into the topics' nodes, and what is done out of the request's."""
+"""Writes of a reassignment: assignments to topics' znodes, removals from `/admin/reassign_partitions`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _log = logging.getLogger(__name__)
 
 
 async def write_assignments(tools: Tools, changes: Assignments) -> set[TopicPartition]:
-    """One write per topic. Those that could not be written; why is in the log.
+    """Write one znode per topic. Return the partitions that could not be written; the log says why.
 
-    Read first and written on condition, so that partitions which a topic was given meanwhile stay, and a
-    topic that was made anew under the name of an old one is left alone.
+    Each znode is read first and written conditionally, so partitions added meanwhile stay, and a topic
+    created again under the same name is left alone.
     """
     by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
     for (topic, number), assignment in changes.items():
@@ -43,7 +43,7 @@ async def write_assignments(tools: Tools, changes: Assignments) -> set[TopicPart
 async def _attempt(
     tools: Tools, by_topic: Mapping[str, Mapping[int, ReplicaAssignment]], failed: set[TopicPartition]
 ) -> dict[str, Mapping[int, ReplicaAssignment]]:
-    """Those that somebody else wrote meanwhile, which are to be tried again."""
+    """Return the partitions that another writer changed meanwhile, to try them again."""
     writes: dict[str, Set] = {}
     nodes = await tools.store.read.get_each([TopicZNode.path(name) for name in by_topic])
     for (name, assignments), node in zip(by_topic.items(), nodes, strict=True):
@@ -78,14 +78,14 @@ def _changed(
 
 
 class ReassignmentRequest(NamedTuple):
-    """What the node asks for, and which node it is: a later one of the same path has another birth."""
+    """The request znode and its creation transaction, which differs for a later znode of that path."""
 
     targets: Mapping[TopicPartition, tuple[int, ...]]
     born: int
 
 
 async def read_request(store: GuardedStore) -> ReassignmentRequest | None:
-    """None if there is none. One that cannot be understood asks for nothing."""
+    """Return the request, or None without one. An unreadable request has no entries."""
     try:
         node = await store.read.get(ReassignPartitions.PATH)
     except NoNode:
@@ -94,7 +94,7 @@ async def read_request(store: GuardedStore) -> ReassignmentRequest | None:
 
 
 async def take_out(store: GuardedStore, is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
-    """Remove entries that are over, and the node with the last of them or if it says nothing at all."""
+    """Remove finished entries, and the znode itself if it is then empty or unreadable."""
     path = ReassignPartitions.PATH
     while True:
         try:

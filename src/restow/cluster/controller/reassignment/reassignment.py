@@ -1,13 +1,13 @@
-"""Moving partitions: what makes a move begin, go on or end.
+"""Triggers of a reassignment: events that start, continue or end one.
 
     a request through the API        alter()
-    the request's node               requested()
+    the request znode changed        requested()
     an ISR changed                   isr_changed()
     a broker came up                 resume_for()
     a controller was elected         start()
 
-What then happens is in `steps.py`, step by step; which moves may begin in
-`rules.py`. Whichever way it comes, the latest target replaces the one before.
+`steps.py` has the steps, `rules.py` the checks. The latest target replaces an earlier one, whichever way it
+came.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 
 
 class Reassignment:
-    """Every move there is, whoever asked for it."""
+    """All ongoing reassignments, from the API and from the request znode."""
 
     def __init__(
         self,
@@ -61,30 +61,30 @@ class Reassignment:
         self._steps = Steps(tools, partitions, replicas, deletion, self._watch)
         self._request_born = -1
 
-    # What makes a move begin or go on
+    # Triggers
 
     async def start(self) -> None:
-        """A new controller: what the node asks for, then everything else that is under way."""
+        """Take up the request znode, then every other ongoing reassignment, for a new controller."""
         await self._disown_leftovers()
         self._watch.remember(each for each, found in self._context.assignments.items() if found.is_moving)
         begun = await self._take_request()
         await self._resume(each for each in self._watch.moving if each not in begun)
 
     async def requested(self) -> None:
-        """The request's node changed. What is done to one that was read already, ourselves do mostly."""
+        """Read the request znode again. Most changes after the first read are our own."""
         await self._take_request()
 
     async def alter(
         self, wishes: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
-        """Begin, replace or cancel moves. What came of each: None if it is under way, or done."""
+        """Start, replace or cancel reassignments. Return None per accepted partition, or the refusal."""
         accepted, results = await self._decide(wishes)
         if accepted:
             await take_out(self._tools.store, lambda each, _: each in accepted)
         return {**dict.fromkeys(wishes), **results, **await self._move(accepted)}
 
     async def resume_for(self, brokers: Iterable[int]) -> None:
-        """Brokers came up: they may not know of moves to them."""
+        """Continue reassignments to brokers that came up, which may not know of them yet."""
         came = frozenset(brokers)
         assignments = self._context.assignments
         await self._resume(
@@ -92,7 +92,7 @@ class Reassignment:
         )
 
     async def isr_changed(self) -> None:
-        """See which moves are complete by now. The others only wait on."""
+        """Finish the reassignments that are complete by now."""
         context = self._context
         changed = [each for each in await self._watch.take() if each in context.assignments]
         found = await self._tools.nodes.read(changed)
@@ -107,24 +107,24 @@ class Reassignment:
             await self._isolated(self._finish, {each: context.assignments[each] for each in complete})
 
     async def forget_gone(self) -> None:
-        """Topics were removed by hand: nothing of them is moved any more."""
+        """Drop the reassignments of topics that were removed by hand."""
         gone = {each for each in self._watch.moving if each not in self._context.assignments}
         if gone:
             self._watch.drop(gone)
             await take_out(self._tools.store, lambda each, _: each in gone)
 
     def running(self, partitions: Iterable[TopicPartition] | None) -> Assignments:
-        """The moves under way, of these partitions or of all."""
+        """Return the ongoing reassignments of these partitions, or all for None."""
         wanted = self._watch.moving if partitions is None else dict.fromkeys(partitions)
         assignments = self._context.assignments
         return {
             each: assignments[each] for each in wanted if each in assignments and assignments[each].is_moving
         }
 
-    # How
+    # Implementation
 
     async def _disown_leftovers(self) -> None:
-        """ISRs that still have a replica which the controller before took away, when it came no further."""
+        """Take replicas out of ISRs that the previous controller had already unassigned."""
         assignments = self._context.assignments
         leftovers = {
             partition: gone
@@ -136,7 +136,7 @@ class Reassignment:
             await self._steps.disown(leftovers)
 
     async def _take_request(self) -> set[TopicPartition]:
-        """The partitions that the node asked for and that are moved. The others are taken out of it."""
+        """Return the partitions of the request znode that are reassigned. The others leave the znode."""
         request = await read_request(self._tools.store)
         if request is None or request.born == self._request_born:
             return set()
@@ -145,7 +145,7 @@ class Reassignment:
         accepted, refused = await self._decide(wishes)
         refused |= await self._move(accepted)
         for partition, refusal in refused.items():
-            _log.warning("%s is not moved: %s", partition, refusal.message)
+            _log.warning("%s is not reassigned: %s", partition, refusal.message)
         if refused or not wishes:
             await take_out(self._tools.store, lambda each, _: each in refused)
         return accepted.keys() - refused.keys()
@@ -153,7 +153,7 @@ class Reassignment:
     async def _decide(
         self, wishes: Mapping[TopicPartition, ReassignmentTarget]
     ) -> tuple[dict[TopicPartition, ReplicaAssignment], dict[TopicPartition, Refusal]]:
-        """What may go on as what, and what may not. Where a move is replaced, its ISR counts."""
+        """Return the accepted assignments and the refusals. A replaced reassignment's ISR counts."""
         context = self._context
         replaced = self.running(wishes)
         context.leaderships.update(await self._tools.nodes.read(replaced))
@@ -172,7 +172,7 @@ class Reassignment:
         await self._move({each: assignments[each] for each in partitions})
 
     async def _move(self, moves: Assignments) -> dict[TopicPartition, Refusal]:
-        """Those that failed."""
+        """Return the partitions that failed."""
         return dict.fromkeys(await self._isolated(self._steps.move, moves), FAILED) if moves else {}
 
     async def _finish(self, moves: Assignments) -> set[TopicPartition]:
@@ -182,16 +182,17 @@ class Reassignment:
     async def _isolated(
         self, work: Callable[[Assignments], Awaitable[set[TopicPartition]]], moves: Assignments
     ) -> set[TopicPartition]:
-        """All together; and if that fails, one by one, so that only those fail which cannot but.
+        """Run the steps for all partitions together. If that fails, run them one by one to isolate the
+        failing ones.
 
-        Every step may be done again. What ends a term, ends it.
+        Every step may be repeated. Errors that end a term are raised.
         """
         try:
             return await work(moves)
         except (ControllerError, StoreError):
             raise
         except Exception:  # noqa: BLE001  logged, and told to whoever asked
-            _log.exception("moving %d partitions failed, the first is %s", len(moves), next(iter(moves)))
+            _log.exception("reassigning %d partitions failed, the first is %s", len(moves), next(iter(moves)))
         if len(moves) == 1:
             return set(moves)
         failed: set[TopicPartition] = set()

@@ -1,10 +1,11 @@
-"""Which moves may begin. Pure: what is known goes in, an assignment or a refusal comes out.
+"""Checks of a reassignment. Pure: takes the controller's view, returns an assignment or a refusal.
 
-A target must name brokers, each once. Asked through the API, every added one must be alive; asked through the
-node, one of them is enough, for the others may come later. Nothing is asked of replicas that stay.
+A target names at least one broker, each once. Through the API, every added broker must be alive; through the
+request znode, one live broker is enough, for the others may come up later. Replicas that stay are not
+checked.
 
-Whatever the way, the replicas that a new target takes out at once (those that an earlier move was adding)
-must not be the only ones that have the data, or the only ones that can lead.
+In both cases, the replicas that a new target drops at once (an earlier reassignment was adding them) must not
+be the only ones with the data, or the only ones that can lead.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Refusal(NamedTuple):
-    """Why a partition is not moved: the code for the client, a sentence for its user."""
+    """Why a partition is not reassigned: the error code and a message."""
 
     code: ErrorCode
     message: str
@@ -35,10 +36,10 @@ FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The move failed; the controlle
 
 
 class ReassignmentTarget(NamedTuple):
-    """What somebody wants for a partition, and how they asked."""
+    """The requested replicas of a partition, and the way of the request."""
 
     target: tuple[int, ...] | None
-    """None cancels."""
+    """None cancels the reassignment."""
     by_node: bool = False
     may_change_factor: bool = True
 
@@ -46,7 +47,7 @@ class ReassignmentTarget(NamedTuple):
 def decide(
     context: ControllerContext, partition: TopicPartition, wish: ReassignmentTarget
 ) -> ReplicaAssignment | Refusal:
-    """The assignment to go on with, or why not. Checks come in Kafka's order."""
+    """Return the assignment to go on with, or the refusal. The checks run in Kafka's order."""
     current = context.assignments.get(partition, ReplicaAssignment(()))
     if wish.target is None:
         if not current.is_moving:
@@ -99,7 +100,7 @@ def _absence(wanted: ReplicaAssignment, wish: ReassignmentTarget, context: Contr
 
 
 def _strands(context: ControllerContext, partition: TopicPartition, wanted: ReplicaAssignment) -> bool:
-    """Whether the replicas dropped at once are all that have the data, or all of those that can lead."""
+    """Return whether the dropped replicas are the only ones with the data, or the only ones that can lead."""
     leadership = context.leaderships.get(partition)
     if leadership is None or set(context.assignments[partition].replicas) <= set(wanted.replicas):
         return False
@@ -109,7 +110,7 @@ def _strands(context: ControllerContext, partition: TopicPartition, wanted: Repl
 
 
 def is_complete(context: ControllerContext, partition: TopicPartition) -> bool:
-    """Whether everything that is to stay has all of the data, and one of that can lead."""
+    """Return whether all target replicas are in the ISR and one of them can lead."""
     assignment = context.assignments[partition]
     if not assignment.is_moving:
         return True

@@ -1,24 +1,24 @@
-"""The steps of a move, for many partitions at a time.
+"""The steps of a reassignment, for many partitions at a time.
 
-    U1  the new assignment into the topics' nodes                    from here on it survives the controller
-    U2  the same in memory; replicas that an earlier move was adding and this one does not need are deleted
+    U1  the new assignment into the topics' znodes                   from here on it survives the controller
+    U2  the same in memory; replicas that only the replaced reassignment was adding are deleted
 
-    A   while some replica that is to stay is not in the ISR
-    A1    the leader epoch raised; old and new replicas hear of the leader and of each other
-    A2    added replicas New: they are made, and begin to fetch
+    A   while a target replica is not in the ISR
+    A1    the leader epoch raised; LeaderAndIsr to old and new replicas
+    A2    added replicas New: brokers create them and start to fetch
 
-    B   when all that are to stay are in the ISR
+    B   when all target replicas are in the ISR
     B1    added replicas Online
-    B2    only the target in memory, so that no leader takes removed replicas into the ISR again
-    B3    a leader of the target: elected if it has to be, else only a new epoch
+    B2    only the target in memory, so that no leader adds removed replicas to the ISR again
+    B3    a leader in the target: elected if necessary, otherwise only a new epoch
     B4    removed replicas Offline: out of the ISR, stopped
     B5    removed replicas deleted
-    B6    only the target in the topics' nodes
-    B7    out of the request's node
-    B8    every broker hears of it; deletions that waited go on
+    B6    only the target in the topics' znodes
+    B7    the partition out of the request znode
+    B8    UpdateMetadata to every broker; blocked deletions continue
 
-Each may be done again from the start by whoever is controller next: the topic's node says what is under way
-until B6, and the partition's state says how far it is.
+The next controller may repeat every step from the start: until B6 the topic's znode names the reassignment,
+and the partition's state shows how far it is.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _log = logging.getLogger(__name__)
 
 
 class Steps:
-    """Carries moves from step to step."""
+    """Carries reassignments from step to step."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Steps:
         self._watch = watch
 
     async def move(self, moves: Assignments) -> set[TopicPartition]:
-        """U, then A or B for each. Those that could not be written, which stay as they were."""
+        """Run U, then A or B for each. Return the partitions that could not be written."""
         self._context.blocked |= self._context.deleting & {each.topic for each in moves}
         failed = await self._update(moves)
         going = [each for each in moves if each not in failed]
@@ -86,7 +86,7 @@ class Steps:
         self._context.leaderships.update(await self._tools.nodes.read(partitions))
 
     async def _lead_first_time(self, partitions: Iterable[TopicPartition]) -> None:
-        """One that never had a leader, because no replica was alive, may have one now."""
+        """Elect a first leader for partitions that had none, because no replica was alive."""
         context = self._context
         new = [each for each in partitions if context.partition_states[each] is PartitionState.NEW]
         unknown = [each for each in context.replicas(new) if context.replica_states[each] is _R.NON_EXISTENT]
@@ -96,7 +96,7 @@ class Steps:
     # U
 
     async def _update(self, moves: Assignments) -> set[TopicPartition]:
-        """U1 and U2, for those that are not as they should be already."""
+        """Run U1 and U2 for partitions that differ from their target."""
         context = self._context
         changed = {each: wanted for each, wanted in moves.items() if context.assignments[each] != wanted}
         if not changed:
@@ -119,9 +119,9 @@ class Steps:
         return failed
 
     async def disown(self, dropped: Mapping[TopicPartition, Collection[int]]) -> None:
-        """Take replicas that are not assigned any more out of ISRs, and let others lead.
+        """Take unassigned replicas out of ISRs, and elect other leaders where necessary.
 
-        The leader hears of it in a new epoch: an ISR that it is about to write at this moment counts no more.
+        A new leader epoch invalidates an ISR change that the leader may be writing now.
         """
         context = self._context
         headless = {
@@ -137,7 +137,7 @@ class Steps:
         batch.send()
 
     async def _remove(self, replicas: Collection[Replica]) -> None:
-        """Stopped and deleted. Nobody waits for the brokers: one that is dead finds out when it is back."""
+        """Stop and delete these replicas without waiting. A dead broker finds out when it is back."""
         await self._replicas.move(replicas, _R.OFFLINE)
         await self._delete(replicas)
 
@@ -148,7 +148,7 @@ class Steps:
     # A
 
     async def _begin(self, partitions: Collection[TopicPartition]) -> None:
-        """A1 and A2."""
+        """Run A1 and A2."""
         if not partitions:
             return
         context = self._context
@@ -180,7 +180,7 @@ class Steps:
     # B
 
     async def finish(self, partitions: Collection[TopicPartition]) -> None:
-        """B1 to B8."""
+        """Run B1 to B8."""
         if not partitions:
             return
         context = self._context
@@ -205,7 +205,7 @@ class Steps:
         await self._settle({each: context.assignments[each] for each in before})
 
     async def _lead_from_target(self, partitions: Iterable[TopicPartition]) -> None:
-        """B3."""
+        """Run B3."""
         context = self._context
         elect: list[TopicPartition] = []
         keep: list[TopicPartition] = []
@@ -222,7 +222,7 @@ class Steps:
         batch.send()
 
     def _is_safe(self, partition: TopicPartition, before: ReplicaAssignment) -> bool:
-        """Whether nothing but the target is needed, as the state that B3 wrote says."""
+        """Return whether the target alone can serve the partition, by the state that B3 wrote."""
         leadership = self._context.leaderships.get(partition)
         if not before.is_moving or leadership is None:
             return True
@@ -231,14 +231,14 @@ class Steps:
     async def _fall_back(
         self, partitions: Collection[TopicPartition], before: dict[TopicPartition, ReplicaAssignment]
     ) -> None:
-        """The ISR shrank while B was under way: nothing is removed, and the move waits for it again."""
+        """Undo B2 because the ISR shrank, and wait for the ISR again. Nothing was removed."""
         for partition in partitions:
             _log.warning("B3 %s: not all of %s are in sync any more", partition, before[partition].target)
             self._context.assign(partition, before.pop(partition))
         await self._begin(partitions)
 
     async def _settle(self, done: Assignments) -> None:
-        """B6 to B8."""
+        """Run B6 to B8."""
         await write_assignments(self._tools, done)
         await self._tools.at(ControllerStep.B6)
         self._watch.drop(done)

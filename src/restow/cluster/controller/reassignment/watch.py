@@ -1,7 +1,6 @@
-"""The states of partitions that are being moved, watched for changes of their ISRs.
+"""Watches the states of reassigned partitions for ISR changes.
 
-Many change at nearly the same time, so they are gathered: as long as an event waits for its turn, whatever
-else changes becomes part of it.
+Many change almost at once, so changes that arrive while an event is still queued become part of that event.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class IsrWatch:
-    """Which partitions are being moved, and which of them have changed. `changed` is to ask for these."""
+    """The reassigned partitions and their pending ISR changes. `changed` queues the event that takes them."""
 
     def __init__(self, store: Store, changed: Callable[[], object]) -> None:
         self._store = store
@@ -31,15 +30,15 @@ class IsrWatch:
 
     @property
     def moving(self) -> tuple[TopicPartition, ...]:
-        """In the order in which they began."""
+        """Return the partitions in the order in which their reassignments started."""
         return tuple(self._moving)
 
     def remember(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are being moved, but nobody watches them yet."""
+        """Remember these partitions as reassigned, without a watch yet."""
         self._moving.update(dict.fromkeys(partitions))
 
     async def add(self, partitions: Iterable[TopicPartition]) -> None:
-        """Watch these, each once however often it is asked for."""
+        """Watch these partitions, once each."""
         wanted = tuple(partitions)
         self.remember(wanted)
         new = [each for each in wanted if each not in self._watched]
@@ -47,12 +46,12 @@ class IsrWatch:
         await asyncio.gather(*map(self._set, new))
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are done. A watch that still fires is of no interest."""
+        """Forget finished partitions. A watch that still fires is ignored."""
         for partition in partitions:
             self._moving.pop(partition, None)
 
     async def take(self) -> tuple[TopicPartition, ...]:
-        """Those that changed, watched again before anybody reads them."""
+        """Return the changed partitions and watch them again before their states are read."""
         changed, self._changed = self._changed, {}
         found = tuple(each for each in changed if each in self._moving)
         await self.add(found)
