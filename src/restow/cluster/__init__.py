@@ -1,1 +1,1 @@
-"""The embedded cluster."""
+"""The embedded Kafka cluster."""

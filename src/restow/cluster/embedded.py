@@ -5,9 +5,8 @@
         await cluster.stop_broker(1)
         await cluster.start_broker(1)
 
-Brokers share a store in this process and talk to each other over loopback, as to everybody. Without `data`
-all files are in a temporary folder that goes with the cluster; with it, the same folder again goes on where
-it was.
+Brokers share a store in this process and talk over loopback. Without `data`, all files are in a temporary
+folder that is removed with the cluster; with it, a later cluster on the same folder continues.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _OFFSETS_FACTOR = 3
 
 
 class EmbeddedCluster:
-    """`brokers` of them, with ids from 0. Racks are dealt around; each broker has `log_dirs` directories."""
+    """A cluster of `brokers` with ids from 0. Racks are dealt in turn; each has `log_dirs` log dirs."""
 
     def __init__(
         self,
@@ -53,11 +52,11 @@ class EmbeddedCluster:
         properties: Mapping[str, str] | None = None,
         fsync: bool = True,
     ) -> None:
-        """Broker i listens on `port` + i, or with 0 on a free one that is kept until `stop`. `properties` are
-        Kafka's broker configs.
+        """Broker i listens on `port` + i, or for port 0 on a free one that it keeps until `stop`.
+        `properties` are Kafka's broker configs.
 
-        Nothing is touched before `start`. With `fsync` off, what the store acknowledged outlives a kill of
-        the process but not necessarily a loss of power.
+        Nothing is touched before `start`. Without `fsync`, acknowledged store writes survive a kill of the
+        process but not necessarily a power loss.
         """
         if brokers < 1:
             raise InvalidBrokers(f"A cluster has at least one broker, not {brokers}.")
@@ -83,11 +82,11 @@ class EmbeddedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where all brokers listen, for `bootstrap.servers`."""
+        """All listeners, for `bootstrap.servers`."""
         return ",".join(broker.address for _, broker in sorted(self.brokers.items()))
 
     async def start(self) -> None:
-        """Returns when every broker knows every other."""
+        """Start all brokers. Returns when every broker knows every other."""
         folder = self._folder()
         clock = SystemClock()
         self._store = store = EmbeddedStore(folder / "store.sqlite", fsync=self._fsync, clock=clock)
@@ -109,7 +108,7 @@ class EmbeddedCluster:
             raise
 
     async def stop(self) -> None:
-        """Stop all brokers, let go of everything, and remove the folder if it was temporary."""
+        """Stop all brokers, release all resources, and remove a temporary folder."""
         await _all(broker.stop(hand_over=False) for broker in self.brokers.values())
         if self._store is not None:
             await self._store.close()
@@ -130,7 +129,7 @@ class EmbeddedCluster:
         await self.stop()
 
     async def add_broker(self) -> int:
-        """One more, empty; returns its id when every broker knows it."""
+        """Add an empty broker. Returns its id when every broker knows it."""
         if self._world is None:
             raise RuntimeError("the cluster has not been started")
         number = max(self.brokers) + 1
@@ -141,15 +140,15 @@ class EmbeddedCluster:
         return number
 
     async def stop_broker(self, broker_id: int) -> None:
-        """In order: its leaders move away first."""
+        """Stop a broker in order: its leaders move away first."""
         await self._broker(broker_id).stop()
 
     async def kill_broker(self, broker_id: int) -> None:
-        """At once, as if its process had been killed."""
+        """Stop a broker at once, as if its process had been killed."""
         await self._broker(broker_id).kill()
 
     async def start_broker(self, broker_id: int) -> None:
-        """Start one that was stopped or killed, at its old address and with its old files."""
+        """Start a stopped or killed broker at its old address and with its old files."""
         await self._broker(broker_id).start()
 
     async def settled(self, timeout_s: float = 30.0) -> None:
@@ -187,7 +186,7 @@ class EmbeddedCluster:
         )
 
     def _free_port(self) -> int:
-        """One that nobody else is dealt while its broker is away."""
+        """Return a free port and keep it reserved while its broker is down."""
         port = HeldPort(self._host)
         self._held.append(port)
         return port.number
@@ -198,7 +197,7 @@ async def _session_of(store: EmbeddedStore) -> EmbeddedSession:
 
 
 async def _all(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Wait for all of them, however they end; then raise what the first one that failed raised."""
+    """Wait for all of them, then raise the first failure."""
     for outcome in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome

@@ -1,10 +1,10 @@
-"""A broker in a process of its own, which meets the others in a ZooKeeper.
+"""A broker in its own process, which joins the others through ZooKeeper.
 
     broker = standalone(options, StoreAddress.parse("zookeeper://127.0.0.1:2181/kafka"))
     await broker.start()
 
-While ZooKeeper cannot be reached for less than the session's timeout, the broker goes on as before. When the
-session is over, it begins anew, as `broker.py` says.
+While ZooKeeper is unreachable for less than the session timeout, the broker goes on. When the session
+expires, it starts again, as `broker.py` says.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _SPARE_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreAddress:
-    """Where a ZooKeeper is, and under which of its nodes the cluster keeps its own."""
+    """The servers of a ZooKeeper, and the cluster's root znode."""
 
     hosts: tuple[str, ...]
     """Each as `host:port`."""
     root: str = ""
-    """Such as `/kafka`, or nothing for the top."""
+    """Such as `/kafka`, or empty for the top."""
 
     @classmethod
     def parse(cls, text: str) -> StoreAddress:
-        """`zookeeper://host:port`, with several hosts `zookeeper://a:2181,b:2181`, and `/root` behind it."""
+        """Parse `zookeeper://host:port/root`; several hosts as `zookeeper://a:2181,b:2181`."""
         if not text.startswith(_SCHEME):
             raise InvalidAddress(
                 f"{text!r} is not the address of a store: "
@@ -56,12 +56,12 @@ class StoreAddress:
 
     @property
     def servers(self) -> str:
-        """As ZooKeeper's clients write it, without the root."""
+        """Return the address for ZooKeeper's clients, without the root."""
         return ",".join(self.hosts)
 
 
 def standalone(options: BrokerOptions, address: StoreAddress) -> BrokerServer:
-    """A broker that is not started yet. Its configs say how long a session lasts."""
+    """Return a broker that is not started yet. Its configs set the session timeout."""
     configs = BrokerConfigs(options.properties)
     timeout_s = configs.integer("zookeeper.session.timeout.ms") / 1000
     clock = SystemClock()
@@ -87,7 +87,7 @@ def standalone(options: BrokerOptions, address: StoreAddress) -> BrokerServer:
         disk=SystemDisk(),
         open_session=open_session,
     )
-    # The server ends sessions at its next tick, which is later than promised by as much as a tick.
+    # The server expires sessions at its next tick, so up to one tick late.
     return BrokerServer(replace(options, registration_patience_s=1.5 * timeout_s + _SPARE_S), world)
 
 

@@ -1,4 +1,4 @@
-"""Work that goes on beside the requests: none of it is lost sight of, and all of it ends with the broker."""
+"""Background tasks of a broker. Their failures are logged, and they end with the broker."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Tasks that somebody holds on to. What one raises is logged."""
+    """Holds references to tasks and logs their exceptions."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[object]] = set()
         self._closed = False
 
     def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
-        """Begin it at the loop's next turn; not at all if everything is over."""
+        """Start a task; do nothing after `close`."""
         if self._closed:
             work.close()
             return
@@ -31,7 +31,7 @@ class Tasks:
         task.add_done_callback(self._ended)
 
     async def close(self) -> None:
-        """Cancel what still runs, and wait until it has ended."""
+        """Cancel running tasks and wait until they have ended."""
         self._closed = True
         running = tuple(self._running)
         for task in running:

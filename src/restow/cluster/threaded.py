@@ -1,4 +1,4 @@
-"""The embedded cluster for those who do not have a loop: in a thread of its own.
+"""The embedded cluster in a thread of its own, for callers without a loop.
 
 with ThreadedCluster(brokers=3) as cluster:
     producer = KafkaProducer(bootstrap_servers=cluster.bootstrap)
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class ThreadedCluster:
-    """Takes what `EmbeddedCluster` takes. Every call blocks until it is done."""
+    """Takes EmbeddedCluster's arguments. Every call blocks until it is done."""
 
     def __init__(self, brokers: int = 1, **options: Any) -> None:
         self._cluster = EmbeddedCluster(brokers, **options)
@@ -31,11 +31,11 @@ class ThreadedCluster:
 
     @property
     def bootstrap(self) -> str:
-        """Where all brokers listen, for `bootstrap.servers`."""
+        """All listeners, for `bootstrap.servers`."""
         return self._cluster.bootstrap
 
     def start(self) -> None:
-        """Returns when every broker knows every other."""
+        """Start all brokers. Returns when every broker knows every other."""
         self._thread.start()
         try:
             self._do(self._cluster.start())
@@ -44,26 +44,26 @@ class ThreadedCluster:
             raise
 
     def stop(self) -> None:
-        """Stop all brokers and let go of everything."""
+        """Stop all brokers and release all resources."""
         try:
             self._do(self._cluster.stop())
         finally:
             self._end()
 
     def add_broker(self) -> int:
-        """One more, empty; returns its id when every broker knows it."""
+        """Add an empty broker. Returns its id when every broker knows it."""
         return self._do(self._cluster.add_broker())
 
     def stop_broker(self, broker_id: int) -> None:
-        """In order: its leaders move away first."""
+        """Stop a broker in order: its leaders move away first."""
         self._do(self._cluster.stop_broker(broker_id))
 
     def kill_broker(self, broker_id: int) -> None:
-        """At once, as if its process had been killed."""
+        """Stop a broker at once, as if its process had been killed."""
         self._do(self._cluster.kill_broker(broker_id))
 
     def start_broker(self, broker_id: int) -> None:
-        """Start one that was stopped or killed, at its old address and with its old files."""
+        """Start a stopped or killed broker at its old address and with its old files."""
         self._do(self._cluster.start_broker(broker_id))
 
     def __enter__(self) -> ThreadedCluster:

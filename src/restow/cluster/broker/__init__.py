@@ -1,1 +1,1 @@
-"""One broker: its parts, and its life from registration to shutdown."""
+"""One broker: its parts, and its lifecycle from registration to shutdown."""

@@ -1,11 +1,11 @@
-"""One broker: all its parts put together, and its life from registration to farewell.
+"""One broker: all its parts, and its lifecycle from registration to shutdown.
 
-    start    paths and cluster id ─► configs ─► logs ─► listener ─► registration ─► candidacy for controller
+    start    paths and cluster id ─► configs ─► logs ─► listener ─► registration ─► controller election
     stop     leaders moved away by the controller ─► everything ended in reverse ─► logs closed cleanly
     kill     everything dropped as it stands, as if the process had been killed
 
-When the store's session expires, the broker has not been heard of for too long: others lead what it led. It
-drops everything and begins anew on a new session.
+When the store session expires, the cluster has elected other leaders. The broker drops everything and starts
+again on a new session.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ _TRY_AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerOptions:
-    """What a broker is given at its start and does not change afterwards."""
+    """A broker's start options, which do not change afterwards."""
 
     broker_id: int
     log_dirs: tuple[str, ...]
     host: str = "127.0.0.1"
     port: int = 0
-    """0 for a free one, which it then keeps as long as the object lives."""
+    """0 picks a free port, which the broker keeps as long as the object lives."""
     rack: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Kafka's broker configs by their names, as in a server.properties."""
+    """Kafka's broker configs by name, as in server.properties."""
     registration_patience_s: float = 30.0
-    """For how long an entry of the broker's former life is waited for to go."""
+    """How long to wait until the registration of an earlier run disappears."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRuntime:
-    """What a broker needs of the world; the simulator has all of it of its own."""
+    """A broker's clock, network, disk and store; the simulator has its own."""
 
     clock: Clock
     chance: Chance
     network: Network
     disk: Disk
     open_session: Callable[[], Awaitable[Store]]
-    """A new session with the store."""
+    """Open a new session with the store."""
 
 
 class BrokerServer:
@@ -81,18 +81,18 @@ class BrokerServer:
 
     @property
     def address(self) -> str:
-        """Where it listens, as `host:port`; the same after a restart."""
+        """Listener address as `host:port`; the same after a restart."""
         return f"{self.options.host}:{self._port}"
 
     @property
     def services(self) -> Services:
-        """The parts of the running broker."""
+        """Return the parts of the running broker."""
         if self._life is None:
             raise RuntimeError(f"broker {self.options.broker_id} is not running")
         return self._life.services
 
     async def start(self) -> None:
-        """Returns when it is registered and knows who is controller."""
+        """Start the broker. Returns when it is registered and knows the controller."""
         if self._life is not None:
             raise RuntimeError(f"broker {self.options.broker_id} is running already")
         store = await self._world.open_session()
@@ -109,21 +109,21 @@ class BrokerServer:
         log.info("broker %d listens on %s", self.options.broker_id, self.address)
 
     async def stop(self, *, hand_over: bool = True) -> None:
-        """In order: leaders move away first, unless there is nobody to lead; logs are closed cleanly."""
+        """Stop in order: the controller moves leaders away if it can, then the logs are closed cleanly."""
         await self._end_what_is_under_way()
         life, self._life = self._life, None
         if life is not None:
             await life.end(hand_over=hand_over)
 
     async def kill(self) -> None:
-        """At once: nothing is handed over and nothing written down."""
+        """Drop everything at once, without handing over leaders or closing logs."""
         await self._end_what_is_under_way()
         life, self._life = self._life, None
         if life is not None:
             await life.drop()
 
     async def until_failed(self) -> str:
-        """Returns when the broker has ended for good without having been told to: why."""
+        """Wait until the broker has ended without being stopped, and return the reason."""
         await self._failed.wait()
         return self._failure
 
@@ -133,7 +133,7 @@ class BrokerServer:
         self._failed.set()
 
     def _ruined(self) -> None:
-        """No disk is left. As a process would, the broker ends, and others lead what it led."""
+        """End the broker, because no log dir is left. Other brokers take over its partitions."""
         life, self._life = self._life, None
         if life is not None:
             self._ending = asyncio.get_running_loop().create_task(life.drop())
@@ -142,7 +142,7 @@ class BrokerServer:
     def _session_expired(self, life: Life) -> None:
         life.is_over = True
         if self._life is life and self._reviving is None:
-            log.error("broker %d has lost its session and begins anew", self.options.broker_id)
+            log.error("broker %d lost its store session and starts again", self.options.broker_id)
             self._reviving = asyncio.get_running_loop().create_task(self._revive())
 
     async def _revive(self) -> None:
@@ -154,7 +154,7 @@ class BrokerServer:
                 await self.start()
                 break
             except (StoreError, OSError) as error:
-                log.warning("broker %d cannot begin anew yet: %s", self.options.broker_id, error)
+                log.warning("broker %d cannot start again yet: %s", self.options.broker_id, error)
                 await self._world.clock.sleep(_TRY_AGAIN_S)
             except RestowError as error:
                 self._fail(f"it cannot begin anew: {error}")

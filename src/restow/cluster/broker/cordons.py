@@ -1,7 +1,7 @@
 """Log dirs that get no new replicas (`cordoned.log.dirs`, KIP-1066), and brokers that have only such ones.
 
-A broker says in its registration if it has no log dir for new replicas, and whoever places replicas leaves it
-out. Replicas that somebody puts there by hand come all the same.
+A broker whose log dirs are all cordoned says so in its registration, and replica placement leaves it out.
+Manual assignments may still use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Creating topics: because somebody asks for one, or because somebody uses one that should be there."""
+"""Topic creation: on request, or automatically when a client uses an unknown topic."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_COMPLAINTS = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationDefaults:
-    """What the broker's config says of topics that do not say it themselves."""
+    """The broker's defaults for new topics."""
 
     partitions: int = 1
     factor: int = 1
@@ -46,7 +46,7 @@ class CreationDefaults:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedTopic:
-    """What is asked for: counts (-1 for the broker's default) or replicas by hand, and configs."""
+    """A requested topic: counts (-1 for the broker's default) or manual replicas, and configs."""
 
     name: str
     partitions: int = FROM_DEFAULT
@@ -57,7 +57,7 @@ class RequestedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedTopic:
-    """A topic that can be created as it stands here."""
+    """A checked topic, ready to be created."""
 
     name: str
     topic_id: str
@@ -70,7 +70,7 @@ class PlannedTopic:
 
 
 class TopicCreation:
-    """Plans, then writes. The controller, wherever it is, does the rest."""
+    """Plans and writes new topics. The controller does the rest."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class TopicCreation:
         check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
         clock: Clock,
     ) -> None:
-        """`check_configs` answers what to write down, or raises Refused."""
+        """`check_configs` returns the configs to write, or raises Refused."""
         self._store = store
         self._metadata = metadata
         self._tasks = tasks
@@ -96,7 +96,7 @@ class TopicCreation:
         self._allowed_s = clock.monotonic_s()
 
     async def plan(self, new: RequestedTopic) -> PlannedTopic:
-        """Decide where it goes: not to cordoned brokers, unless by hand. Refused, if it cannot be."""
+        """Place the replicas, not on cordoned brokers unless assigned manually. Raises TopicRefused."""
         brokers = self._metadata.placement_brokers()
         if new.by_hand is None:
             brokers = await without_cordoned(self._store, brokers)
@@ -125,7 +125,7 @@ class TopicCreation:
         )
 
     async def create(self, planned: PlannedTopic) -> None:
-        """Refused, if somebody else was faster or the store cannot be reached."""
+        """Write the topic. Raises TopicRefused if the topic exists or the store cannot be reached."""
         try:
             await create_topic(
                 self._store, planned.name, planned.assignment, planned.configs, planned.topic_id
@@ -136,9 +136,9 @@ class TopicCreation:
             raise TopicRefused(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
 
     def create_in_passing(self, name: str) -> bool:
-        """Begin to create a topic that somebody uses, if that is wanted; whether it will be there.
+        """Start to create a topic that a client uses, if allowed. Return whether it will exist.
 
-        So many at once, and so many a second after that: a client that is told no asks again.
+        A rate limit holds; a refused client asks again.
         """
         defaults = self._defaults()
         if name == GROUP_OFFSETS_TOPIC:
@@ -185,7 +185,7 @@ class TopicCreation:
             self._under_way.discard(new.name)
 
     def _complain(self, name: str, refused: TopicRefused) -> None:
-        """Once: clients ask for the topic again and again."""
+        """Log once per topic, because clients ask again and again."""
         if (name, str(refused)) not in self._complaints:
             if len(self._complaints) >= _MOST_COMPLAINTS:
                 self._complaints.clear()

@@ -1,4 +1,4 @@
-"""One life of a broker: from its registration in the store until it stops, is killed or loses its session."""
+"""One run of a broker, from its registration until it stops, is killed or loses its session."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LISTENER_NAME = "PLAINTEXT"
 
 
 class Life:
-    """All parts of a running broker. `begin` once, then `end` or `drop` once."""
+    """All parts of a running broker. Call `begin` once, then `end` or `drop` once."""
 
     services: Services
     _listener: Listener
@@ -69,13 +69,13 @@ class Life:
         port: int,
         on_ruined: Callable[[], None],
     ) -> None:
-        """`on_ruined` hears when the last log dir has failed: then there is nothing left to serve."""
+        """`on_ruined` is called when the last log dir has failed."""
         self._options = options
         self._world = world
         self._store = store
         self.port = port
         self.is_over = False
-        """Whether its session with the store was lost."""
+        """Whether the store session was lost."""
         self._on_ruined = on_ruined
         self._tasks = Tasks()
         self._orders = Orders(store)
@@ -88,7 +88,7 @@ class Life:
         self._registered: BrokerRegistration | None = None
 
     async def begin(self) -> None:
-        """Returns when the controller has told this broker of the cluster."""
+        """Start all parts. Returns when the controller has sent this broker the metadata."""
         cluster_id = await prepare_store(self._store, self._world.chance)
         self.services = services = self._put_together(cluster_id, BrokerConfigs(self._options.properties))
         self._has_services = True
@@ -118,15 +118,15 @@ class Life:
         metadata = services.metadata
         known = await metadata.until(lambda: services.broker_id in metadata.brokers, _FIRST_METADATA_S)
         if not known:
-            log.warning("broker %d has not heard of a controller yet", services.broker_id)
+            log.warning("broker %d has no metadata from a controller yet", services.broker_id)
 
     def require_session(self) -> None:
-        """Raises SessionExpired if it was lost meanwhile."""
+        """Raise SessionExpired if the session was lost meanwhile."""
         if self.is_over:
-            raise SessionExpired("the session with the store was lost as the broker began")
+            raise SessionExpired("the session with the store was lost while the broker started")
 
     async def end(self, *, hand_over: bool = True) -> None:
-        """In order; with `hand_over` the controller moves leaders away first."""
+        """Stop in order; with `hand_over` the controller moves leaders away first."""
         if hand_over:
             await self._take_leave()
         services = self.services
@@ -139,10 +139,9 @@ class Life:
         await self._store.close()
 
     async def drop(self) -> None:
-        """At once. What is in the store goes with the session, what is on disk stays as it is.
+        """Drop everything at once. Ephemeral znodes go with the session; files stay as they are.
 
-        A store that cannot be reached lets go of a session only after a while: nobody waits for it before
-        everything else is dropped.
+        An unreachable store takes a while to close a session, so this waits for it last.
         """
         leaving = asyncio.create_task(self._store.close())
         if self._listens:
@@ -162,7 +161,7 @@ class Life:
         self._fetch.close()
         await self._tasks.close()
 
-    # Putting it together
+    # Construction
 
     def _put_together(self, cluster_id: str, configs: BrokerConfigs) -> Services:
         options, clock, store = self._options, self._world.clock, self._store
@@ -238,22 +237,22 @@ class Life:
         )
 
     def _cordoned_dirs(self) -> frozenset[str]:
-        """The log dirs that get no new replicas."""
+        """Return the log dirs that get no new replicas."""
         return cordoned_dirs(self.services.configs.value(CORDONED_LOG_DIRS), self._options.log_dirs)
 
     async def _register_anew(self) -> None:
-        """Tell whoever places replicas whether this broker takes any."""
+        """Update the registration, which says whether this broker takes new replicas."""
         registered = self._registered
         if registered is not None and (now := self._registration()).cordoned != registered.cordoned:
             self._registered = now = replace(registered, cordoned=now.cordoned)
             await self._store.set(BrokerRegistration.path(self._options.broker_id), now.encode())
 
-    # What its parts tell it
+    # Callbacks
 
     def _leadership_changed(
         self, led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]
     ) -> None:
-        """Groups follow the leaders of their partitions."""
+        """Load or unload the groups of partitions whose leader changed."""
         groups = self.services.groups
         for partition in resigned:
             if partition.topic == GROUP_OFFSETS_TOPIC:
@@ -263,7 +262,7 @@ class Life:
                 self._tasks.start(groups.load(partition.partition), f"groups of {partition}")
 
     def _config_changed(self, topic: str | None) -> None:
-        """Logs take their new settings; a topic may allow a leader now that it did not before."""
+        """Apply new log settings, and retry elections that the new config may allow."""
         services = self.services
         services.quotas.refresh()
         if topic is None:
@@ -287,10 +286,10 @@ class Life:
         note = LogDirEvent(self._options.broker_id)
         await self._store.create(LogDirEvent.PREFIX, note.encode(), sequential=True)
 
-    # Farewell
+    # Controlled shutdown
 
     async def _take_leave(self) -> None:
-        """Ask the controller to let others lead. After some tries the broker stops all the same."""
+        """Ask the controller to move leaders away. The broker stops after a few attempts in any case."""
         self.services.replicas.leaving = True
         clock = self._world.clock
         for attempt in range(_FAREWELL_TRIES):
@@ -299,14 +298,14 @@ class Life:
             try:
                 remaining = await self._ask_to_leave()
             except (OSError, StoreError) as error:
-                log.info("broker %d cannot take its leave: %s", self._options.broker_id, error)
+                log.info("broker %d: controlled shutdown failed: %s", self._options.broker_id, error)
                 continue
             if not remaining:
                 return
             log.info("broker %d still leads %d partitions", self._options.broker_id, remaining)
 
     async def _ask_to_leave(self) -> int:
-        """How many partitions it still leads, or OSError."""
+        """Return how many partitions the broker still leads. Raises OSError."""
         request = ControlledShutdownRequest(
             broker_id=self._options.broker_id, broker_epoch=self._orders.broker_epoch
         )
@@ -318,7 +317,7 @@ class Life:
 
 
 def _checked(configs: Mapping[str, str | None]) -> Mapping[str, str]:
-    """A new topic's configs, in the terms of those who create it."""
+    """Check a new topic's configs. Raises TopicRefused."""
     try:
         return check_topic(configs)
     except InvalidConfig as error:

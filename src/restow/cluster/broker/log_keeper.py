@@ -1,4 +1,4 @@
-"""Looks after a broker's logs beside the requests: flush, retention, compaction, removal, bit by bit."""
+"""Background maintenance of a broker's logs in small steps: flush, retention, compaction, removal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LOOK_EVERY_S = 1.0
 
 
 async def keep_logs(logs: LogManager, clock: Clock) -> None:
-    """Until cancelled. An idle look costs nothing: only logs that are due are touched."""
+    """Run until cancelled. Only logs that are due are touched."""
     while True:
         due_ms = logs.next_due_ms
         if due_ms is not None and due_ms <= clock.now_ms():

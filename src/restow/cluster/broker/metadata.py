@@ -1,6 +1,6 @@
-"""What this broker knows of the cluster, as the controller told it: brokers, topics, leaders.
+"""This broker's metadata cache, fed by the controller: brokers, topics, leaders.
 
-Kept in the shape in which Metadata responses want it: an answer is put together of bytes that are there.
+It holds the encoded parts of Metadata responses, so that a response is quickly assembled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 NO_LEADER = -1
 BEING_DELETED = -2
-"""The leader that the controller names for a partition that is going away."""
+"""The leader that the controller names for a partition that is being deleted."""
 GROUP_OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, "__transaction_state"})
 
@@ -38,12 +38,12 @@ class MetadataCache:
         self.topics: dict[str, TopicMetadata] = {}
         self._clock = clock
         self._partitions: dict[str, dict[int, PartitionMetadata]] = {}
-        """As the controller said it; in `topics` is what clients are told."""
+        """The controller's version; `topics` holds the version for clients."""
         self._names: dict[UUID, str] = {}
         self._waiters: list[tuple[Callable[[], bool], asyncio.Future[bool]]] = []
 
     def apply(self, request: Message) -> tuple[TopicPartition, ...]:
-        """Take over an UpdateMetadata request; which partitions are gone by it."""
+        """Apply an UpdateMetadata request and return the removed partitions."""
         self.controller_id = request.controller_id
         if self._take_brokers(request.live_brokers):
             self._tell_clients_anew()
@@ -59,33 +59,33 @@ class MetadataCache:
         return tuple(gone)
 
     def partition(self, partition: TopicPartition) -> PartitionMetadata | None:
-        """What the controller said of it."""
+        """Return the partition as the controller sent it."""
         return self._partitions.get(partition.topic, {}).get(partition.partition)
 
     def partitions(self, topic: str) -> tuple[PartitionMetadata, ...]:
-        """All of a topic, in order; none if there is no such topic."""
+        """Return a topic's partitions in order; empty for an unknown topic."""
         known = self._partitions.get(topic, {})
         return tuple(known[number] for number in sorted(known))
 
     def partition_count(self, topic: str) -> int:
-        """How many a topic has; 0 if there is no such topic."""
+        """Return a topic's partition count; 0 for an unknown topic."""
         return len(self._partitions.get(topic, ()))
 
     def name_of(self, topic_id: UUID) -> str | None:
-        """The topic of that id."""
+        """Return the name of the topic with that id."""
         return self._names.get(topic_id)
 
     def leader_endpoint(self, partition: TopicPartition) -> Endpoint | None:
-        """Where a partition's leader is, if it has one that is alive."""
+        """Return the address of a partition's live leader, if there is one."""
         known = self.partition(partition)
         return None if known is None else self.brokers.get(known.leader_id)
 
     def placement_brokers(self) -> tuple[Broker, ...]:
-        """The live brokers, in order, as placement wants them."""
+        """Return the live brokers in order, for replica placement."""
         return tuple(Broker(each.node_id, each.rack) for _, each in sorted(self.brokers.items()))
 
     async def until(self, condition: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until the controller has told us so much that the condition holds; whether it does."""
+        """Wait until metadata from the controller fulfils the condition. Return whether it does."""
         if condition():
             return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
@@ -111,7 +111,7 @@ class MetadataCache:
         self._waiters = still
 
     def _take_brokers(self, live: Iterable[Message]) -> bool:
-        """Whether somebody came or went, or is to be reached elsewhere."""
+        """Update the live brokers. Return whether brokers came, left or changed their address."""
         brokers = {
             each.id: Endpoint(each.id, each.endpoints[0].host, each.endpoints[0].port, each.rack)
             for each in live
@@ -146,14 +146,14 @@ class MetadataCache:
                 self._names.pop(told.topic_id, None)
 
     def _tell_clients_anew(self) -> None:
-        """Brokers came or went: leaders and offline replicas look different. Rare, so all are gone over."""
+        """Rebuild all partitions after a broker change, which affects leaders and offline replicas."""
         for topic, partitions in self._partitions.items():
             told = self.topics[topic]
             for it in partitions.values():
                 told.put(self._as_clients_see(it))
 
     def _as_clients_see(self, it: PartitionMetadata) -> PartitionMetadata:
-        """A leader that is not alive is none; replicas on brokers that are not alive are offline."""
+        """Return the client's view: no dead leader, and replicas on dead brokers are offline."""
         alive = self.brokers
         offline = tuple(each for each in it.replicas if each not in alive or each in it.offline_replicas)
         if it.leader_id in alive:

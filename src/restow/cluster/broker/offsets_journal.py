@@ -1,4 +1,4 @@
-"""Where groups are written down: the partitions of `__consumer_offsets` that this broker leads."""
+"""Stores groups in the partitions of `__consumer_offsets` that this broker leads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECORDS_PER_TURN = 1_000
 
 
 class ReplicatedJournal:
-    """Records are appended as any other producer's with acks=all, and read from the replica's own log."""
+    """Appends like a producer with acks=all, and reads the replica's own log."""
 
     def __init__(self, replicas: ReplicaManager, clock: Clock, *, timeout_ms: int = 5_000) -> None:
         """`timeout_ms` is Kafka's offsets.commit.timeout.ms."""
@@ -36,7 +36,7 @@ class ReplicatedJournal:
         self._timeout_ms = timeout_ms
 
     async def append(self, partition: int, records: Sequence[tuple[bytes | None, bytes | None]]) -> ErrorCode:
-        """When all in-sync replicas have them: how that went."""
+        """Append the records, wait for all in-sync replicas, and return the error code."""
         now_ms = self._clock.now_ms()
         batch = build([Record(number, now_ms, key, value) for number, (key, value) in enumerate(records)])
         target = TopicPartition(GROUP_OFFSETS_TOPIC, partition)
@@ -44,7 +44,7 @@ class ReplicatedJournal:
         return ErrorCode.of(results[target].error_code)
 
     async def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
-        """Offset, key and value of every record, with a turn for others after each megabyte."""
+        """Yield offset, key and value of every record, and let other tasks run after each megabyte."""
         replica = self._replicas.partition(TopicPartition(GROUP_OFFSETS_TOPIC, partition))
         if replica is None:
             return
@@ -66,8 +66,8 @@ class ReplicatedJournal:
 
 
 def _opened(partition: int, header: BatchHeader, batch: bytes) -> Iterator[Record]:
-    """Admin clients may write here, and whatever they write must not keep groups from being loaded."""
+    """Yield a batch's records, or none if it is unreadable: admin clients may have written it."""
     try:
         yield from each_record(batch)
     except (CorruptBatch, UnsupportedCompression) as error:
-        log.warning("batch %d of groups' partition %d: %s", header.base_offset, partition, error)
+        log.warning("skipped batch %d of __consumer_offsets-%d: %s", header.base_offset, partition, error)

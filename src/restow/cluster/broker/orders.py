@@ -1,8 +1,8 @@
-"""The controller's orders to this broker: one after the other, and only those of the controller in office.
+"""Checks the controller's requests to this broker and serializes them.
 
-The embedded cluster has no logins, so any client can send an order. A broker obeys one that agrees with the
-store: its controller is in `/controller`, with the epoch in `/controller_epoch`, and it names the epoch with
-which this broker is registered, which no request tells a client.
+The embedded cluster has no authentication, so any client can send such a request. A broker accepts it if it
+agrees with the store: its controller is in `/controller`, its epoch in `/controller_epoch`, and it names the
+epoch of this broker's registration, which no response reveals to a client.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _NOBODY = -1
 
 
 class Orders:
-    """Which controller was heard last. Whoever carries out an order holds `turn` meanwhile."""
+    """Remembers the latest controller. A handler holds `turn` while it carries out a request."""
 
     def __init__(self, store: Store) -> None:
         self.controller_epoch = 0
         self.broker_epoch = 0
-        """Of this life of the broker: the transaction that registered it. 0 as long as it is not known."""
+        """Broker epoch: the transaction of this broker's registration. 0 until it is known."""
         self.turn = asyncio.Lock()
         self._controller_id = _NOBODY
         self._store = store
 
     async def refusal_of(self, request: Message) -> ErrorCode:
-        """Say why the order must not be carried out; or NONE, and then its controller is the latest.
+        """Return the error code for the request, or NONE; its controller is then the latest.
 
-        Raises HangUp if the store does not know of such a controller yet: then a controller asks again.
+        Raises HangUp if the store does not know such a controller yet; a controller then retries.
         """
         if self.broker_epoch and request.broker_epoch != self.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH
@@ -49,15 +49,15 @@ class Orders:
         return ErrorCode.NONE
 
     async def _look_up(self, request: Message) -> None:
-        """Learn from the store who is controller."""
+        """Read the controller and its epoch from the store."""
         claimed = f"controller {request.controller_id} of epoch {request.controller_epoch}"
         try:
             controller, epoch = await self._store.get_each([ControllerZNode.PATH, ControllerEpoch.PATH])
             known_epoch = 0 if epoch is None else ControllerEpoch.decode(epoch.data).epoch
             known_id = _NOBODY if controller is None else ControllerZNode.decode(controller.data).broker_id
         except StoreError as error:
-            raise HangUp(f"an order of {claimed} cannot be checked: {error}") from error
+            raise HangUp(f"a request of {claimed} cannot be checked: {error}") from error
         if request.controller_epoch > known_epoch:
-            raise HangUp(f"an order of {claimed}, but the store knows of epoch {known_epoch} only")
+            raise HangUp(f"a request of {claimed}, but the store has epoch {known_epoch}")
         if known_id != _NOBODY:
             self.controller_epoch, self._controller_id = known_epoch, known_id

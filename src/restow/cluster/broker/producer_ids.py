@@ -1,4 +1,4 @@
-"""Producer ids that no other broker hands out: taken from the store in blocks of a thousand, as in Kafka."""
+"""Unique producer ids, allocated from the store in blocks of a thousand, as in Kafka."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LARGEST_ID = 2**63 - 1
 
 
 class ProducerIdsExhausted(Exception):
-    """All of the 63 bits are used up."""
+    """All 63 bits are used up."""
 
 
 class ProducerIds:
-    """The rest of the block that this broker took last."""
+    """The rest of this broker's last block."""
 
     def __init__(self, broker_id: int, store: Store) -> None:
         self._broker_id = broker_id
@@ -30,7 +30,7 @@ class ProducerIds:
         self._taking = asyncio.Lock()
 
     async def take(self) -> int:
-        """An id that nobody else gets."""
+        """Return an id that no other broker hands out."""
         async with self._taking:
             if self._next == self._end:
                 self._next, self._end = await self._take_block()
@@ -39,7 +39,7 @@ class ProducerIds:
             return taken
 
     async def _take_block(self) -> tuple[int, int]:
-        """Somebody else may be faster; then the next block after theirs is ours."""
+        """Allocate a block. After a conflict, take the next one."""
         while True:
             node = await self._store.get(ProducerIdBlock.PATH)
             first = ProducerIdBlock.decode(node.data).last + 1 if node.data else 0

@@ -1,4 +1,4 @@
-"""A broker's entry in the store: who it is, where it listens, and the id of the cluster it belongs to."""
+"""A broker's registration in the store, and the cluster id."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _LOOK_AGAIN_S = 0.1
 
 
 class BrokerIdTaken(StoreError):
-    """Another broker of that id is alive, or its session has not ended yet."""
+    """Another broker with that id is alive, or its session has not expired yet."""
 
 
 async def prepare_store(store: Store, chance: Chance) -> str:
-    """Create what every cluster has; the cluster's id, which the first broker makes up."""
+    """Create the top-level znodes and return the cluster id, which the first broker generates."""
     await ensure_paths(store, (*PERSISTENT_PATHS, "/cluster"))
     with suppress(NodeExists):
         await store.create(ClusterId.PATH, ClusterId(random_topic_id(chance)).encode())
@@ -32,7 +32,7 @@ async def prepare_store(store: Store, chance: Chance) -> str:
 async def register(
     store: Store, broker_id: int, registration: BrokerRegistration, clock: Clock, *, patience_s: float
 ) -> int:
-    """Say that the broker is there; its epoch. An entry of its former life is waited for to go."""
+    """Register the broker and return its epoch. Waits until the registration of an earlier run is gone."""
     path = BrokerRegistration.path(broker_id)
     deadline_s = clock.monotonic_s() + patience_s
     while True:

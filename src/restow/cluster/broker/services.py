@@ -1,4 +1,4 @@
-"""What handlers work with: the parts of the broker they run on, and whose request it is."""
+"""Objects that handlers use: the broker's parts and the client's connection."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """One connection's view: the broker, and who is at the other end as `host:port`."""
+    """One connection: the broker, and the client's `host:port`."""
 
     broker: Services
     peer: str
     backlog: Backlog = field(default_factory=Backlog)
-    """The broker's, for answers that may be large."""
+    """The broker's backlog, which limits large responses."""
 
     @property
     def client_host(self) -> str:
-        """As groups show it: Kafka writes a slash where Java would have the host's name before it."""
+        """Return the client's host as groups show it, with a slash as in Kafka."""
         return f"/{self.peer.rpartition(':')[0]}"

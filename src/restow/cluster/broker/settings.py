@@ -1,4 +1,4 @@
-"""What a broker's parts are set to, read off its configs under Kafka's names."""
+"""Settings of a broker's parts, read from Kafka's broker configs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MINUTE_MS = 60_000
 
 
 def group_config(configs: BrokerConfigs) -> GroupConfig:
-    """For the group coordinator."""
+    """Return the group coordinator's settings."""
     return GroupConfig(
         min_session_timeout_ms=configs.integer("group.min.session.timeout.ms"),
         max_session_timeout_ms=configs.integer("group.max.session.timeout.ms"),
@@ -29,7 +29,7 @@ def group_config(configs: BrokerConfigs) -> GroupConfig:
 
 
 def controller_config(configs: BrokerConfigs) -> ControllerConfig:
-    """For the controller, should this broker be it."""
+    """Return the controller's settings."""
     return ControllerConfig(
         unclean_leader_election=bool(configs.value("unclean.leader.election.enable")),
         delete_topic=configs.delete_topic_enable,
@@ -40,7 +40,7 @@ def controller_config(configs: BrokerConfigs) -> ControllerConfig:
 
 
 def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
-    """For topics that do not say it themselves, and for the one that groups are kept in."""
+    """Return the defaults of new topics and the settings of `__consumer_offsets`."""
     return CreationDefaults(
         partitions=configs.integer("num.partitions"),
         factor=configs.integer("default.replication.factor"),
@@ -56,7 +56,7 @@ def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
 
 
 def server_limits(configs: BrokerConfigs) -> ServerLimits:
-    """For connections of clients."""
+    """Return the limits of client connections."""
     return ServerLimits(
         max_frame_bytes=configs.integer("socket.request.max.bytes"),
         max_idle_ms=configs.integer("connections.max.idle.ms"),

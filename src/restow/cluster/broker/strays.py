@@ -1,12 +1,12 @@
-"""Logs that nobody waits for any more: partitions that were moved away or deleted while this broker was down.
+"""Stray logs: their partitions were reassigned or deleted while this broker was down.
 
-The controller tells a broker to delete its replica, but not one that is away, and when it is back the move is
-long over. So before a broker registers, and anybody can give it orders, it compares its logs with what topics
-say in the store. A log goes if its topic is gone, was made anew under another id, or names other brokers.
+The controller sends StopReplica only to live brokers, and when a dead one is back the reassignment is over.
+So a broker compares its logs with the topics in the store before it registers. A log is removed if its topic
+is gone, was created again with another id, or is assigned to other brokers.
 
-A move may end just then, when the broker has compared and is not registered yet; and a controller, too, may
-be gone before everybody has heard what it decided. So a broker that hears of a controller for the first time,
-its first or a new one, compares again.
+A reassignment may end between that comparison and the registration, and a controller may die before it has
+sent its decision. So a broker compares again when it gets requests from a new controller, or from its first
+one.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 
 
 async def remove_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[TopicPartition, ...]:
-    """Those that were found. Their directories get a name that says so, and go when there is time."""
+    """Rename the directories of stray logs, to delete them later. Return their partitions."""
     strays = await _find_strays(store, logs, broker_id)
     for partition in strays:
-        log.warning("%s is not on broker %d any more: its log is removed", partition, broker_id)
+        log.warning("%s is no longer assigned to broker %d: removing its log", partition, broker_id)
         try:
             logs.delete_stray(partition)
         except LogError as error:
@@ -44,9 +44,10 @@ async def remove_strays(store: Store, logs: LogManager, broker_id: int) -> tuple
 
 
 async def stop_strays(broker: Services) -> None:
-    """Stop and delete what was taken away from this broker without its being told.
+    """Stop and delete replicas that were taken from this broker without a StopReplica request.
 
-    Orders wait meanwhile. A replica that is to come here is in the topic's node before anybody is told.
+    Controller requests wait meanwhile. A new replica is in the topic's znode before any broker is asked to
+    create it.
     """
     async with broker.orders.turn:
         try:
@@ -55,7 +56,7 @@ async def stop_strays(broker: Services) -> None:
             log.warning("which logs belong here cannot be told: %s", error)
             return
         if strays:
-            log.warning("not on broker %d any more, and removed: %s", broker.broker_id, strays)
+            log.warning("no longer assigned to broker %d, and removed: %s", broker.broker_id, strays)
             broker.replicas.stop_replicas(_order_to_delete(strays, broker.orders.controller_epoch))
 
 
@@ -92,7 +93,7 @@ async def _find_strays(store: Store, logs: LogManager, broker_id: int) -> tuple[
 
 
 def _read(name: str, node: StoreNode | None) -> TopicZNode | None:
-    """The topic, once for all of its partitions. What cannot be read is no proof."""
+    """Decode a topic, once for all its partitions. An unreadable one proves nothing, so its logs stay."""
     try:
         return None if node is None else TopicZNode.decode(node.data, TopicZNode.path(name))
     except UnreadableNode as error:

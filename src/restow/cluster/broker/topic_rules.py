@@ -1,4 +1,4 @@
-"""Which topics may be created or grown, and where their replicas go. Decides; others write it down."""
+"""Rules for new topics and partitions, and their replica placement. Decides without writing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 _LONGEST_NAME = 249
 _MOST_AT_ONCE = 10_000
 FROM_DEFAULT = -1
-"""Stands for a count that the broker's config is to give."""
+"""Stands for the broker's default count."""
 
 _CODES = (
     (InvalidPartitions, ErrorCode.INVALID_PARTITIONS),
@@ -37,7 +37,7 @@ _CODES = (
 
 
 class TopicRefused(RestowError):
-    """A request that is answered with an error: the code for the client, a sentence for its user."""
+    """A refused request: the error code and a message."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or f"{code.message}.")
@@ -45,7 +45,7 @@ class TopicRefused(RestowError):
 
 
 def check_name(name: str) -> None:
-    """Refuse what Kafka would: it becomes a directory."""
+    """Refuse names that Kafka refuses, because a name becomes a directory."""
     if name in ("", ".", ".."):
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name!r} cannot be the name of a topic.")
     if len(name) > _LONGEST_NAME:
@@ -61,7 +61,7 @@ def check_name(name: str) -> None:
 
 
 def is_legal_name(name: str) -> bool:
-    """Whether there could be a topic of that name."""
+    """Return whether a topic may have that name."""
     try:
         check_name(name)
     except TopicRefused:
@@ -70,7 +70,7 @@ def is_legal_name(name: str) -> bool:
 
 
 def check_new_name(name: str, existing: Iterable[str]) -> None:
-    """Refuse a name that is taken, or that metrics could not tell from one that is: `a.b` beside `a_b`."""
+    """Refuse an existing name, and one that collides in metric names: `a.b` beside `a_b`."""
     check_name(name)
     flat = name.replace(".", "_")
     for other in existing:
@@ -92,7 +92,7 @@ def new_assignment(
     chance: Chance,
     by_hand: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas for a new topic: by hand if given, else as Kafka places them."""
+    """Return a new topic's replicas: the manual ones if given, otherwise placed as Kafka does."""
     check_count(partitions if by_hand is None else len(by_hand))
     try:
         if by_hand is None:
@@ -109,9 +109,9 @@ def new_assignment(
 
 
 def check_count(partitions: int) -> None:
-    """Refuse more partitions than one request may make, of all its topics together.
+    """Refuse more partitions than one request may create, over all its topics.
 
-    Kafka has had this limit since it keeps its metadata itself; before, the size of a node was one.
+    Kafka has this limit since KRaft; before that, the size of a znode was the limit.
     """
     if partitions > _MOST_AT_ONCE:
         raise TopicRefused(
@@ -127,7 +127,7 @@ def more_partitions(
     to: int,
     by_hand: Sequence[Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
-    """Replicas of the partitions that are missing to `to`; by hand only those are named."""
+    """Return the replicas of the partitions to add up to `to`. A manual assignment names only those."""
     count = len(current)
     if to <= count:
         raise TopicRefused(

@@ -1,4 +1,4 @@
-"""Changes of configs: what is set after them, and whether it may be."""
+"""Config changes: applies and checks them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _THROTTLE_LISTS = ("leader.replication.throttled.replicas", "follower.replicatio
 
 
 class InvalidChange(InvalidConfig):
-    """A change that contradicts itself, or a broker's that cannot be: Kafka blames the request for both."""
+    """A contradictory change, or one that a broker cannot take. Kafka answers INVALID_REQUEST to both."""
 
     code = ErrorCode.INVALID_REQUEST
 
 
 class Operation(IntEnum):
-    """What IncrementalAlterConfigs does with a config."""
+    """An operation of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -48,12 +48,12 @@ class AlterConfigOp(NamedTuple):
 
 
 def check_topic(values: Mapping[str, str | None]) -> dict[str, str]:
-    """What a topic is to say, if it may. Raises InvalidConfig."""
+    """Check a topic's configs and return them. Raises InvalidConfig."""
     return _checked(TOPIC_CONFIGS, values, "topic")
 
 
 def check_broker(values: Mapping[str, str | None], *, for_all: bool) -> dict[str, str]:
-    """What is to be set of brokers while they run, of one or of all, if it may."""
+    """Check dynamic configs of one broker or of all, and return them."""
     try:
         checked = _checked(BROKER_CONFIGS, values, "broker")
     except InvalidConfig as error:
@@ -72,7 +72,7 @@ def check_broker(values: Mapping[str, str | None], *, for_all: bool) -> dict[str
 def altered(
     definitions: Mapping[str, Definition], current: Mapping[str, str], changes: Sequence[AlterConfigOp]
 ) -> dict[str, str]:
-    """What is set after the changes. It is still to be checked as a whole. Raises InvalidConfig."""
+    """Apply the changes and return the result, still to be checked. Raises InvalidConfig."""
     after = dict(current)
     if len({change.name for change in changes}) != len(changes):
         raise InvalidChange("a config is changed twice in one request: say once what it is to be")

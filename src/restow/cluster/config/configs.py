@@ -1,8 +1,8 @@
-"""Where a config's value comes from, and how it is shown. What may be written is in `changes.py`.
+"""Config values: their sources and their descriptions. `changes.py` checks writes.
 
     a topic's own ► this broker's, dynamic ► all brokers', dynamic ► the broker's file ► the default
 
-`BrokerConfigs` holds all of these for one broker. Whoever watches the store tells it what is written there.
+`BrokerConfigs` holds all of these for one broker. `ConfigStore` feeds it from the store.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _STAND_TOGETHER = {
     for definition in TOPIC_CONFIGS.values()
     for each in definition.synonyms
 }
-"""Broker configs that state the same in other units, by each of their names."""
+"""Broker configs that state the same value in other units, by each name."""
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs numbers it."""
+    """Source of a value, with DescribeConfigs' numbers."""
 
     TOPIC = 1
     BROKER = 2
@@ -51,7 +51,7 @@ class ConfigSource(IntEnum):
 
 
 class Stated(NamedTuple):
-    """A value and who says so; under another name if it is the broker's."""
+    """A value and its source, and the broker config's name if it comes from there."""
 
     name: str
     value: str | None
@@ -88,10 +88,10 @@ class TopicSettings:
 
 
 class BrokerConfigs:
-    """All configs that count on one broker."""
+    """All configs that apply on one broker."""
 
     def __init__(self, file: Mapping[str, str] | None = None) -> None:
-        """`file` is what the broker was started with. Names that are not in the table are kept, unread."""
+        """`file` holds the broker's start configs. Unknown names are kept, unread."""
         self._file = dict(file or {})
         for name, text in self._file.items():
             if name in BROKER_CONFIGS:
@@ -101,38 +101,38 @@ class BrokerConfigs:
         self._topics: dict[str, dict[str, str]] = {}
         self._settings: dict[str, TopicSettings] = {}
 
-    # What the store says. Values that cannot be are reported and passed over, as they may be anybody's.
+    # Values from the store. Invalid ones are logged and ignored, because any tool may have written them.
 
     def set_broker(self, values: Mapping[str, str]) -> None:
-        """This broker's dynamic configs are these."""
+        """Set this broker's dynamic configs."""
         self._broker = _readable(BROKER_CONFIGS, values)
         self._settings.clear()
 
     def set_all_brokers(self, values: Mapping[str, str]) -> None:
-        """The dynamic configs of all brokers are these."""
+        """Set the dynamic configs of all brokers."""
         self._all_brokers = _readable(BROKER_CONFIGS, values)
         self._settings.clear()
 
     def set_topic(self, topic: str, values: Mapping[str, str]) -> None:
-        """The topic's configs are these."""
+        """Set the topic's configs."""
         self._topics[topic] = _readable(TOPIC_CONFIGS, values)
         self._settings.pop(topic, None)
 
     def drop_topic(self, topic: str) -> None:
-        """The topic is gone."""
+        """Forget the topic."""
         self._topics.pop(topic, None)
         self._settings.pop(topic, None)
 
-    # What counts
+    # Effective values
 
     def value(self, name: str) -> Value | None:
-        """The broker's value of a config; None if it has none."""
+        """Return the broker's value of a config; None if it has none."""
         definition = BROKER_CONFIGS[name]
         text = next(self._stated_by_broker(definition)).value
         return None if text is None else definition.parse(text)
 
     def integer(self, name: str) -> int:
-        """The same of a config that is a number."""
+        """Return the broker's value of a numeric config."""
         value = self.value(name)
         if not isinstance(value, int):
             raise TypeError(f"{name} is {value!r}, not a whole number")
@@ -143,21 +143,21 @@ class BrokerConfigs:
         return bool(self.value("delete.topic.enable"))
 
     def settings(self, topic: str) -> TopicSettings:
-        """The topic's, put together once and remembered until something changes."""
+        """Return the topic's settings, cached until something changes."""
         known = self._settings.get(topic)
         if known is None:
             known = self._settings[topic] = self._put_together(self._topics.get(topic, {}))
         return known
 
     def log_config(self, topic: str) -> LogConfig:
-        """The topic's, for its logs."""
+        """Return the settings of the topic's logs."""
         return self.settings(topic).log
 
     def min_insync_replicas(self, topic: str) -> int:
         return self.settings(topic).min_insync_replicas
 
     def replication(self) -> ReplicationConfig:
-        """The broker's, for its replicas."""
+        """Return the broker's replication settings."""
         return ReplicationConfig(
             lag_time_max_ms=self.integer("replica.lag.time.max.ms"),
             fetch_wait_max_ms=self.integer("replica.fetch.wait.max.ms"),
@@ -176,14 +176,14 @@ class BrokerConfigs:
             found[definition.name] = definition.parse(text or "")
         return _settings_of(found)
 
-    # What is shown
+    # Descriptions
 
     def describe_topic(self, topic: str, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
-        """All of a topic's configs, or those named that exist."""
+        """Return a topic's configs: all, or the named ones that exist."""
         return self._describe_topic(self._topics.get(topic, {}), names)
 
     def describe_new_topic(self, own: Mapping[str, str]) -> tuple[ConfigEntry, ...]:
-        """As a topic that says this would be described."""
+        """Return the description of a new topic with these configs."""
         return self._describe_topic(own, None)
 
     def _describe_topic(self, own: Mapping[str, str], names: Iterable[str] | None) -> tuple[ConfigEntry, ...]:
@@ -201,7 +201,7 @@ class BrokerConfigs:
         )
 
     def describe_broker(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
-        """All of this broker's configs, or those named that exist."""
+        """Return this broker's configs: all, or the named ones that exist."""
         return tuple(
             _entry(
                 each,
@@ -213,7 +213,7 @@ class BrokerConfigs:
         )
 
     def describe_all_brokers(self, names: Iterable[str] | None = None) -> tuple[ConfigEntry, ...]:
-        """What is set for all brokers; there is nothing else to tell of all of them."""
+        """Return the dynamic configs of all brokers."""
         return tuple(
             _entry(
                 each,
@@ -226,7 +226,7 @@ class BrokerConfigs:
         )
 
     def _shown(self, names: tuple[str, ...], nearest: str | None = None) -> tuple[Stated, ...]:
-        """Who of these states a value, from the one on that is `nearest`, by default the first."""
+        """Return the values that these names state, from `nearest` on, by default the first."""
         stated = [
             Stated(name, layer[name], source)
             for source, layer in self._layers()
@@ -272,7 +272,7 @@ def _readable(definitions: Mapping[str, Definition], values: Mapping[str, str]) 
         try:
             definition.parse(text)
         except InvalidConfig as error:
-            log.warning("a config in the store is passed over: %s", error)
+            log.warning("ignored a config in the store: %s", error)
         else:
             kept[name] = text
     return kept
@@ -292,7 +292,7 @@ def _entry(
 
 
 def _in_units(synonym: Synonym, text: str) -> str:
-    """A week of hours is 604,800,000 ms; -1 is no limit in any unit."""
+    """Convert to the topic's unit: 168 hours are 604,800,000 ms; -1 is no limit in any unit."""
     if synonym.factor == 1:
         return text
     number = int(text)

@@ -1,7 +1,7 @@
-"""Dynamic configs in the store: read at the start, followed by the notes of changes, written on request.
+"""Dynamic configs in the store: read at start, followed through change notifications, written on request.
 
-Whoever changes a config writes the entity's node, then leaves a note under `/config/changes` by which all
-brokers learn which one to read again. Notes are numbered; who has missed some reads everything.
+A writer sets the entity's znode, then leaves a notification under `/config/changes`, so that all brokers read
+the entity again. Notifications are numbered; a broker that missed some reads everything.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BROKERS = "brokers"
 
 
 class ConfigStore:
-    """Keeps one broker's `BrokerConfigs` as the store has them, and writes to it."""
+    """Keeps one broker's `BrokerConfigs` equal to the store, and writes changes."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class ConfigStore:
         tasks: Tasks,
         on_change: Callable[[str | None], None],
     ) -> None:
-        """`on_change` hears which topic's configs are others now; None if the broker's own are."""
+        """`on_change` gets the topic whose configs changed, or None for the broker's own."""
         self._broker_id = broker_id
         self._configs = configs
         self._store = store
@@ -49,13 +49,13 @@ class ConfigStore:
     # Reading
 
     async def start(self) -> None:
-        """Read everything, and follow from then on. A note that comes meanwhile is read twice, not missed."""
+        """Read everything, then follow notifications. One that comes meanwhile is read twice, not missed."""
         await self._store.watch_children(ConfigChange.PARENT, self._noted)
         self._last_note = max(map(_number, await self._store.children(ConfigChange.PARENT)), default=-1)
         await self._read_all()
 
     async def learn(self, topics: Iterable[str]) -> None:
-        """Read the configs of topics that are new here: their creation leaves no note."""
+        """Read the configs of new topics, because their creation leaves no notification."""
         new = [topic for topic in topics if topic not in self._known]
         for topic, node in zip(
             new, await self._store.get_each([EntityConfig.topic_path(topic) for topic in new]), strict=True
@@ -64,7 +64,7 @@ class ConfigStore:
             self._known.add(topic)
 
     def forget(self, topic: str) -> None:
-        """The topic is gone; another one may get its name."""
+        """Forget a deleted topic, whose name may be used again."""
         self._known.discard(topic)
         self._configs.drop_topic(topic)
 
@@ -122,7 +122,7 @@ class ConfigStore:
     async def alter_topic(
         self, topic: str, change: Callable[[Mapping[str, str]], Mapping[str, str]], *, only_check: bool
     ) -> None:
-        """Replace a topic's configs by what `change` makes of them. It may raise InvalidConfig."""
+        """Replace a topic's configs by the result of `change`, which may raise InvalidConfig."""
         await self._alter(EntityConfig.topic_path(topic), f"{_TOPICS}/{topic}", change, only_check=only_check)
 
     async def alter_broker(
@@ -132,7 +132,7 @@ class ConfigStore:
         *,
         only_check: bool,
     ) -> None:
-        """The same of one broker, or of all of them for None."""
+        """Replace the configs of one broker, or of all brokers for None."""
         entity = f"{_BROKERS}/{EntityConfig.ALL_BROKERS if broker_id is None else broker_id}"
         await self._alter(EntityConfig.broker_path(broker_id), entity, change, only_check=only_check)
 
@@ -144,7 +144,7 @@ class ConfigStore:
         *,
         only_check: bool,
     ) -> None:
-        """Written together with its note. Who was overtaken decides anew on what is there now."""
+        """Write the configs with a notification. After a conflict, apply the change to the new content."""
         while True:
             (node,) = await self._store.get_each([path])
             after = EntityConfig(change(_values(path, node))).encode()
@@ -160,7 +160,7 @@ class ConfigStore:
             return
 
     async def _tidy_up(self) -> None:
-        """Notes that every broker has read long since need not stay."""
+        """Remove notifications that every broker has read long ago."""
         names = sorted(await self._store.children(ConfigChange.PARENT), key=_number)
         old = names[:-_NOTES_KEPT]
         if old:
@@ -168,7 +168,7 @@ class ConfigStore:
 
 
 def _values(path: str, node: StoreNode | None) -> Mapping[str, str]:
-    """What a node says; nothing, if it is not there or cannot be understood."""
+    """Return a znode's configs; empty if it is missing or unreadable."""
     if node is None:
         return {}
     try:
@@ -179,6 +179,6 @@ def _values(path: str, node: StoreNode | None) -> Mapping[str, str]:
 
 
 def _number(name: str) -> int:
-    """A note's, from its name; -1 for a node that somebody else put there."""
+    """Return a notification's number; -1 for a foreign name."""
     digits = name.rpartition("_")[2]
     return int(digits) if digits.isascii() and digits.isdigit() else -1

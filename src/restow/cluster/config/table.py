@@ -1,7 +1,6 @@
-"""The configs of topics and brokers that matter here, as tables: name, type, default, limits.
+"""The supported topic and broker configs: name, type, default, limits.
 
-Most topic configs have a broker config that stands in for them where the topic says nothing. Names, defaults
-and limits are Kafka 3.9's.
+Most topic configs fall back to a broker config. Names, defaults and limits are Kafka 3.9's.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class InvalidConfig(RestowError):
-    """A config that does not exist, or a value it cannot have."""
+    """An unknown config, or an invalid value."""
 
     code = ErrorCode.INVALID_CONFIG
 
 
 class ConfigType(IntEnum):
-    """As DescribeConfigs numbers them."""
+    """Types, with DescribeConfigs' numbers."""
 
     BOOLEAN = 1
     STRING = 2
@@ -36,7 +35,7 @@ class ConfigType(IntEnum):
 
 
 class Dynamic(IntEnum):
-    """Whether a broker config can change while the broker runs, and for whom."""
+    """Whether a broker config can change at run time, and for which brokers."""
 
     NEVER = 0
     PER_BROKER = 1
@@ -47,7 +46,7 @@ Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 
 
 class Synonym(NamedTuple):
-    """A broker config that stands in for a topic config, in a unit of so many of the topic's."""
+    """A broker config that a topic config falls back to, and the factor between their units."""
 
     name: str
     factor: int = 1
@@ -66,7 +65,7 @@ class Definition(NamedTuple):
     dynamic: Dynamic = Dynamic.NEVER
 
     def parse(self, text: str) -> Value:
-        """The value, or InvalidConfig."""
+        """Return the value, or raise InvalidConfig."""
         text = text.strip()
         value = self._read(text)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -183,8 +182,8 @@ TOPIC_CONFIGS: Mapping[str, Definition] = {
 
 
 def _stand_ins() -> Iterator[Definition]:
-    """Broker configs that topics fall back to. Of several for one topic config the first can change while the
-    broker runs, and the last has the default.
+    """Yield the broker configs that topics fall back to. Of several for one topic config, the first can
+    change at run time, and the last has the default.
     """
     for topic in TOPIC_CONFIGS.values():
         last = len(topic.synonyms) - 1

@@ -1,1 +1,1 @@
-"""Connections: of clients to this broker, and of this broker to others."""
+"""Connections from clients to this broker, and from this broker to others."""

@@ -1,4 +1,4 @@
-"""Hanging up on connections on which nothing moves any more: half-open ones, and readers that do not read."""
+"""Closes idle connections: half-open ones, and those whose client does not read."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _CHECKS = 4
 
 
 class Idle(NetworkError):
-    """Nothing has moved on the connection for as long as it may."""
+    """The connection was idle for too long."""
 
 
 class IdleWatch:
-    """Looks from time to time whether a mark has changed; what moves pays nothing for being watched."""
+    """Checks from time to time whether a mark has changed, at no cost to active connections."""
 
     def __init__(
         self, clock: Clock, limit_s: float, mark: Callable[[], object], hang_up: Callable[[Idle], object]
     ) -> None:
-        """`hang_up` hears when `mark` has been the same for `limit_s`, or up to a quarter longer; None is a
-        mark that may stay.
+        """Calls `hang_up` when `mark` has been the same for `limit_s`, or up to a quarter longer. A mark of
+        None may stay.
         """
         self._clock = clock
         self._limit_s = limit_s

@@ -1,4 +1,4 @@
-"""A broker's ways to others, over the wire: as controller to all brokers, as follower to its leaders."""
+"""A broker's connections to others: as controller to all brokers, as follower to leaders."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 _FETCH = 1
 _FETCH_VERSION = 12
-"""The last in which topics go by name, and the first that tells where logs diverge."""
+"""The last version that names topics, and the first that reports diverging logs."""
 _ANSWER_S = 30.0
 
 
 async def locate(store: Store, broker_id: int) -> Address:
-    """Where a broker says it listens. Raises ConnectionError if it is not registered."""
+    """Return a broker's registered address. Raises ConnectionError if it has none."""
     path = BrokerRegistration.path(broker_id)
     try:
         endpoints = BrokerRegistration.decode((await store.get(path)).data, path).endpoints
@@ -41,27 +41,27 @@ async def locate(store: Store, broker_id: int) -> Address:
 
 
 class WireChannel:
-    """The controller's orders, each in the latest version that brokers take."""
+    """Sends controller requests, each in the latest version that brokers support."""
 
     def __init__(self, peers: Peers) -> None:
         self._peers = peers
 
     async def call(self, broker_id: int, request: Message) -> Message:
-        """The broker's answer. Raises ConnectionError or TimeoutError if there is none."""
+        """Return the broker's response. Raises ConnectionError or TimeoutError if there is none."""
         api_key = request.API_KEY
         version = HANDLERS[api_key].versions[-1]
         return await self._peers.call(broker_id, api_key, version, request, timeout_s=_ANSWER_S)
 
 
 class WireLeader:
-    """A follower's fetches from one leader broker."""
+    """Sends a follower's fetches to one leader."""
 
     def __init__(self, peers: Peers, leader_id: int) -> None:
         self._peers = peers
         self._leader_id = leader_id
 
     async def fetch(self, spec: FetchSpec) -> FetchAnswer:
-        """Raises ConnectionError or TimeoutError if there is no answer to be had."""
+        """Fetch from the leader. Raises ConnectionError or TimeoutError without a response."""
         answer = await self._peers.call(
             self._leader_id,
             _FETCH,
@@ -80,7 +80,7 @@ class WireLeader:
         )
 
     def close(self) -> None:
-        """No more calls; those under way end with ConnectionError."""
+        """Refuse new calls and end pending ones with ConnectionError."""
         self._peers.hang_up(self._leader_id)
 
 

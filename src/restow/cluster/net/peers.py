@@ -1,7 +1,7 @@
-"""A broker's own requests to other brokers: one connection per peer, requests in order, answers by number.
+"""A broker's requests to other brokers: one connection per peer, with requests in order.
 
-What waits long (a follower's Fetch) and what must not wait (the controller's orders) use `Peers` of their
-own, because a broker answers the requests of a connection in order.
+A broker answers a connection's requests in order. So long waits (a follower's Fetch) and urgent requests (the
+controller's) use separate `Peers`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _Asked(NamedTuple):
 
 
 class Peers:
-    """Calls to other brokers by their id. Connects when it must, and again after a connection was lost."""
+    """Calls to brokers by id. Connects on demand, and again after a lost connection."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class Peers:
         client_id: str,
         connect_timeout_s: float = 10.0,
     ) -> None:
-        """`locate` says where a broker listens now, or raises ConnectionError."""
+        """`locate` returns a broker's current address, or raises ConnectionError."""
         self._network = network
         self._clock = clock
         self._locate = locate
@@ -64,19 +64,19 @@ class Peers:
         *,
         timeout_s: float = 30.0,
     ) -> Message:
-        """The answer's body. Raises ConnectionError or TimeoutError; then it is not known what was done."""
+        """Return the response. After ConnectionError or TimeoutError the outcome is unknown."""
         link = self._links.get(broker_id)
         if link is None or not link.is_open:
             link = await self._connect(broker_id)
         return await link.ask(api_key, version, body, timeout_s)
 
     def hang_up(self, broker_id: int) -> None:
-        """Drop the connection to a peer; who waits for it gets ConnectionError."""
+        """Drop the connection to a peer; its pending calls get ConnectionError."""
         if (link := self._links.pop(broker_id, None)) is not None:
             link.close()
 
     def close(self) -> None:
-        """Drop all connections, for good."""
+        """Drop all connections for good."""
         self._closed = True
         for broker_id in tuple(self._links):
             self.hang_up(broker_id)
@@ -162,7 +162,7 @@ class PeerLink:
                 each.answer.set_exception(error)
 
     def _give_up(self, answer: asyncio.Future[Message], timeout_s: float) -> None:
-        """The order of requests is all we have: whoever does not answer gets no more on this connection."""
+        """Close the connection after a timeout, because later responses wait behind the missing one."""
         if not answer.done():
             answer.set_exception(TimeoutError(f"no answer within {timeout_s:g} s"))
             self.close()

@@ -1,16 +1,16 @@
-"""The broker's side of its clients' connections: frames in, answers out, in the order of the requests.
+"""Server side of client connections: requests in, responses out in the same order.
 
-A request is begun as soon as it has come, even while earlier ones of the same connection still wait (a Fetch
-for data, a JoinGroup for its group); its answer is held back until theirs have gone. Handlers begin in order,
-so what they do before they first wait happens in order, too.
+A handler starts as soon as its request is read, even while earlier requests of the connection still wait (a
+Fetch for data, a JoinGroup for its group); its response is held back until theirs are sent. Handlers start in
+order, so whatever they do before they first wait happens in order, too.
 
-What cannot be read, or is of a version that is not served, closes the connection, as Kafka does: there is no
-answer that the peer could read. The one exception is ApiVersions, which a client asks before it can know.
+An unreadable request or an unsupported version closes the connection, as in Kafka, because the client could
+not read a response. ApiVersions is the exception: a client sends it before it knows the versions.
 
-Answers take memory until they are read. So a Fetch, whose answer may be large, is begun only when all before
-it but one have been answered and the client has read most of that; and who lets nothing move is hung up on.
-One may wait, because a follower ends the fetch that waits for data by the next one of its session. Requests
-take memory until they are answered: all clients together may have so much (`backlog.py`).
+Responses take memory until the client reads them. So a Fetch starts only when at most one earlier request is
+unanswered and the client has read most of the earlier responses; idle connections are closed. One request may
+wait, because a follower ends its waiting fetch by sending the next one of the session. Requests take memory
+until they are answered: `backlog.py` limits their total over all clients.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ _Parts: TypeAlias = "tuple[Buffer, ...] | None"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
-    """What is put up with from clients; the defaults are Kafka's."""
+    """Limits for clients; the defaults are Kafka's."""
 
     max_frame_bytes: int = 100 * 1024 * 1024
     max_idle_ms: int = 600_000
-    """A negative one is none."""
+    """Negative means no limit."""
     max_backlog_bytes: int = 256 * 1024 * 1024
-    """Of answers that clients have not read, and as much again of requests that wait. Not Kafka's."""
+    """Limit of unread response bytes, and again of waiting request bytes. Not a Kafka config."""
 
 
 class _Waiting(NamedTuple):
-    """A request that is being answered; `turn` is what it waits for before it begins, if it has to."""
+    """A request without a response yet; `turn` is set if its start must wait."""
 
     answer: asyncio.Future[_Parts]
     size: int
@@ -73,7 +73,7 @@ class _Waiting(NamedTuple):
 async def serve(
     network: Network, host: str, port: int, services: Services, limits: ServerLimits | None = None
 ) -> Listener:
-    """Listen, and answer with all handlers that there are."""
+    """Listen, and answer with all registered handlers."""
     codec = Codec(served_versions())
     limits = limits or ServerLimits()
     idle_ms = limits.max_idle_ms
@@ -84,7 +84,7 @@ async def serve(
 
 
 class ClientConnection:
-    """One client: its requests that are being answered, oldest first."""
+    """One client and its pending requests, oldest first."""
 
     def __init__(self, codec: Codec, services: Services, backlog: Backlog, max_idle_ms: int) -> None:
         self._codec = codec
@@ -110,7 +110,7 @@ class ClientConnection:
 
     def frame(self, payload: bytes) -> None:
         if not self._backlog.has_room_for(len(payload)):
-            log.warning("closing the connection of %s: too much waits for answers", self._connection.peer)
+            log.warning("closing the connection of %s: too many waiting request bytes", self._connection.peer)
             self._connection.close()
             return
         try:
@@ -205,7 +205,7 @@ class ClientConnection:
                 self._resume()
 
     def _count(self, unsent_bytes: int) -> None:
-        """What is unread here is what has not gone out, and the fetches that are answered but not sent."""
+        """Count the unsent bytes and the fetch responses that wait for earlier ones."""
         unread_bytes = unsent_bytes + self._ready_bytes
         self._backlog.unread_bytes += unread_bytes - self._counted_bytes
         self._counted_bytes = unread_bytes
@@ -214,19 +214,19 @@ class ClientConnection:
         return len(self._waiting) <= 1 and self._connection.unsent_bytes <= _MOST_UNSENT_BYTES
 
     def _begin_next(self) -> None:
-        """If the eldest request waits for its turn, this is it."""
+        """Start the oldest request if it waits for its turn."""
         if self._waiting and (turn := self._waiting[0].turn) is not None and not turn.done():
             turn.set_result(None)
 
     def _mark(self) -> object:
-        """What changes while anything moves. It may stay while we owe an answer and all others are read."""
+        """Return a value that changes with any activity, or None while only this broker is due to act."""
         unsent_bytes = self._connection.unsent_bytes
         if self._waiting and not unsent_bytes:
             return None
         return self._requests, len(self._waiting), unsent_bytes
 
     def _wait_for_reader(self) -> None:
-        """Nothing more is read from a client that does not read."""
+        """Stop reading from a client that does not read its responses."""
         if self._draining is None:
             self._paused = True
             self._connection.pause_reading()

@@ -1,6 +1,6 @@
-"""Quotas of replication: how fast replicas may catch up, and logs move between log dirs.
+"""Replication quotas: how fast replicas may catch up, and logs may move between log dirs.
 
-`SlidingQuota` is the arithmetic, `ReplicationQuotas` what a broker has of it.
+`SlidingQuota` is the arithmetic, `ReplicationQuotas` holds a broker's quotas.
 """
 
 from __future__ import annotations

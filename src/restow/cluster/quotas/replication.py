@@ -1,12 +1,12 @@
-"""What replication may take of the network and the disks: three quotas of one broker (KIP-73, KIP-113).
+"""A broker's three replication quotas (KIP-73, KIP-113).
 
-    leader     what it sends to replicas that are not in sync   leader.replication.throttled.rate
-    follower   what it fetches and lags behind with             follower.replication.throttled.rate
-    log dirs   what it copies from one log dir to another       replica.alter.log.dirs.io.max.bytes.per.second
+    leader     bytes sent to replicas out of sync   leader.replication.throttled.rate
+    follower   bytes fetched for replicas out of sync             follower.replication.throttled.rate
+    log dirs   bytes copied between log dirs       replica.alter.log.dirs.io.max.bytes.per.second
 
-The first two hold for the partitions that a topic lists for this broker in its configs
-leader.replication.throttled.replicas and follower.replication.throttled.replicas. Lists are read whenever
-they matter and rates when they change, so that a change counts at once.
+The first two apply to the partitions that a topic lists for this broker in the configs
+leader.replication.throttled.replicas and follower.replication.throttled.replicas. A change takes effect at
+once.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _EVERYTHING = "*"
 
 
 class ThrottledSide(Enum):
-    """Whose list of throttled replicas counts."""
+    """The side whose list of throttled replicas counts."""
 
     LEADER = "leader"
     FOLLOWER = "follower"
 
 
 class Quota:
-    """A limit that may not be there. While it is not, all that is asked of it is whether it is."""
+    """An optional limit. Without one, nothing is counted."""
 
     def __init__(self, clock: Clock, window: Callable[[], SlidingQuota]) -> None:
         self._clock = clock
@@ -48,11 +48,11 @@ class Quota:
 
     @property
     def bytes_per_s(self) -> float | None:
-        """The limit, None if there is none."""
+        """The limit; None if there is none."""
         return None if self._window is None else self._window.bytes_per_s
 
     def limit(self, bytes_per_s: int) -> None:
-        """From now on this is the limit. Kafka's largest number stands for none."""
+        """Set the limit. Kafka's largest number means none."""
         if bytes_per_s >= FOREVER:
             self._window = None
             return
@@ -62,20 +62,20 @@ class Quota:
             self._window.change(bytes_per_s, self._clock.monotonic_s())
 
     def wait_s(self) -> float:
-        """How long nothing may go through, 0 if something may."""
+        """Return how long to wait before the next bytes; 0 if some may pass now."""
         return 0.0 if self._window is None else self._window.wait_s(self._clock.monotonic_s())
 
     def room_bytes(self) -> int:
-        """How much may go through at once, 0 if nothing may."""
+        """Return how many bytes may pass at once; 0 if none may."""
         return FOREVER if self._window is None else self._window.room_bytes(self._clock.monotonic_s())
 
     def note(self, size: int) -> None:
-        """So much has gone through."""
+        """Count bytes that have passed."""
         if self._window is not None:
             self._window.note(size, self._clock.monotonic_s())
 
     def rate(self) -> float:
-        """Bytes a second of late; 0 while there is no limit, as nobody counts then."""
+        """Return the recent bytes per second; 0 without a limit, because nothing is counted."""
         return 0.0 if self._window is None else self._window.rate(self._clock.monotonic_s())
 
 
@@ -89,12 +89,12 @@ class ReplicaQuota(Quota):
         self._lists = lists
 
     def covers(self, topic_partition: TopicPartition) -> bool:
-        """Whether there is a limit and the partition is subject to it."""
+        """Return whether there is a limit and the partition is subject to it."""
         return self._window is not None and self._lists(topic_partition)
 
 
 class ReplicationQuotas:
-    """All of one broker. `refresh` when the broker's own configs have changed."""
+    """All quotas of one broker. Call `refresh` when its configs have changed."""
 
     def __init__(self, broker_id: int, configs: BrokerConfigs, clock: Clock) -> None:
         self._configs = configs
@@ -108,7 +108,7 @@ class ReplicationQuotas:
         self.log_dirs = Quota(clock, self._windows("alter.log.dirs.replication.quota.window"))
 
     def refresh(self) -> None:
-        """Take the rates as they are set now."""
+        """Read the rates from the configs."""
         rate = self._configs.integer
         self.leader.limit(rate("leader.replication.throttled.rate"))
         self.follower.limit(rate("follower.replication.throttled.rate"))
@@ -123,14 +123,14 @@ class ReplicationQuotas:
 
 
 class ThrottledReplicas:
-    """Which replicas on this broker topics list. A list is read once, until its topic's configs change."""
+    """The replicas on this broker that topics list as throttled. A list is parsed once per config change."""
 
     def __init__(self, broker_id: int, configs: BrokerConfigs, side: ThrottledSide) -> None:
         self._broker_id = broker_id
         self._configs = configs
         self._side = side
         self._read: dict[str, tuple[TopicSettings, frozenset[int] | None]] = {}
-        """By topic: what it was read from, and the partitions; None for all of them."""
+        """By topic: the list's text and its partitions; None for all of them."""
 
     def __call__(self, topic_partition: TopicPartition) -> bool:
         topic, partition = topic_partition
@@ -149,5 +149,5 @@ class ThrottledReplicas:
         return frozenset(int(partition) for partition, _, broker in pairs if self._is_here(partition, broker))
 
     def _is_here(self, partition: str, broker: str) -> bool:
-        """Lists are checked when they are set, but somebody may have written one into the store by hand."""
+        """Return whether an entry names this broker. Lists written to the store by hand may be malformed."""
         return partition.isdecimal() and broker.isdecimal() and int(broker) == self._broker_id

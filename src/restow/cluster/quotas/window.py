@@ -1,13 +1,12 @@
-"""A rate over a sliding window of samples: whether it is exceeded, and when it will not be any more.
+"""A byte rate over a sliding window of samples: whether it is exceeded, and until when.
 
     |  sample  |  sample  |  sample  |  sample …|        replication.quota.window.num of them,
     ^ oldest                                    ^ now     each replication.quota.window.size.seconds long
 
-The rate is all bytes in the window over the time since its oldest sample began. What is noted may exceed the
-limit by as much as came at once; then nothing is admitted until time has caught up with it. A sample that
-leaves the window hands on what it had above its share, so that large amounts are paid for in full however
-short the window is, and no more than one sample's share is saved up. So in any stretch of time there are the
-bytes that the limit allows, to within one sample and one amount.
+The rate is all bytes in the window over the time since its oldest sample began. One note may exceed the
+limit; then nothing is admitted until time has caught up. A sample that leaves the window hands on its excess,
+so large amounts are paid in full however short the window is. Unused quota does not accumulate, except for
+one sample's worth. So over any period the bytes stay within the limit, plus one sample and one amount.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _GRAINS_PER_SAMPLE = 10
 
 
 class SlidingQuota:
-    """So many bytes a second. It has no clock: whoever calls says what time it is, never going back."""
+    """A limit in bytes per second. Callers pass the time, which must not go back."""
 
     def __init__(self, bytes_per_s: float, samples: int = SAMPLES, sample_s: float = SAMPLE_S) -> None:
         self.bytes_per_s = bytes_per_s
@@ -29,11 +28,11 @@ class SlidingQuota:
         self._sample_s = sample_s
         self._grain_s = sample_s / _GRAINS_PER_SAMPLE
         self._samples: deque[list[float]] = deque()
-        """When each began and its bytes, the oldest first."""
+        """Start and bytes of each sample, oldest first."""
         self._sum = 0.0
 
     def change(self, bytes_per_s: float, now_s: float) -> None:
-        """Another limit from now on. What is owed is paid for at the new one; what was left is lost."""
+        """Change the limit. Excess is paid at the new rate; unused quota is lost."""
         self._slide(now_s)
         owed = max(-self._left(now_s), 0.0)
         self.bytes_per_s = bytes_per_s
@@ -41,7 +40,7 @@ class SlidingQuota:
         self._sum = owed
 
     def note(self, size: int, now_s: float) -> None:
-        """So many bytes have gone through."""
+        """Count bytes that have passed."""
         if not size:
             return
         self._slide(now_s)
@@ -56,7 +55,7 @@ class SlidingQuota:
         self._sum += size
 
     def wait_s(self, now_s: float) -> float:
-        """How long nothing may go through; 0 if something may now, infinite if nothing ever may."""
+        """Return how long to wait; 0 if bytes may pass now, infinite if never."""
         if self.bytes_per_s <= 0:
             return inf
         self._slide(now_s)
@@ -65,9 +64,9 @@ class SlidingQuota:
         return max(self._samples[0][0] + self._sum / self.bytes_per_s - now_s, 0.0)
 
     def room_bytes(self, now_s: float) -> int:
-        """How much may go through at once: what is left, and no less than a tenth of a sample has.
+        """Return how many bytes may pass at once: the rest, but at least a tenth of a sample.
 
-        Who takes more at a time moves in jerks.
+        Larger amounts would make the traffic jerky.
         """
         if self.wait_s(now_s):
             return 0
@@ -75,18 +74,18 @@ class SlidingQuota:
         return max(int(left), int(self.bytes_per_s * self._grain_s), 1)
 
     def _left(self, now_s: float) -> float:
-        """What the limit allowed since the window began and nobody took; negative if it was too much."""
+        """Return the unused bytes since the window began; negative after an excess."""
         elapsed_s = now_s - self._samples[0][0] if self._samples else 0.0
         return self.bytes_per_s * elapsed_s - self._sum
 
     def _forget_savings(self, now_s: float) -> None:
-        """What a sample allows may be taken late, but not more: else a quiet window would end in a burst."""
+        """Drop unused quota beyond one sample, so that a quiet window does not end in a burst."""
         if self._left(now_s) > self.bytes_per_s * self._sample_s:
             self._samples = deque([[now_s - self._sample_s, 0.0]])
             self._sum = 0.0
 
     def rate(self, now_s: float) -> float:
-        """Bytes a second over the window, of which at least a sample is counted."""
+        """Return the bytes per second over the window, counting at least one sample's time."""
         self._slide(now_s)
         if not self._samples:
             return 0.0
