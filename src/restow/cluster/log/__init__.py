@@ -1,6 +1,6 @@
-"""A broker's logs: batches on disk, in Kafka's layout, so that Kafka's own tools read them.
+"""A broker's logs: record batches on disk in Kafka's layout, so that Kafka's own tools read them.
 
-`LogManager` looks after the log dirs of one broker, `PartitionLog` is one partition in one of them.
+`LogManager` manages the log dirs of one broker, `PartitionLog` is one partition in one of them.
 """
 
 from __future__ import annotations

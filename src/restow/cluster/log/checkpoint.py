@@ -6,8 +6,8 @@ Checkpoints have a version, the number of entries, and one entry a line:
     log-start-offset-checkpoint, cleaner-offset-checkpoint      `topic partition offset`
     leader-epoch-checkpoint (in a partition's directory)        `epoch start_offset`
 
-`meta.properties` says whose directory it is, `partition.metadata` which topic's, as `key=value` and
-`key: value` lines.
+`meta.properties` names the broker and cluster of a log dir, `partition.metadata` the topic id of a partition,
+as `key=value` and `key: value` lines.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _VERSION = 0
 
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
-    """One offset for each partition."""
+    """Encode one offset per partition."""
     return _lines(f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
 
 
 def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
-    """The offsets of `encode_offsets`, or InvalidCheckpoint."""
+    """Decode the offsets, or raise InvalidCheckpoint."""
     entries = [line.split(" ") for line in _entries(data)]
     try:
         return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in entries}
@@ -49,12 +49,12 @@ def decode_offsets(data: bytes) -> dict[TopicPartition, int]:
 
 
 def encode_epochs(epochs: Iterable[EpochStart]) -> bytes:
-    """A log's leader epochs."""
+    """Encode a log's leader epochs."""
     return _lines(f"{entry.epoch} {entry.start_offset}" for entry in epochs)
 
 
 def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
-    """The epochs of `encode_epochs`, or InvalidCheckpoint."""
+    """Decode the epochs, or raise InvalidCheckpoint."""
     entries = [line.split(" ") for line in _entries(data)]
     try:
         return tuple(EpochStart(int(epoch), int(offset)) for epoch, offset in entries)
@@ -63,19 +63,19 @@ def decode_epochs(data: bytes) -> tuple[EpochStart, ...]:
 
 
 class MetaProperties(NamedTuple):
-    """Whose log dir it is."""
+    """The owner of a log dir."""
 
     cluster_id: str
     broker_id: int
 
 
 def encode_meta(meta: MetaProperties) -> bytes:
-    """As brokers in ZooKeeper mode write it."""
+    """Encode as brokers in ZooKeeper mode do."""
     return f"broker.id={meta.broker_id}\ncluster.id={meta.cluster_id}\nversion=0\n".encode()
 
 
 def decode_meta(data: bytes) -> MetaProperties:
-    """The broker and cluster that a `meta.properties` names; other entries do not matter."""
+    """Decode broker and cluster from `meta.properties`; other entries are ignored."""
     lines = (line.partition("=") for line in _text(data).splitlines() if not line.startswith("#"))
     properties = {key.strip(): value.strip() for key, _, value in lines}
     try:
@@ -88,12 +88,12 @@ def decode_meta(data: bytes) -> MetaProperties:
 
 
 def encode_topic_id(topic_id: str) -> bytes:
-    """The id of the topic that a partition's directory belongs to."""
+    """Encode the topic id of a partition's directory."""
     return f"version: 0\ntopic_id: {topic_id}".encode()
 
 
 def decode_topic_id(data: bytes) -> str:
-    """The topic's id in a `partition.metadata`, or InvalidCheckpoint."""
+    """Decode the topic id from `partition.metadata`, or raise InvalidCheckpoint."""
     for line in _text(data).splitlines():
         key, _, value = line.partition(":")
         if key.strip() == "topic_id" and value.strip():

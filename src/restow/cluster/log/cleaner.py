@@ -1,15 +1,15 @@
-"""Compaction: of every key only the last record stays (cleanup.policy=compact).
+"""Compaction: keep only the last record of every key (cleanup.policy=compact).
 
-All segments but the one being written to, as far as consumers can reach, are read; what is superseded
-is left out, and neighbours that have become small are put together. Offsets, epochs and producers stay
-as they are. A tombstone stays for delete.retention.ms after it was first seen here, so that readers
-get to know of it; until when is noted in its batch.
+It reads all segments up to the high watermark except the active one, leaves out superseded records, and
+merges small neighbours. Offsets, epochs and producers stay as they are. A tombstone stays for
+delete.retention.ms after the first compaction that saw it, so that readers get it; its batch stores the
+deadline.
 
-A batch may hold a million records, and a log more keys than fit into memory: work pauses after every few
-records, and of a log with too many keys only as many segments are compacted at a time as have few enough.
+A batch may hold a million records, and a log more keys than fit into memory. So the work pauses after every
+few records, and a log with too many keys is compacted in several runs.
 
-The new segment is written as `.cleaned`, synced, renamed to `.swap`, and then takes the place of the
-old ones: a crash at any point leaves either the old segments or the new one.
+The new segment is written as `.cleaned`, synced, renamed to `.swap`, and then replaces the old ones. A crash
+at any point leaves either the old segments or the new one.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 _RECORDS_PER_TURN = 1_000
 _MOST_KEYS = 1_000_000
-"""Kafka's default buffer holds five million, in a quarter of the memory that this takes."""
+"""Kafka's default buffer holds five million keys in a quarter of the memory that this takes."""
 
 
 class Cleaned(NamedTuple):
-    """What a compaction did."""
+    """The result of a compaction."""
 
     bytes_before: int
     bytes_after: int
     first_dirty_offset: int
-    """From here on the log has not been compacted."""
+    """Start of the part that is not compacted yet."""
 
 
 def cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
-    """The segments that may be compacted: done, within consumers' reach, and old enough."""
+    """Return the segments that may be compacted: inactive, below the high watermark, and old enough."""
     found = []
     youngest = now_ms - log.config.min_compaction_lag_ms
     segments = log.segments
@@ -62,7 +62,7 @@ def cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
 
 
 def dirty_ratio(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> float:
-    """Which part of what may be compacted has not been yet."""
+    """Return the part of the compactable bytes that is dirty."""
     segments = cleanable(log, now_ms)
     total = sum(segment.size for segment in segments)
     dirty = sum(segment.size for segment in segments if segment.next_offset > first_dirty_offset)
@@ -70,14 +70,14 @@ def dirty_ratio(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> floa
 
 
 def is_due(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> bool:
-    """Whether enough of the log is dirty, or anything of it for longer than max.compaction.lag.ms."""
+    """Return whether enough of the log is dirty, or any of it for longer than max.compaction.lag.ms."""
     ratio = dirty_ratio(log, first_dirty_offset, now_ms)
     overdue = ratio > 0 and _overdue_ms(log, first_dirty_offset) <= now_ms
     return overdue or ratio > log.config.min_cleanable_dirty_ratio
 
 
 def next_due_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int | None:
-    """When to look at the log again although nothing is appended; None if that cannot change anything."""
+    """Return when to check the log again without an append; None if the answer cannot change."""
     dirty = _dirty(log, first_dirty_offset)
     if not dirty:
         return None
@@ -89,23 +89,22 @@ def next_due_ms(log: PartitionLog, first_dirty_offset: int, now_ms: int) -> int 
 
 
 def _overdue_ms(log: PartitionLog, first_dirty_offset: int) -> int:
-    """From when on the oldest dirty segment has waited for too long."""
+    """Return when the oldest dirty segment exceeds max.compaction.lag.ms."""
     began = [each.first_timestamp for each in _dirty(log, first_dirty_offset) if each.first_timestamp > 0]
     return min(began) + log.config.max_compaction_lag_ms + 1 if began else FOREVER
 
 
 def _dirty(log: PartitionLog, first_dirty_offset: int) -> list[Segment]:
-    """The segments that are full and not compacted yet, whether they may be now or not."""
+    """Return the inactive segments that are not compacted yet, even if they are too young."""
     return [each for each in log.segments[:-1] if each.size and each.next_offset > first_dirty_offset]
 
 
 def clean(
     log: PartitionLog, disk: Disk, first_dirty_offset: int, now_ms: int
 ) -> Generator[None, None, Cleaned]:
-    """Compact a log now, whatever its dirty ratio. It pauses often, so that others have a turn.
+    """Compact a log now, whatever its dirty ratio. Yields often, so that other work can run.
 
-    If meanwhile the log is closed or loses a segment that is being compacted, it stops and leaves
-    the log as it is.
+    If the log is closed or loses a segment under compaction, it stops and leaves the log as it is.
     """
     segments = cleanable(log, now_ms)
     before = log.size_bytes
@@ -130,7 +129,7 @@ def clean(
 
 
 def _opened(header: BatchHeader, batch: bytes) -> Generator[None, None, list[Record] | None]:
-    """Read the records of a batch; None of a transaction's end, and of what nobody can read."""
+    """Read a batch's records; None for a control batch or an unreadable one."""
     if header.is_control:
         return None
     records = []
@@ -147,7 +146,7 @@ def _opened(header: BatchHeader, batch: bytes) -> Generator[None, None, list[Rec
 def _rebuilt(
     header: BatchHeader, records: list[Record], delete_horizon: int | None
 ) -> Generator[None, None, bytes]:
-    """Write a batch with these records only."""
+    """Write a batch with only these records."""
     parts = []
     for begin in range(0, len(records), _RECORDS_PER_TURN):
         parts.append(encode_for(header, records[begin : begin + _RECORDS_PER_TURN], delete_horizon))
@@ -157,7 +156,7 @@ def _rebuilt(
 
 
 def _groups(segments: list[Segment], segment_bytes: int) -> list[list[Segment]]:
-    """Neighbours that fit into one segment together, also if nothing could be left out."""
+    """Group neighbours that fit into one segment even if no record is left out."""
     groups: list[list[Segment]] = []
     for segment in segments:
         if groups:
@@ -182,7 +181,7 @@ class _Work:
         self._tombstones_may_go = True
 
     def clean_group(self, group: list[Segment]) -> Generator[None, None, bool]:
-        """Put one segment in the place of several. False if they are no longer there to be replaced."""
+        """Replace several segments by one. Return False if they are gone meanwhile."""
         log, disk = self._log, self._disk
         first = group[0].base_offset
         behind = max(group[-1].next_offset, group[-1].base_offset + 1)
@@ -216,11 +215,11 @@ class _Work:
         return True
 
     def _left_of(self, header: BatchHeader, batch: bytes) -> Generator[None, None, bytes]:
-        """What is left of a batch: itself, a smaller one, or nothing.
+        """Return the rest of a batch: itself, a smaller one, or nothing.
 
-        A batch that cannot be opened stays as it is, and so do a transaction's end and all tombstones
-        behind that batch: what they delete may be hidden in it, and would come back without them. A
-        producer's last batch stays as an empty one, because its sequence numbers are still needed.
+        An unreadable batch stays, and so do control batches and all tombstones after it, because the records
+        that they delete may be hidden in it. A producer's last batch stays as an empty one, because its
+        sequence numbers are still needed.
         """
         records = yield from _opened(header, batch)
         if records is None:
@@ -239,7 +238,7 @@ class _Work:
         return (yield from _rebuilt(header, kept, new_horizon))
 
     def _stays(self, record: Record, *, tombstones_go: bool) -> bool:
-        """Records without a key cannot be told apart: they go, as they do in Kafka."""
+        """Return whether a record stays. Records without a key are dropped, as in Kafka."""
         if record.key is None or self._latest.get(record.key, -1) > record.offset:
             return False
         return not (tombstones_go and record.value is None)

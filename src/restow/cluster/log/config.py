@@ -1,4 +1,4 @@
-"""A topic's settings as its logs need them, under Kafka's names and with Kafka's defaults."""
+"""A topic's settings for its logs, with Kafka's names and defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from restow.wire.batches import CREATE_TIME
 
 FOREVER = 2**63 - 1
-"""Kafka's way to say that there is no limit."""
+"""Kafka's value for no limit."""
 UNLIMITED = -1
 
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -15,7 +15,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """`segment_bytes` is Kafka's segment.bytes, and so on. -1 in a retention means no limit."""
+    """`segment_bytes` is Kafka's segment.bytes, and so on. A retention of -1 means no limit."""
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * _DAY_MS
@@ -40,7 +40,7 @@ class LogConfig:
 
     @property
     def roll_ms(self) -> int:
-        """After which time a segment is full. Only full ones are compacted, so the compaction lag counts."""
+        """Return the age at which a segment rolls. Only rolled ones are compacted, so the lag counts."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.cleanup_compact else self.segment_ms
 
 

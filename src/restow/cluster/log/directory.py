@@ -1,9 +1,9 @@
 """One log dir of a broker: a directory per partition, and the checkpoints that go with them.
 
 topic-0/                     a partition
-topic-0.<number>-future/     a copy that is to replace the one in another log dir
-topic-0.<number>-delete/     one that is going to be removed
-topic-0.<number>-stray/      likewise, because the cluster does not know of it
+topic-0.<number>-future/     a copy that will replace the one in another log dir
+topic-0.<number>-delete/     a deleted partition, removed later
+topic-0.<number>-stray/      likewise, because no topic assigns it to this broker
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d+)")
 _MARKED = re.compile(r"(?P<name>.+)\.(?P<number>[0-9a-f]+)-(?P<mark>delete|stray|future)")
 _LONGEST_NAME = 255
 _SYNC_EACH = 8
-"""Up to so many logs are synced one by one; for more, the whole disk is."""
+"""Up to this many logs are synced one by one; for more, the whole disk is synced."""
 
 
 class LogDirectory:
-    """A path on one disk. When that fails, everything in it is offline."""
+    """A path on one disk. When the disk fails, everything in it is offline."""
 
     def __init__(
         self,
@@ -66,20 +66,20 @@ class LogDirectory:
         self.futures: dict[TopicPartition, PartitionLog] = {}
         self.topic_ids: dict[TopicPartition, str] = {}
         self.first_dirty: dict[TopicPartition, int] = {}
-        """From where on a log has not been compacted."""
+        """By partition, the start of the uncompacted part."""
         self.doomed: list[str] = []
-        """Paths that are to be removed."""
+        """Paths to remove."""
         self._on_append = on_append
         self._written: dict[str, bytes] = {}
         self._lock: Lock | None = None
 
     @property
     def is_online(self) -> bool:
-        """Whether the disk has done all it was told so far."""
+        """Return whether the disk has worked so far."""
         return self.disk.failure is None
 
     def load(self, meta: MetaProperties, config_of: Callable[[str], LogConfig]) -> None:
-        """Make the directory ours, and take over the logs that are in it."""
+        """Claim the directory and load its logs."""
         self.disk.make_directory(self.path)
         self._lock = self.disk.lock(f"{self.path}/{LOCK}")
         if self._lock is None:
@@ -118,7 +118,7 @@ class LogDirectory:
             self._read_topic_id(partition, log.directory)
 
     def create(self, partition: TopicPartition, config: LogConfig, topic_id: str | None) -> PartitionLog:
-        """A new, empty log. To make its directory takes longer than all the rest, and can wait a little."""
+        """Create an empty log. Its directory, the slow part, is made a little later."""
         log = self.logs[partition] = self._open(str(partition), partition, config, fresh=True)
         if topic_id is not None:
             self.topic_ids[partition] = topic_id
@@ -128,7 +128,7 @@ class LogDirectory:
     def create_future(
         self, partition: TopicPartition, config: LogConfig, topic_id: str | None = None
     ) -> PartitionLog:
-        """A new, empty log that is to replace the one in another directory."""
+        """Create an empty log that will replace the one in another directory."""
         name = future_name(partition)
         self.disk.make_directory(f"{self.path}/{name}")
         log = self.futures[partition] = self._open(name, partition, config, fresh=True)
@@ -137,7 +137,7 @@ class LogDirectory:
         return log
 
     def promote(self, partition: TopicPartition) -> PartitionLog:
-        """Make the future log the present one; that of the other directory is to be doomed at once."""
+        """Make the future log the current one; the caller must doom the other directory's at once."""
         future = self.futures[partition]
         future.close(durable=False)
         self.disk.rename(future.directory, f"{self.path}/{partition}")
@@ -155,7 +155,7 @@ class LogDirectory:
         return log
 
     def doom(self, partition: TopicPartition, *, future: bool = False, mark: str = "delete") -> None:
-        """Take a log out of use and give its directory a name that says it is to be removed."""
+        """Take a log out of use and rename its directory for removal."""
         log = (self.futures if future else self.logs)[partition]
         log.release()
         if self.disk.late.pop(log.directory, None) is None:
@@ -168,11 +168,11 @@ class LogDirectory:
 
     @property
     def has_chores(self) -> bool:
-        """Whether there are directories to make or to remove, which nobody waits for."""
+        """Return whether there are directories to make or to remove in the background."""
         return bool(self.disk.late or self.doomed)
 
     def do_a_chore(self) -> None:
-        """Make the directory of one new log, or remove one that was doomed."""
+        """Make the directory of one new log, or remove a doomed one."""
         if self.disk.late:
             self.disk.make_late(next(iter(self.disk.late)))
         else:
@@ -180,7 +180,7 @@ class LogDirectory:
             del self.doomed[0]
 
     def set_topic_id(self, partition: TopicPartition, topic_id: str) -> None:
-        """Write down to which topic the partition belongs, should another one get its name."""
+        """Store the topic id, in case another topic gets the same name."""
         self.topic_ids[partition] = topic_id
         self._write_topic_id(partition)
 
@@ -192,7 +192,7 @@ class LogDirectory:
             self.disk.write_atomically(path, encode_topic_id(topic_id), durable=False)
 
     def checkpoint(self, *, durable: bool = False) -> None:
-        """Write down where the logs stand, as far as that has changed since the last time."""
+        """Write the changed checkpoints."""
         logs = self.logs
         offsets = {
             HIGH_WATERMARKS: {partition: log.high_watermark for partition, log in logs.items()},
@@ -211,7 +211,7 @@ class LogDirectory:
                 self._written[name] = data
 
     def close(self) -> None:
-        """Close all logs and leave a sign that it was done in order."""
+        """Close all logs and leave the clean-shutdown marker."""
         for path in tuple(self.disk.late):
             self.disk.make_late(path)
         logs = (*self.logs.values(), *self.futures.values())
@@ -226,7 +226,7 @@ class LogDirectory:
         self._unlock()
 
     def release(self) -> None:
-        """The disk has failed, or everything is to be dropped as it stands: give back what can be."""
+        """Close all files without writing, after a disk failure or for a kill."""
         for log in (*self.logs.values(), *self.futures.values()):
             log.release()
         self.disk.late.clear()
@@ -247,7 +247,7 @@ class LogDirectory:
         *,
         clean: bool,
     ) -> PartitionLog:
-        """A copy that was not finished. No checkpoint speaks of it, so after a crash all of it is checked."""
+        """Open an unfinished copy. It has no checkpoint, so after a crash all of it is checked."""
         self._read_topic_id(partition, f"{self.path}/{name}")
         return self._open(name, partition, config_of(partition.topic), recovery_point=None if clean else 0)
 
@@ -262,7 +262,7 @@ class LogDirectory:
         start_offset: int = 0,
         high_watermark: int = 0,
     ) -> PartitionLog:
-        """A log that turns out to be damaged is checked from its beginning, and cut off at the damage."""
+        """Open a log. A damaged one is checked from its start, and cut off at the damage."""
         for since in (recovery_point, 0):
             try:
                 return PartitionLog(
@@ -294,7 +294,7 @@ class LogDirectory:
             )
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
-        """A checkpoint that is missing or damaged tells nothing: then the logs themselves have to."""
+        """Read a checkpoint. A missing or damaged one is empty, and the logs are checked instead."""
         path = f"{self.path}/{name}"
         try:
             return decode_offsets(self.disk.read_bytes(path)) if self.disk.exists(path) else {}
@@ -310,7 +310,7 @@ class LogDirectory:
             return
 
     def _free_name(self, partition: TopicPartition, mark: str) -> str:
-        """A marked name nobody has. A long topic name is cut, as no file name may be longer than 255."""
+        """Return an unused marked name. Long topic names are cut, as file names have at most 255 bytes."""
         number = 0
         while True:
             ending = f"-{partition.partition}.{number:032x}-{mark}"
@@ -321,7 +321,7 @@ class LogDirectory:
 
 
 def future_name(partition: TopicPartition) -> str:
-    """The directory of a copy that is being made. There is one at most, so the number says nothing."""
+    """Return the directory name of a copy. There is at most one, so the number is constant."""
     return f"{partition}.{0:032x}-future"
 
 

@@ -1,7 +1,7 @@
-"""The leader epochs of a log: which leader began to write at which offset (KIP-101).
+"""The leader epochs of a log: at which offset each leader started to write (KIP-101).
 
-A follower that comes back asks the leader where its last epoch ended, and cuts its own log off
-there. High watermarks are not enough for that: they are known to followers one fetch too late.
+A returning follower asks the leader where its last epoch ended, and cuts its own log there. High watermarks
+are not enough, because followers get them one fetch late.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ NO_OFFSET = -1
 
 
 class EpochStart(NamedTuple):
-    """A leader's epoch and the offset of the first record it wrote, or would have."""
+    """A leader epoch and its start offset."""
 
     epoch: int
     start_offset: int
 
 
 class EpochEndOffset(NamedTuple):
-    """An epoch and the offset behind its last record; both -1 if nothing is known."""
+    """An epoch and the offset after its last record; both -1 if unknown."""
 
     epoch: int
     end_offset: int
@@ -30,14 +30,14 @@ UNKNOWN_EPOCH = EpochEndOffset(NO_EPOCH, NO_OFFSET)
 
 
 class LeaderEpochs:
-    """Epochs and start offsets, both rising. Changing says whether there was anything to change."""
+    """Epochs and start offsets, both rising. Methods return whether anything changed."""
 
     def __init__(self, entries: tuple[EpochStart, ...] = ()) -> None:
         self._entries = list(entries)
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
-        """All of them, the oldest first."""
+        """All entries, the oldest first."""
         return tuple(self._entries)
 
     @property
@@ -46,7 +46,7 @@ class LeaderEpochs:
         return self._entries[-1].epoch if self._entries else NO_EPOCH
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """From this offset on the epoch is the leader's. What the new entry contradicts goes."""
+        """Start an epoch at this offset. Contradicting entries are removed."""
         entries = self._entries
         if epoch < 0 or (entries and epoch == entries[-1].epoch and start_offset >= entries[-1].start_offset):
             return False
@@ -56,10 +56,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEndOffset:
-        """The largest epoch we know that is not above the one asked for, and where it ended.
+        """Return the largest known epoch up to the requested one, and its end.
 
-        An epoch above all of ours is unknown. For one below all of ours the answer is that epoch
-        with the start of our first: nothing of it is here.
+        An epoch above all known ones is unknown. For one below all known ones, return that epoch with the
+        start of the first known: the log has nothing of it.
         """
         if epoch == NO_EPOCH or not self._entries or epoch > self._entries[-1].epoch:
             return UNKNOWN_EPOCH
@@ -73,21 +73,21 @@ class LeaderEpochs:
         raise AssertionError("an epoch below the last one has one above it")
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch that wrote the offset, or -1."""
+        """Return the epoch of the offset, or -1."""
         for entry in reversed(self._entries):
             if entry.start_offset <= offset:
                 return entry.epoch
         return NO_EPOCH
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """The log now ends there: epochs that began there or later are gone."""
+        """Drop epochs that start at the new log end or later."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         changed = len(kept) != len(self._entries)
         self._entries = kept
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """The log now begins there: earlier epochs are gone, and the one in force begins with the log."""
+        """Drop epochs before the new log start; the current one then starts there."""
         in_force = self.epoch_of(start_offset)
         kept = [entry for entry in self._entries if entry.start_offset > start_offset]
         if in_force != NO_EPOCH:

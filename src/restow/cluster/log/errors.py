@@ -1,22 +1,22 @@
-"""What a partition's log refuses, and what can go wrong with it.
+"""Errors of a partition's log.
 
     LogError
-    ├── OffsetOutOfRange        a read before the log's start or behind its end
-    ├── InvalidAppend           batches that may not be appended; nothing was
+    ├── OffsetOutOfRange        a read before the log's start or after its end
+    ├── InvalidAppend           refused batches; nothing was appended
     │   ├── BatchTooLarge       a batch above max.message.bytes
     │   ├── InvalidTimestamp    records too far from the broker's clock
-    │   ├── InvalidRecord       a batch that contradicts itself, or that clients may not send
-    │   ├── UnexpectedOffset    a follower's batches that do not go on where its log ends
-    │   ├── OutOfOrderSequence  an idempotent producer left something out
-    │   └── StaleProducerEpoch  an idempotent producer that another one has replaced
-    ├── InvalidCheckpoint       a file of the log dir that cannot be read as what it should be
+    │   ├── InvalidRecord       an inconsistent batch, or one that clients may not send
+    │   ├── UnexpectedOffset    fetched batches that do not continue the follower's log
+    │   ├── OutOfOrderSequence  an idempotent producer's batches have a gap
+    │   └── StaleProducerEpoch  an idempotent producer that was fenced
+    ├── InvalidCheckpoint       an unreadable file in the log dir
     ├── UnknownLog              no log of that partition is online here
     ├── TopicIdMismatch         the log belongs to an earlier topic of the same name
-    ├── LogDirInUse             another broker has the log dir, or this one has it twice
-    ├── LogDirsOffline          nothing can be made, because log dirs are offline
-    └── DiskFailure             the disk did not do as told: the whole log dir is offline from then on
+    ├── LogDirInUse             another broker uses the log dir, or it is listed twice
+    ├── LogDirsOffline          no log can be created, because log dirs are offline
+    └── DiskFailure             the disk failed: the whole log dir is offline from then on
 
-Bytes that are no batches at all raise CorruptBatch of restow.wire.batches.
+Bytes that are no batches raise CorruptBatch of restow.wire.batches.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from restow.errors import RestowError
 
 
 class LogError(RestowError):
-    """Base of all of them."""
+    """Base of all log errors."""
 
 
 class OffsetOutOfRange(LogError):
-    """The offset lies before the log's start or behind its end."""
+    """The offset lies before the log's start or after its end."""
 
 
 class InvalidAppend(LogError):
-    """Batches that may not be appended. Nothing of them was."""
+    """Refused batches. Nothing was appended."""
 
 
 class BatchTooLarge(InvalidAppend):
@@ -45,15 +45,15 @@ class InvalidTimestamp(InvalidAppend):
 
 
 class InvalidRecord(InvalidAppend):
-    """A batch that contradicts itself, or that clients may not send."""
+    """An inconsistent batch, or one that clients may not send."""
 
 
 class UnexpectedOffset(InvalidAppend):
-    """Batches from the leader do not go on where this log ends."""
+    """Batches from the leader do not continue this log."""
 
 
 class OutOfOrderSequence(InvalidAppend):
-    """Between the producer's last batch and this one, something is missing."""
+    """Batches are missing between the producer's last one and this one."""
 
 
 class StaleProducerEpoch(InvalidAppend):
@@ -61,7 +61,7 @@ class StaleProducerEpoch(InvalidAppend):
 
 
 class InvalidCheckpoint(LogError):
-    """A file of the log dir that cannot be read as what it should be."""
+    """An unreadable file in the log dir."""
 
 
 class UnknownLog(LogError):
@@ -73,15 +73,15 @@ class TopicIdMismatch(LogError):
 
 
 class LogDirInUse(LogError):
-    """Another broker, perhaps in another process, has the log dir at this moment."""
+    """Another broker, perhaps in another process, uses the log dir."""
 
 
 class LogDirsOffline(LogError):
-    """A log cannot be made, because all log dirs are offline or one of them may have it."""
+    """A log cannot be created: all log dirs are offline, or an offline one may have it."""
 
 
 class DiskFailure(LogError):
-    """The disk did not do as told. The directory and all logs in it are offline from then on."""
+    """The disk failed. The directory and all logs in it are offline from then on."""
 
     def __init__(self, directory: str, cause: str) -> None:
         super().__init__(f"the log dir {directory} is offline: {cause}")

@@ -1,7 +1,7 @@
-"""Making one log like another: a copy is kept a beginning of the log it copies, whatever happens to that.
+"""Copies a log step by step. The copy is always a prefix of the log, whatever happens to it.
 
-The log may meanwhile be appended to, cut off by a new leader, deleted from the front or compacted. An epoch
-and an offset name a record for good, so the copy sees by its last epoch whether it is still a beginning.
+Meanwhile the log may grow, be truncated by a new leader, lose its start or be compacted. Epoch and offset
+identify a record for good, so the copy's last epoch shows whether it is still a prefix.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def copy_some(present: PartitionLog, future: PartitionLog, most_bytes: int) -> int:
-    """Copy that many bytes, or one batch if that is more. Says how many; 0 if it has caught up."""
+    """Copy up to that many bytes, but at least one batch. Return the copied bytes; 0 after catching up."""
     align(present, future)
     batches = present.read(future.end_offset, most_bytes)
     if batches:
@@ -28,10 +28,10 @@ def copy_some(present: PartitionLog, future: PartitionLog, most_bytes: int) -> i
 
 
 def append_copied(log: PartitionLog, batches: bytes) -> None:
-    """Append batches of another log, of which the first may begin before this one does.
+    """Append another log's batches; the first may start before this log does.
 
-    Records can be deleted up to the middle of a batch, and the whole batch is still what is read there. A log
-    that has nothing yet takes it whole and begins where it should.
+    Records may be deleted up to the middle of a batch, and reads still return the whole batch. An empty log
+    takes it whole and sets its start.
     """
     try:
         log.append_as_follower(batches)
@@ -50,7 +50,7 @@ def _begin_at(log: PartitionLog, offset: int) -> None:
 
 
 def align(present: PartitionLog, future: PartitionLog) -> None:
-    """Cut off what the present log has not, or no longer has, at either end."""
+    """Cut off what the current log does not have, or no longer has, at either end."""
     if future.end_offset < present.start_offset:
         future.truncate_fully_and_start_at(present.start_offset)
         return
@@ -63,7 +63,7 @@ def align(present: PartitionLog, future: PartitionLog) -> None:
 
 
 def _common_end(present: PartitionLog, future: PartitionLog) -> int:
-    """An offset that what they have in common does not go beyond; asked again there, it may be another."""
+    """Return an upper bound of the common part. Callers ask again after cutting there."""
     last = future.epochs.latest
     if last < 0:
         return min(future.end_offset, present.end_offset)

@@ -1,10 +1,10 @@
-"""Logs on their way to another log dir: a copy grows beside the present log and then takes its place.
+"""Logs that move to another log dir: a copy grows beside the current log and then replaces it.
 
     d0/t-0              present   ──────────────────────────►   d0/t-0.<number>-delete      removed later
     d1/t-0.<number>-future   copied, catches up   ───────────►   d1/t-0                     present
 
-The copy gets its name first. Who dies between the two renames finds two present logs that have the same
-records, and keeps one; who dies before finds the copy, and goes on with it.
+The copy is renamed first. After a crash between the two renames, the broker finds two current logs with the
+same records, and keeps one; after an earlier crash it finds the copy and continues it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MoveStep(Enum):
-    """What has just been done when a broker may die. They come in this order."""
+    """The step just done when a broker may crash, in this order."""
 
     L1 = "the copy's directory made, and nothing in it"
     L2 = "a part copied"
@@ -35,49 +35,49 @@ class MoveStep(Enum):
 
 
 MoveHook: TypeAlias = "Callable[[MoveStep], None]"
-"""Called at each step. Tests stop a broker there by raising; normally nobody does."""
+"""Called at each step. Tests stop a broker there by raising."""
 
 
 def go_on(_: MoveStep) -> None:
-    """Stop nowhere."""
+    """Do not stop."""
 
 
 class FutureLogs:
-    """The copies of one broker, at most one of each partition."""
+    """The copies of one broker, at most one per partition."""
 
     def __init__(self, directories: Sequence[LogDirectory], home: dict[TopicPartition, LogDirectory]) -> None:
-        """`home` says where present logs are, and is told when one has moved."""
+        """`home` maps partitions to their log dirs, and is updated when one has moved."""
         self._directories = directories
         self._home = home
         self.step: MoveHook = go_on
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Whose logs are being copied."""
+        """Return the partitions that are being copied."""
         return tuple(partition for directory in self._directories for partition in directory.futures)
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
-        """The log dir that a copy is made in."""
+        """Return the log dir of a copy."""
         return next((each for each in self._directories if partition in each.futures), None)
 
     def get(self, partition: TopicPartition) -> PartitionLog | None:
-        """The copy, if one is being made."""
+        """Return the copy, if there is one."""
         directory = self.directory_of(partition)
         return None if directory is None else directory.futures[partition]
 
     def begin(self, partition: TopicPartition, target: LogDirectory) -> PartitionLog:
-        """Begin an empty copy of a log that is in another log dir."""
+        """Start an empty copy of a log that is in another log dir."""
         home = self._home[partition]
         present = home.logs[partition]
         future = target.create_future(partition, present.config, home.topic_ids.get(partition))
         if partition in home.first_dirty:
-            # Of what is copied, this much has been compacted, whatever is compacted meanwhile.
+            # The compacted part of the copy, whatever is compacted in the log meanwhile.
             target.first_dirty[partition] = home.first_dirty[partition]
         self.step(MoveStep.L1)
         return future
 
     def drop_strangers(self) -> None:
-        """Drop copies of what has another topic's id than the log: the topic was deleted and made again."""
+        """Drop copies with another topic id than the log: the topic was deleted and created again."""
         for partition in self.partitions:
             target, home = self.directory_of(partition), self._home.get(partition)
             if target is not None and home is not None:
@@ -86,13 +86,13 @@ class FutureLogs:
                     self.drop(partition)
 
     def drop(self, partition: TopicPartition) -> None:
-        """Give up a copy, if there is one."""
+        """Drop a copy, if there is one."""
         directory = self.directory_of(partition)
         if directory is not None:
             directory.doom(partition, future=True)
 
     def swap(self, partition: TopicPartition) -> PartitionLog:
-        """The copy is the log from now on, and the one that was goes."""
+        """Make the copy the current log, and delete the old one."""
         target, home = self.directory_of(partition), self._home.get(partition)
         if target is None or home is None:
             raise UnknownLog(f"there is no log of {partition} with a future log to replace it")
@@ -109,12 +109,12 @@ class FutureLogs:
             self.step(MoveStep.L5)
             home.checkpoint()
         except DiskFailure:
-            pass  # The old log dir has failed. Whatever is left there is found when it is back.
+            pass  # The old log dir has failed. Its remains are found when it is back.
         target.checkpoint()
         self.step(MoveStep.L6)
         return log
 
 
 def newer(one: PartitionLog, other: PartitionLog) -> PartitionLog:
-    """Which of two logs of a partition to keep: the one that its last leader wrote more to."""
+    """Return the one of two logs to keep: the longer one of the last leader."""
     return max(one, other, key=lambda log: (log.epochs.latest, log.end_offset))

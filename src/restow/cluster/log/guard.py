@@ -1,7 +1,7 @@
-"""A log dir that goes offline as a whole at the first thing its disk does not do.
+"""A log dir that goes offline as a whole at its disk's first failure.
 
-A disk that failed once cannot be trusted with the next write, so after the first OSError every call
-raises DiskFailure at once, and whoever looks after the directory is told.
+A failed disk cannot be trusted with the next write. So after the first OSError every call raises DiskFailure,
+and the directory's owner is called back.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ T = TypeVar("T")
 
 
 class GuardedDisk:
-    """The disk under one log dir."""
+    """The disk of one log dir."""
 
     def __init__(self, disk: Disk, directory: str, on_failure: Callable[[DiskFailure], None]) -> None:
         self.failure: DiskFailure | None = None
-        """Why the directory is offline, or None as long as it is not."""
+        """Why the directory is offline, or None."""
         self.late: dict[str, Callable[[], None]] = {}
-        """Directories that are made when there is a file for them or time to, and what is to be done then."""
+        """Directories to be made later, with the work to do then."""
         self._disk = disk
         self._directory = directory
         self._on_failure = on_failure
 
     def fail(self, cause: str) -> DiskFailure:
-        """Take the directory offline. Only the first time counts."""
+        """Take the directory offline. Only the first call counts."""
         if self.failure is None:
             self.failure = DiskFailure(self._directory, cause)
             self._on_failure(self.failure)
         return self.failure
 
     def call(self, function: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Do something with the disk, unless it has failed or fails now."""
+        """Call a disk function, unless the disk has failed or fails now."""
         if self.failure is not None:
             raise self.failure
         try:
@@ -48,7 +48,7 @@ class GuardedDisk:
             raise self.fail(str(error)) from error
 
     def make_late(self, path: str) -> None:
-        """Make a directory now if it is among the late ones."""
+        """Make a postponed directory now."""
         if (then := self.late.pop(path, None)) is not None:
             self.make_directory(path)
             then()
@@ -95,7 +95,7 @@ class GuardedDisk:
 
 
 class GuardedFile:
-    """A file in a guarded directory. The two calls of the hot path do without a detour."""
+    """A file in a guarded directory. The two hot calls take a short path."""
 
     __slots__ = ("_file", "_guard")
 
@@ -130,7 +130,7 @@ class GuardedFile:
         self._guard.call(self._file.sync)
 
     def close(self) -> None:
-        """Also of a failed disk: the descriptor is given back."""
+        """Close the file, also on a failed disk, to release the descriptor."""
         try:
             self._file.close()
         except OSError as error:

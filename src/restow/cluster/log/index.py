@@ -3,8 +3,8 @@
     .index      (last offset of a batch - base offset, position of the batch)     2 × int32
     .timeindex  (highest timestamp so far, offset of it - base offset)    int64 and int32
 
-Both are kept in memory and written when their segment is done: an entry every few kilobytes would
-otherwise cost as many calls as the batches themselves. After a crash they are made anew from the log.
+Both are kept in memory and written when the segment is finished: an entry every few kilobytes would otherwise
+cost as many calls as the batches themselves. After a crash they are rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 LARGEST_RELATIVE = 2**31 - 1
-"""The highest offset or position that fits, counted from the segment's base."""
+"""The highest relative offset or position that fits."""
 
 _OFFSET_ENTRY_BYTES = 8
 _TIME_ENTRY = struct.Struct(">qi")
@@ -24,7 +24,7 @@ _BIG_ENDIAN = sys.byteorder == "big"
 
 
 class OffsetIndex:
-    """Where some of the batches begin, so that the others are found with a short walk."""
+    """Positions of some batches; the others are found with a short scan."""
 
     __slots__ = ("_base", "_offsets", "_positions")
 
@@ -37,37 +37,37 @@ class OffsetIndex:
         return len(self._offsets)
 
     def add(self, last_offset: int, position: int) -> None:
-        """The batch that ends with this offset begins at this position."""
+        """Add a batch by its last offset and its position."""
         self._offsets.append(last_offset - self._base)
         self._positions.append(position)
 
     def before(self, offset: int) -> int:
-        """The position of the last known batch that ends before the offset, or 0."""
+        """Return the position of the last indexed batch that ends before the offset, or 0."""
         found = bisect_left(self._offsets, max(0, offset - self._base))
         return self._positions[found - 1] if found else 0
 
     def within(self, position: int, offset: int) -> int:
-        """The same, if it also begins at or before the position."""
+        """Return the same, if it also starts at or before the position."""
         found = bisect_left(self._offsets, max(0, offset - self._base))
         found = min(found, bisect_right(self._positions, position))
         return self._positions[found - 1] if found else 0
 
     def truncate(self, position: int) -> None:
-        """Forget the batches that begin there or later."""
+        """Remove the batches that start there or later."""
         kept = bisect_left(self._positions, position)
         del self._offsets[kept:], self._positions[kept:]
 
     def encode(self) -> bytes:
-        """As the file has it."""
+        """Encode as in the file."""
         entries = array("I", bytes(_OFFSET_ENTRY_BYTES * len(self._offsets)))
         entries[0::2] = self._offsets
         entries[1::2] = self._positions
         return _swapped(entries).tobytes()
 
     def decode(self, data: bytes, log_bytes: int) -> bool:
-        """Take the entries of a file, and tell whether they can be true of a log of that size.
+        """Read a file's entries, and return whether they can be right for a log of that size.
 
-        Kafka fills the file of a segment in use with zeros; they and what follows them do not count.
+        Kafka fills the file of an active segment with zeros; they and anything after them are ignored.
         """
         entries = array("I")
         entries.frombytes(data[: len(data) - len(data) % _OFFSET_ENTRY_BYTES])
@@ -86,7 +86,7 @@ class OffsetIndex:
 
 
 class TimeIndex:
-    """At which offsets the highest timestamp so far was passed."""
+    """Offsets at which the highest timestamp so far was exceeded."""
 
     __slots__ = ("_base", "_offsets", "_timestamps")
 
@@ -100,33 +100,33 @@ class TimeIndex:
 
     @property
     def last(self) -> tuple[int, int]:
-        """The highest timestamp and its offset; a timestamp of -1 if there is none."""
+        """Return the highest timestamp and its offset; -1 as timestamp if there is none."""
         if not self._timestamps:
             return -1, self._base
         return self._timestamps[-1], self._base + self._offsets[-1]
 
     def add(self, timestamp: int, offset: int) -> None:
-        """Up to this offset no timestamp is higher. Ignored unless it is higher than those before."""
+        """Add the highest timestamp up to this offset. Ignored unless higher than the earlier ones."""
         if timestamp > self.last[0]:
             self._timestamps.append(timestamp)
             self._offsets.append(offset - self._base)
 
     def before(self, timestamp: int) -> int:
-        """An offset that no record of this timestamp or a higher one comes before."""
+        """Return an offset before which no record has this timestamp or a higher one."""
         found = bisect_left(self._timestamps, timestamp)
         return self._base + self._offsets[found - 1] if found else self._base
 
     def truncate(self, offset: int) -> None:
-        """Forget what was said of this offset and later ones."""
+        """Remove the entries of this offset and later ones."""
         kept = bisect_left(self._offsets, max(0, offset - self._base))
         del self._offsets[kept:], self._timestamps[kept:]
 
     def encode(self) -> bytes:
-        """As the file has it."""
+        """Encode as in the file."""
         return b"".join(map(_TIME_ENTRY.pack, self._timestamps, self._offsets))
 
     def decode(self, data: bytes) -> bool:
-        """Take the entries of a file, and tell whether they can be true. Zeros at the end do not count."""
+        """Read a file's entries, and return whether they can be right. Trailing zeros are ignored."""
         whole = len(data) - len(data) % _TIME_ENTRY.size
         entries = [*_TIME_ENTRY.iter_unpack(data[:whole])]
         while entries and entries[-1] == (0, 0):

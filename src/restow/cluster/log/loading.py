@@ -1,4 +1,4 @@
-"""Reading a partition's directory back: what is whole is kept, what a crash left behind is not."""
+"""Loads a partition's directory: keeps complete data, removes leftovers of a crash."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OF_SEGMENTS = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
 def load_segments(disk: Disk, directory: str, config: LogConfig, recovery_point: int | None) -> list[Segment]:
-    """The segments in order, at least one.
+    """Return the segments in order, at least one.
 
-    `recovery_point` is None after a clean shutdown. Otherwise everything from there on is checked, and
-    the log ends before the first batch that is torn, corrupt or out of order.
+    `recovery_point` is None after a clean shutdown. Otherwise everything from there on is checked, and the
+    log ends before the first batch that is torn, corrupt or out of order.
     """
     _finish_swaps(disk, directory)
     bases = _tidy(disk, directory)
@@ -53,7 +53,7 @@ def _recovered(segments: list[Segment], config: LogConfig, recovery_point: int) 
 
 
 def _tidy(disk: Disk, directory: str) -> list[int]:
-    """The base offsets of all segments. Files that belong to none, and half-written ones, go."""
+    """Return the base offsets of all segments. Orphaned and half-written files are removed."""
     names = disk.list(directory)
     bases = [int(name[: -len(LOG_SUFFIX)]) for name in names if _is_numbered(name, LOG_SUFFIX)]
     known = {file_name(base, suffix) for base in bases for suffix in _OF_SEGMENTS}
@@ -65,7 +65,7 @@ def _tidy(disk: Disk, directory: str) -> list[int]:
 
 
 def _finish_swaps(disk: Disk, directory: str) -> None:
-    """Compaction had written a segment and was about to put it in the place of others.
+    """Finish a compaction that had written a segment but not yet replaced the old ones.
 
     A `.swap` is named by the offsets it replaces: `first-behind.log.swap`.
     """
@@ -77,12 +77,12 @@ def _finish_swaps(disk: Disk, directory: str) -> None:
 
 
 def swap_name(first: int, behind: int) -> str:
-    """The file that is to replace all segments from one base offset to before another."""
+    """Return the file that replaces all segments from one base offset to before another."""
     return f"{first:020d}-{behind:020d}{LOG_SUFFIX}{SWAP_SUFFIX}"
 
 
 def finish_swap(disk: Disk, directory: str, first: int, behind: int) -> None:
-    """Remove what the swap file replaces and give it its name. May be repeated after a crash at any point."""
+    """Remove the replaced segments and rename the swap file. May be repeated after a crash at any point."""
     for name in disk.list(directory):
         stem, _, suffix = name.partition(".")
         if f".{suffix}" in (LOG_SUFFIX, *_OF_SEGMENTS) and stem.isdecimal() and first <= int(stem) < behind:
@@ -93,9 +93,9 @@ def finish_swap(disk: Disk, directory: str, first: int, behind: int) -> None:
 def load_epochs(
     disk: Disk, directory: str, segments: Sequence[Segment], *, clean: bool
 ) -> tuple[LeaderEpochs, bool]:
-    """The leader epochs as written down, completed by those of the batches if there was a crash.
+    """Return the checkpointed leader epochs, completed from the batches after a crash.
 
-    And whether that has to be written down anew.
+    Also return whether the checkpoint must be written again.
     """
     path = f"{directory}/{LEADER_EPOCHS}"
     epochs = LeaderEpochs()
@@ -121,7 +121,7 @@ def load_epochs(
 def load_producers(
     disk: Disk, directory: str, segments: Sequence[Segment], end_offset: int
 ) -> ProducerStates:
-    """The newest snapshot that the log still reaches, and the batches behind it. Others go."""
+    """Load the newest usable producer snapshot and the batches after it. Remove other snapshots."""
     producers = ProducerStates()
     since = segments[0].base_offset
     for offset in reversed(snapshots(disk, directory)):
@@ -147,7 +147,7 @@ def load_producers(
 
 
 def snapshots(disk: Disk, directory: str) -> list[int]:
-    """The offsets of the producer snapshots, rising."""
+    """Return the offsets of the producer snapshots, rising."""
     names = disk.list(directory)
     return sorted(int(name.partition(".")[0]) for name in names if _is_numbered(name, SNAPSHOT_SUFFIX))
 

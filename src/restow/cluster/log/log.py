@@ -1,7 +1,7 @@
-"""The log of one partition on one broker: segments, their order, and where things stand.
+"""The log of one partition on one broker: its segments and offsets.
 
-Batches are stored as they came. A leader gives them offsets and its epoch, a follower takes both as
-they are. Nothing here waits or looks at a clock; whoever calls says what time it is.
+Batches are stored as they came. A leader assigns offsets and its epoch, a follower keeps both. Nothing here
+waits or reads a clock; callers pass the time.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ if TYPE_CHECKING:
 
 
 _READ_AT_ONCE_BYTES = 64 * 1024
-"""A log of this size is read through faster than a file is made that says it has no producers."""
+"""A log of this size is read faster than a file is made that says it has no producers."""
 
 
 class AppendInfo(NamedTuple):
-    """Where batches have come to stand. Of a repetition it is where they stood already."""
+    """Offsets of appended batches; for a duplicate, those of the original."""
 
     first_offset: int
     last_offset: int
     log_append_time: int = NO_TIMESTAMP
-    """The time the records have got, if the topic does not keep the producer's."""
+    """The log append time, if the topic uses it."""
     duplicate: bool = False
 
 
 def _nobody(log: PartitionLog) -> None:
-    """Nobody wants to know."""
+    """Ignore the append."""
 
 
 class PartitionLog:
@@ -77,16 +77,15 @@ class PartitionLog:
         high_watermark: int = 0,
         on_append: Callable[[PartitionLog], None] = _nobody,
     ) -> None:
-        """Take over what is in the directory, which must exist; a `fresh` one is known to be empty.
+        """Load the directory, which must exist; a `fresh` one is known to be empty.
 
-        `recovery_point` None says that it was closed cleanly, an offset that everything from there on
-        has to be checked.
+        `recovery_point` is None after a clean close; otherwise everything from that offset on is checked.
         """
         self.partition = partition
         self.directory = directory
         self.config = config
         self.attended = False
-        """Whether somebody is going to look after it; as long as not, an append calls `on_append`."""
+        """Whether maintenance is scheduled; otherwise an append calls `on_append`."""
         self.closed = False
         self._epochs_changed = False
         self._disk = disk
@@ -113,12 +112,12 @@ class PartitionLog:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of all batches; indexes are not counted."""
+        """The bytes of all batches, without indexes."""
         return self._size
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The oldest first; the last one is being appended to."""
+        """The oldest first; the last one is active."""
         return tuple(self._segments)
 
     @property
@@ -131,9 +130,9 @@ class PartitionLog:
         self._high_watermark = min(max(offset, self.start_offset), self.end_offset)
 
     def append_as_leader(self, batches: bytes, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Give batches of a producer their offsets and our epoch, and write them.
+        """Assign offsets and our epoch to a producer's batches, and write them.
 
-        Raises CorruptBatch or InvalidAppend, and then has written nothing.
+        Raises CorruptBatch or InvalidAppend without having written anything.
         """
         config = self.config
         found = checked(batches, config, now_ms)
@@ -164,7 +163,7 @@ class PartitionLog:
         return AppendInfo(first_offset, next_offset - 1, append_time)
 
     def append_as_follower(self, batches: bytes) -> None:
-        """Write the leader's batches as they are. They must go on where this log ends, or later."""
+        """Write the leader's batches as they are. They must start at this log's end or later."""
         found = check(batches)
         if not found:
             return
@@ -183,12 +182,12 @@ class PartitionLog:
         self._write((batches,), headers, len(batches))
 
     def begin_epoch(self, leader_epoch: int) -> None:
-        """This broker is the leader from now on, and what it appends has this epoch."""
+        """Start an epoch as leader. Later appends get this epoch."""
         self._epochs_changed |= self.epochs.assign(leader_epoch, self.end_offset)
 
     def _write(self, parts: Sequence[Part], headers: list[BatchHeader], size: int) -> None:
         if self._epochs_changed:
-            # Not before: an epoch without a record is of no use to anybody after a restart.
+            # Not earlier: after a restart an epoch without a record is useless.
             self._write_epochs()
         first, last = headers[0], headers[-1]
         if self._must_roll(size, last):
@@ -205,7 +204,7 @@ class PartitionLog:
             self._on_append(self)
 
     def _must_roll(self, size: int, last: BatchHeader) -> bool:
-        """Whether the segment is full, too old, or its base too far away for what comes."""
+        """Return whether the segment is full, too old, or its base too far from the new offsets."""
         active, config = self._active, self.config
         if last.last_offset - active.base_offset > LARGEST_RELATIVE:
             return True
@@ -214,7 +213,7 @@ class PartitionLog:
         return active.size > 0 and (too_old or active.size + size > config.segment_bytes)
 
     def roll(self, base_offset: int | None = None) -> None:
-        """Finish the last segment and begin another one."""
+        """Finish the active segment and start another one."""
         base = self.end_offset if base_offset is None else base_offset
         if base > self._active.base_offset:
             self._active.make_file()
@@ -230,10 +229,10 @@ class PartitionLog:
     def read(
         self, offset: int, max_bytes: int, upto_offset: int | None = None, *, min_one: bool = True
     ) -> bytes:
-        """Whole batches from the one that has the offset, of one segment, that end before `upto_offset`.
+        """Return whole batches of one segment, from the one with the offset, that end before `upto_offset`.
 
-        No more than `max_bytes`, except that with `min_one` a first batch that is larger is answered
-        whole. The first batch may begin before the offset.
+        At most `max_bytes`, except that with `min_one` a larger first batch is returned whole. The first
+        batch may start before the offset.
         """
         if not self.start_offset <= offset <= self.end_offset:
             raise OffsetOutOfRange(
@@ -249,7 +248,7 @@ class PartitionLog:
         return b""
 
     def truncate_to(self, offset: int) -> None:
-        """Cut the log off so that it ends at the offset, or before it if a batch spans it."""
+        """Truncate the log to end at the offset, or before it if a batch spans it."""
         if offset >= self.end_offset:
             return
         if offset < self._bases[0]:
@@ -267,11 +266,11 @@ class PartitionLog:
             active.truncate(position)
         self._ends_at(end)
         if active.next_offset < end:
-            # The end lies in a gap: a segment of that name keeps it, should we start anew.
+            # The end lies in a gap: an empty segment of that name keeps it over a restart.
             self.roll()
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything and be an empty log that goes on at the offset."""
+        """Drop everything and continue as an empty log at the offset."""
         while self._segments:
             self._drop_segment(-1)
         self._begin_segment(offset)
@@ -280,7 +279,7 @@ class PartitionLog:
         self._high_watermark = offset
 
     def _ends_at(self, offset: int) -> None:
-        """What is known of records behind the log's new end goes with them."""
+        """Forget epochs and producers after the log's new end."""
         self.end_offset = offset
         self.start_offset = min(self.start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
@@ -290,7 +289,7 @@ class PartitionLog:
         self.producers = load_producers(self._disk, self.directory, self._segments, offset)
 
     def delete_records_before(self, offset: int) -> None:
-        """Begin at the offset, which consumers must have been able to reach; whole segments before it go."""
+        """Start at the offset, at most the high watermark; whole segments before it are removed."""
         if offset > self._high_watermark:
             raise OffsetOutOfRange(
                 f"{self.partition} can begin at {self._high_watermark} at most, not at {offset}"
@@ -300,7 +299,7 @@ class PartitionLog:
             self.drop_segments(sum(base <= offset for base in self._bases[1:]))
 
     def drop_segments(self, count: int) -> None:
-        """Remove that many of the oldest segments. If it is all, the log goes on empty where it ends."""
+        """Remove that many of the oldest segments. If all go, the log continues empty at its end."""
         if count >= len(self._segments):
             self._active.finish()
             if self._active.base_offset == self.end_offset:
@@ -321,13 +320,13 @@ class PartitionLog:
         segment.remove()
 
     def holds(self, segments: Sequence[Segment]) -> bool:
-        """Whether these are still segments of a log in use."""
+        """Return whether these are still segments of an open log."""
         return not self.closed and all(segment in self._segments for segment in segments)
 
     def replace_segments(self, count: int, replaced: Segment) -> None:
-        """Compaction has put one segment in the place of that many, which are no longer on disk.
+        """Put a compacted segment in the place of that many, which are already gone from disk.
 
-        The oldest ones, counted from the segment of the same base offset.
+        They are counted from the segment with the same base offset.
         """
         first = self._bases.index(replaced.base_offset)
         old = self._segments[first : first + count]
@@ -336,23 +335,23 @@ class PartitionLog:
         self._bases[first : first + count] = [replaced.base_offset]
 
     def adopt(self, other: PartitionLog) -> None:
-        """Know of epochs and producers what a log knows that this one is a copy of, also of what is gone."""
+        """Adopt the epochs and producers of the copied log, including those of deleted records."""
         self.epochs, self.producers = LeaderEpochs(other.epochs.entries), other.producers
         self._write_epochs()
 
     def flush(self) -> None:
-        """Return when everything up to now would survive a loss of power."""
+        """Sync everything written so far to disk."""
         if self.recovery_point < self.end_offset:
             for segment in self._segments[max(0, bisect_right(self._bases, self.recovery_point) - 1) :]:
                 segment.sync()
         self.recovery_point = self.end_offset
 
     def was_synced(self) -> None:
-        """Somebody has synced all files of the disk."""
+        """Note that all files of the disk were synced."""
         self.recovery_point = self.end_offset
 
     def close(self, *, durable: bool = True) -> None:
-        """Write down what makes the next start quick, with `durable` for good, and give back the files."""
+        """Write indexes and snapshots for a quick start, synced if `durable`, and close the files."""
         self._active.finish()
         if len(self.producers) or self._size > _READ_AT_ONCE_BYTES:
             self._write_snapshot()
@@ -361,7 +360,7 @@ class PartitionLog:
         self.release()
 
     def release(self) -> None:
-        """Give back the files and write nothing: the disk has failed, or the log is to be deleted."""
+        """Close the files without writing, after a disk failure or before a deletion."""
         self.closed = True
         for segment in self._segments:
             segment.close()
@@ -372,7 +371,7 @@ class PartitionLog:
         self._epochs_changed = False
 
     def _write_snapshot(self) -> None:
-        """Of the producers, as of the log's end. Two are kept, in case the newer one is lost."""
+        """Write a producer snapshot at the log's end. Two are kept, in case the newer one is lost."""
         path = f"{self.directory}/{file_name(self.end_offset, SNAPSHOT_SUFFIX)}"
         self._disk.write_atomically(path, self.producers.encode(), durable=False)
         for offset in snapshots(self._disk, self.directory)[:-2]:

@@ -1,8 +1,8 @@
 """All logs of one broker, in one or more log dirs.
 
-A new log goes where the fewest are. A log dir whose disk fails goes offline with its logs; the
-others go on. What has to be done from time to time (flush, retention, compaction, removal) is done by
-`tend`, which looks only at logs that are due, however many there are.
+A new log goes to the log dir with the fewest logs. A log dir with a failed disk goes offline with its logs;
+the others go on. `tend` does the periodic work (flush, retention, compaction, removal) and looks only at logs
+that are due.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class LogManager:
         cleaner_backoff_ms: Callable[[], int] = lambda: _CLEANER_BACKOFF_MS,
         cordoned: Callable[[], Container[str]] = tuple,
     ) -> None:
-        """`config_of` tells a topic's settings; `on_directory_failure` hears whose logs went offline.
-        `cordoned` names log dirs that get no new logs while there are others.
+        """`config_of` returns a topic's settings; `on_directory_failure` gets the partitions that went
+        offline. `cordoned` returns log dirs that get no new logs while there are others.
         """
         self._meta = meta
         self._config_of = config_of
@@ -67,10 +67,10 @@ class LogManager:
         )
         self.futures = FutureLogs(self.directories, self._home)
         self._preferred: dict[TopicPartition, str] = {}
-        """Where logs are to be made that are not there yet."""
+        """Requested log dirs of logs that do not exist yet."""
 
     def start(self) -> None:
-        """Load every log dir. One that cannot be read is offline; if that is all of them, it raises."""
+        """Load every log dir. An unreadable one is offline; raises if all are."""
         for directory in self.directories:
             try:
                 directory.load(self._meta, self._config_of)
@@ -86,7 +86,7 @@ class LogManager:
         self.futures.drop_strangers()
 
     def _settle_home(self, partition: TopicPartition, directory: LogDirectory) -> bool:
-        """Whether the log found there is the one to keep. A swap that was not finished leaves two."""
+        """Return whether to keep the log found there. An unfinished swap leaves two."""
         other = self._home.get(partition)
         if other is not None:
             kept = newer(directory.logs[partition], other.logs[partition])
@@ -98,7 +98,7 @@ class LogManager:
         return True
 
     def close(self) -> None:
-        """Write everything down. The next start trusts it."""
+        """Close all logs cleanly, so that the next start needs no recovery."""
         for directory in self.directories:
             if directory.is_online:
                 try:
@@ -107,35 +107,35 @@ class LogManager:
                     continue
 
     def release(self) -> None:
-        """Give back the files and write nothing, as if the process had been killed."""
+        """Close the files without writing, as if the process had been killed."""
         for directory in self.directories:
             directory.release()
         self._home.clear()
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Whose logs are here and online."""
+        """Return the partitions whose logs are here and online."""
         return tuple(self._home)
 
     @property
     def offline(self) -> tuple[str, ...]:
-        """The log dirs whose disk has failed."""
+        """Return the log dirs whose disk has failed."""
         return tuple(directory.path for directory in self.directories if not directory.is_online)
 
     def get(self, partition: TopicPartition) -> PartitionLog | None:
-        """A log that is here and online."""
+        """Return a log that is here and online."""
         home = self._home.get(partition)
         return None if home is None else home.logs.get(partition)
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory:
-        """The log dir a partition's log is in."""
+        """Return the log dir of a partition's log."""
         try:
             return self._home[partition]
         except KeyError:
             raise UnknownLog(f"there is no log of {partition} in the log dirs that are online") from None
 
     def topic_id_of(self, partition: TopicPartition) -> str | None:
-        """The id of the topic whose log it is, if it was ever said."""
+        """Return the topic id of the log, if it is known."""
         home = self._home.get(partition)
         return None if home is None else home.topic_ids.get(partition)
 
@@ -146,10 +146,10 @@ class LogManager:
         topic_id: str | None = None,
         is_new: bool = False,
     ) -> PartitionLog:
-        """The log, made where it was said to be wanted, or else where the fewest are, unless there is one.
+        """Return the log, or create it in the requested log dir or the one with the fewest logs.
 
-        A log that `is_new` does not say is new may lie in a log dir that is offline: it is not made
-        again elsewhere, as its records would be missing there.
+        Unless `is_new`, a log may be in an offline log dir. It is then not created elsewhere, because its
+        records would be missing there.
         """
         log = self.get(partition)
         if log is not None:
@@ -170,38 +170,38 @@ class LogManager:
         return log
 
     def delete(self, partition: TopicPartition) -> None:
-        """Take a log out of use at once, and a copy of it before; its files go when `tend` gets to it."""
+        """Take a log and its copy out of use at once; `tend` removes the files later."""
         self.futures.drop(partition)
         self.directory_of(partition).doom(partition)
         del self._home[partition]
 
     def delete_stray(self, partition: TopicPartition) -> None:
-        """The cluster does not know that there should be a log: the same, under a name that says so."""
+        """Delete a log that no topic assigns to this broker, under a name that says so."""
         if (copied := self.futures.directory_of(partition)) is not None:
             copied.doom(partition, future=True, mark="stray")
         if (home := self._home.pop(partition, None)) is not None:
             home.doom(partition, mark="stray")
 
     def prefer(self, partition: TopicPartition, path: str) -> None:
-        """When the log is made, it is to be in that log dir. Of many such wishes the oldest are forgotten."""
+        """Request the log dir of a future log. Beyond a limit, the oldest requests are forgotten."""
         self._preferred.pop(partition, None)
         self._preferred[partition] = path
         if len(self._preferred) > _MOST_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
 
     def begin_move(self, partition: TopicPartition, target: LogDirectory) -> None:
-        """Begin a copy of a log in another log dir."""
+        """Start a copy of a log in another log dir."""
         self.directory_of(partition)
         self.futures.begin(partition, target)
 
     def replace_with_future(self, partition: TopicPartition) -> PartitionLog:
-        """The copy in another log dir has caught up: it is the log from now on, and the old one goes."""
+        """Replace the log by its copy in another log dir, which has caught up."""
         log = self.futures.swap(partition)
         self._attend(log)
         return log
 
     def reconfigure(self, topic: str) -> None:
-        """The topic's settings have changed."""
+        """Apply the topic's changed settings."""
         for partition, home in self._home.items():
             if partition.topic == topic:
                 log = home.logs[partition]
@@ -213,7 +213,7 @@ class LogManager:
                     log.config = self._config_of(topic)
 
     def checkpoint(self) -> None:
-        """Write down where all logs stand."""
+        """Write the checkpoints of all logs."""
         for directory in self.directories:
             if directory.is_online:
                 try:
@@ -223,13 +223,13 @@ class LogManager:
 
     @property
     def next_due_ms(self) -> int | None:
-        """When `tend` has something to do, or None if not before the next append or deletion."""
+        """Return when `tend` is due, or None if not before the next append or deletion."""
         if any(directory.has_chores and directory.is_online for directory in self.directories):
             return self._now_ms()
         return self._due[0][0] if self._due else None
 
     def tend(self) -> Iterator[None]:
-        """Do what is due, with a pause after each small step in which others may have their turn."""
+        """Do what is due, and yield after each small step, so that other work can run."""
         for directory in self.directories:
             while directory.has_chores and directory.is_online:
                 try:
@@ -278,7 +278,7 @@ class LogManager:
             self._look_again_at(log, max(again_ms, now_ms + max(self._cleaner_backoff_ms(), 1)))
 
     def _attend(self, log: PartitionLog) -> None:
-        """A log has something that will be due; soon, if it asks to be flushed soon."""
+        """Schedule a log's maintenance; soon, if it needs a flush."""
         if not log.attended:
             log.attended = True
             config = log.config
@@ -289,7 +289,7 @@ class LogManager:
             heappush(self._due, (at_ms, next(self._ticket), log))
 
     def _look_again_at(self, log: PartitionLog, at_ms: int) -> None:
-        """Even if nothing happens to it until then; appends in between are attended to all the same."""
+        """Schedule a check even without appends; appends schedule their own."""
         if at_ms < self._grows_old_at.get(log, FOREVER):
             self._grows_old_at[log] = at_ms
             heappush(self._due, (at_ms, next(self._ticket), log))

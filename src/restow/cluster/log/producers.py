@@ -1,9 +1,9 @@
-"""What idempotent producers have written: their last batches, by which repetitions and gaps are seen.
+"""State of idempotent producers: their last batches, to detect duplicates and gaps.
 
-A producer numbers its records per partition. A batch that goes on where its last one ended is
-appended; one that equals any of its last five is a repetition, answered with the offsets it has;
-anything else means that something is missing. The numbers come back after a restart from Kafka's
-`.snapshot` file (only the last batch of each producer) and the batches behind it in the log.
+A producer numbers its records per partition. A batch that continues its last one is appended; one that equals
+any of its last five is a duplicate, answered with the original offsets; anything else means that records are
+missing. After a restart, the state comes from Kafka's `.snapshot` file (only the last batch of each producer)
+and the later batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_TRANSACTION = -1
 
 
 class AppendedBatch(NamedTuple):
-    """One batch of a producer, as far as a repetition must be known and answered."""
+    """A producer's batch, as far as needed to detect a duplicate and answer it."""
 
     base_sequence: int
     last_sequence: int
@@ -41,7 +41,7 @@ class AppendedBatch(NamedTuple):
 
 
 class Producer:
-    """One producer id: its present epoch and the last batches it wrote in it."""
+    """One producer id: its current epoch and the last batches of that epoch."""
 
     __slots__ = ("batches", "epoch")
 
@@ -64,7 +64,7 @@ class ProducerStates:
         self._producers = {}
 
     def repetition_of(self, header: BatchHeader) -> AppendedBatch | None:
-        """The batch that this one repeats, or None if it may be appended. It raises if neither."""
+        """Return the batch that this one duplicates, or None if it may be appended. Raises otherwise."""
         producer = self._producers.get(header.producer_id)
         if producer is None:
             return None
@@ -91,7 +91,7 @@ class ProducerStates:
         return None
 
     def note(self, header: BatchHeader) -> None:
-        """A batch of a producer was appended. Of one without a sequence only the epoch counts."""
+        """Record an appended batch. Without a sequence, only the epoch counts."""
         producer = self._producers.get(header.producer_id)
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self._producers[header.producer_id] = Producer(header.producer_epoch)
@@ -107,7 +107,7 @@ class ProducerStates:
             )
 
     def last_offset_of(self, producer_id: int) -> int | None:
-        """The last offset a producer wrote: compaction keeps that batch, if only its header."""
+        """Return a producer's last offset: compaction keeps that batch, if only its header."""
         producer = self._producers.get(producer_id)
         return producer.batches[-1].last_offset if producer and producer.batches else None
 
@@ -120,7 +120,7 @@ class ProducerStates:
         }
 
     def encode(self) -> bytes:
-        """As a `.snapshot` file has them."""
+        """Encode as a `.snapshot` file."""
         entries = []
         for identity, producer in self._producers.items():
             if not producer.batches:
@@ -142,7 +142,7 @@ class ProducerStates:
         return _SNAPSHOT_HEAD.pack(_SNAPSHOT_VERSION, google_crc32c.value(body)) + body
 
     def decode(self, data: bytes) -> None:
-        """Take what a `.snapshot` file says, or raise InvalidCheckpoint."""
+        """Load a `.snapshot` file, or raise InvalidCheckpoint."""
         head, body = data[: _SNAPSHOT_HEAD.size], data[_SNAPSHOT_HEAD.size :]
         if len(head) < _SNAPSHOT_HEAD.size or len(body) < _COUNT.size:
             raise InvalidCheckpoint(f"a producer snapshot cannot have only {len(data)} bytes")

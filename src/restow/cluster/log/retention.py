@@ -1,4 +1,4 @@
-"""Which segments are old or many enough to go (retention.ms and retention.bytes)."""
+"""Segments that retention.ms and retention.bytes no longer keep."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 def expired_segments(log: PartitionLog, now_ms: int) -> int:
-    """How many of the oldest segments retention no longer asks for.
+    """Return how many of the oldest segments to delete.
 
-    Only what consumers could reach counts, so nothing behind the high watermark goes. A segment is as
-    old as its latest record; one whose records have no time never grows old.
+    Nothing after the high watermark is deleted. A segment is as old as its latest record; one without
+    timestamps never expires.
     """
     config = log.config
     segments = log.segments
@@ -38,7 +38,7 @@ def expired_segments(log: PartitionLog, now_ms: int) -> int:
 
 
 def due_ms(log: PartitionLog) -> int | None:
-    """When the oldest segment grows too old, or None if nothing is going to."""
+    """Return when the oldest segment expires, or None if none will."""
     oldest = log.segments[0]
     config = log.config
     if not config.cleanup_delete or config.retention_ms <= UNLIMITED:

@@ -1,4 +1,4 @@
-"""One stretch of a log: a file of batches as they came, with its two indexes.
+"""One segment of a log: a file of batches as they came, with its two indexes.
 
 The files are Kafka's: `00000000000000000042.log`, `.index` and `.timeindex`, named by the first offset.
 """
@@ -26,12 +26,12 @@ _MOST_BOUNDARIES = 32
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """The name Kafka gives to such a file."""
+    """Return Kafka's name for such a file."""
     return f"{base_offset:020d}{suffix}"
 
 
 class _NoFileYet:
-    """The file of a segment that has had nothing appended: making thousands of topics makes no files."""
+    """Stands for the file of an empty segment, so that creating thousands of topics makes no files."""
 
     size = 0
 
@@ -42,22 +42,22 @@ class _NoFileYet:
         raise AssertionError(f"there are no {size} bytes at {position} before there is a file")
 
     def truncate(self, size: int) -> None:
-        """It has no bytes to lose."""
+        """Do nothing, because there are no bytes."""
 
     def sync(self) -> None:
-        """It has no bytes to keep."""
+        """Do nothing, because there are no bytes."""
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Do nothing."""
 
 
 _NO_FILE_YET = _NoFileYet()
 
 
 class Segment:
-    """Batches from `base_offset` on. Only the last segment of a log is appended to.
+    """Batches from `base_offset` on. Only a log's last segment is appended to.
 
-    With `create` its file is made, with `create_later` only when something is appended.
+    With `create` its file is made now, with `create_later` at the first append.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Segment:
         self._reset()
         self._loaded = not self.size
         self._has_index_files = bool(self.size)
-        """Whether there may be files of the indexes, with something in them that is true no more."""
+        """Whether index files with outdated content may exist."""
 
     def _reset(self) -> None:
         self._index = OffsetIndex(self.base_offset)
@@ -92,7 +92,7 @@ class Segment:
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last batch."""
+        """The offset after the last batch."""
         if not self._loaded:
             self.load()
         return self._next_offset
@@ -112,7 +112,7 @@ class Segment:
         return self._max_timestamp_offset
 
     def offset_before_timestamp(self, timestamp: int) -> int:
-        """An offset that no record of this timestamp or a later one comes before."""
+        """Return an offset before which no record has this timestamp or a later one."""
         if not self._loaded:
             self.load()
         return self._times.before(timestamp)
@@ -120,7 +120,7 @@ class Segment:
     def append(
         self, parts: Sequence[Part], headers: Sequence[BatchHeader], index_interval_bytes: int
     ) -> None:
-        """Write batches and note what they are. `headers` are as they stand in the parts."""
+        """Write batches and index them. `headers` match the bytes of `parts`."""
         if not self._loaded:
             self.load()
         if self._file is _NO_FILE_YET:
@@ -131,7 +131,7 @@ class Segment:
         self.size = position
 
     def make_file(self) -> None:
-        """Make the file if that was left for later."""
+        """Make the file if it was postponed."""
         if self._file is _NO_FILE_YET:
             self._file = self._disk.open(self.path, create=True)
 
@@ -153,10 +153,10 @@ class Segment:
         return position + size
 
     def read(self, offset: int, max_bytes: int, upto_offset: int, *, min_one: bool) -> bytes | None:
-        """Whole batches from the one that has the offset, or None if none here reaches that far.
+        """Return whole batches from the one with the offset, or None if the segment ends before it.
 
-        None of them ends at `upto_offset` or later, and together they are no more than `max_bytes`,
-        except that with `min_one` the first may be larger.
+        They end before `upto_offset` and have at most `max_bytes`, except that with `min_one` the first may
+        be larger.
         """
         start = self.position_of(offset)
         if start is None:
@@ -169,7 +169,7 @@ class Segment:
         return self._file.read(start, end - start) if end > start else b""
 
     def position_of(self, offset: int) -> int | None:
-        """Where the batch begins that has the offset, or the first one behind it; None if there is none."""
+        """Return the position of the batch with the offset, or the first one after it; None without one."""
         if not self._loaded:
             self.load()
         position = self._boundaries.get(offset)
@@ -197,13 +197,13 @@ class Segment:
         return self.size
 
     def _remember(self, offset: int, position: int) -> None:
-        """Who reads to here will go on from here: the next read finds its place without a walk."""
+        """Remember where a read ended, so that the next read starts there without a scan."""
         if len(self._boundaries) >= _MOST_BOUNDARIES:
             self._boundaries.clear()
         self._boundaries[offset] = position
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-        """The batches from a position on at which one begins, without their payload."""
+        """Yield the batches' headers from a batch's position on."""
         chunk = b""
         chunk_at = position
         while position < self.size:
@@ -220,18 +220,18 @@ class Segment:
             position = following
 
     def batches(self, position: int = 0) -> Iterator[tuple[int, BatchHeader, bytes]]:
-        """The same with all their bytes, which are not checked."""
+        """Yield the batches with all their bytes, unchecked."""
         for start, header in self.headers(position):
             yield start, header, self.batch_at(start, header)
 
     def batch_at(self, position: int, header: BatchHeader) -> bytes:
-        """All bytes of the batch of that header."""
+        """Return all bytes of the batch with that header."""
         return self._file.read(position, header.size)
 
     def load(self) -> None:
-        """Take the indexes from their files and the rest from the log behind their last entries.
+        """Load the indexes from their files and the rest from the log after their last entries.
 
-        Indexes that are missing or cannot be true are made anew.
+        Missing or impossible indexes are rebuilt.
         """
         self._reset()
         self._loaded = True
@@ -266,7 +266,7 @@ class Segment:
             self._note(position, header, _WALK_BYTES)
 
     def recover(self, index_interval_bytes: int) -> int:
-        """Check every batch, make the indexes anew and cut off what is not whole. Says how much was cut."""
+        """Check every batch, rebuild the indexes and cut off incomplete data. Return the bytes cut."""
         self._reset()
         self._loaded = True
         end = 0
@@ -292,7 +292,7 @@ class Segment:
         return header
 
     def truncate(self, position: int) -> None:
-        """Cut the file off where a batch begins."""
+        """Cut the file off at a batch's position."""
         self._file.truncate(position)
         self.size = position
         self._boundaries.clear()
@@ -308,9 +308,9 @@ class Segment:
             self.first_timestamp = -1
 
     def finish(self) -> None:
-        """No more will be appended: note the highest timestamp and write the indexes.
+        """Close the segment for appends: add the highest timestamp and write the indexes.
 
-        Empty ones are not worth a file each: what they would save is one look into a short log.
+        Empty indexes get no file, because reading a short log is quick anyway.
         """
         if not self._loaded or self._file is _NO_FILE_YET:
             return
@@ -323,11 +323,11 @@ class Segment:
             self._disk.write_atomically(self._beside(suffix), data, durable=False)
 
     def sync(self) -> None:
-        """Return when all batches would survive a loss of power."""
+        """Sync all batches to disk."""
         self._file.sync()
 
     def close(self) -> None:
-        """Give back the file."""
+        """Close the file."""
         self._file.close()
 
     def remove(self) -> None:

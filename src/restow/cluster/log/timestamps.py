@@ -1,7 +1,7 @@
-"""Which record is the first of a time.
+"""Finds the first record with a timestamp.
 
-A search is a generator that pauses often, so that others have a turn. A producer can hide a million records
-in a hundred bytes, so no more than two batches are opened, and no record is made into an object.
+A search is a generator that yields often, so that other work can run. A producer can hide a million records
+in a hundred bytes, so at most two batches are opened, and records are not made into objects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _HEADERS_PER_TURN = 500
 
 
 class TimedOffset(NamedTuple):
-    """A record's offset, its timestamp, and the epoch of the leader that wrote it."""
+    """A record's offset, timestamp and leader epoch."""
 
     offset: int
     timestamp: int
@@ -33,8 +33,8 @@ class TimedOffset(NamedTuple):
 def first_at_or_after(log: PartitionLog, timestamp: int) -> Generator[None, None, TimedOffset | None]:
     """Find the first record that is not earlier than the timestamp, or None.
 
-    Only of the batch in which the log begins may all such records be deleted; then the next one has it. A
-    header that promises a time which no record has is answered like a batch that cannot be opened.
+    In the batch at the log's start all such records may be deleted; then the next batch has it. A header
+    whose timestamp no record has is handled like an unreadable batch.
     """
     start_offset = log.start_offset
     while True:
@@ -51,7 +51,7 @@ def first_at_or_after(log: PartitionLog, timestamp: int) -> Generator[None, None
 
 
 def latest(log: PartitionLog) -> Generator[None, None, TimedOffset | None]:
-    """Find the first record of the highest timestamp, or None if no record has one."""
+    """Find the first record with the highest timestamp, or None if no record has one."""
     highest = max((segment.max_timestamp for segment in log.segments), default=-1)
     if highest < 0:
         return None
@@ -61,7 +61,7 @@ def latest(log: PartitionLog) -> Generator[None, None, TimedOffset | None]:
 def _batch_with(
     log: PartitionLog, timestamp: int, start_offset: int
 ) -> Generator[None, None, tuple[BatchHeader, bytes] | None]:
-    """Find the first batch whose header promises a record of the time. Begin anew if the log changes."""
+    """Find the first batch whose header has the timestamp. Start again if the log changes."""
     seen = 0
     for segment in log.segments:
         if segment.max_timestamp < timestamp or segment.next_offset <= start_offset:
@@ -85,7 +85,7 @@ def _batch_with(
 def _first_in_batch(
     header: BatchHeader, batch: bytes, timestamp: int, start_offset: int
 ) -> Generator[None, None, TimedOffset | None]:
-    """A batch that cannot be opened answers with its first offset: no record of the time comes before."""
+    """Find the record in a batch. For an unreadable batch return its first offset, a lower bound."""
     try:
         for number, (offset, at_ms) in enumerate(each_time(batch), start=1):
             if at_ms >= timestamp and offset >= start_offset:

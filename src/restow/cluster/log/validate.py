@@ -1,4 +1,4 @@
-"""What a leader asks of batches before they become part of its log."""
+"""A leader's checks of batches before it appends them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HIGHEST_COMPRESSION = 4
 
 
 def checked(batches: bytes, config: LogConfig, now_ms: int) -> list[tuple[int, BatchHeader]]:
-    """The batches and where they begin, if a client may send them all."""
+    """Return the batches and their positions, if a client may send them all."""
     found = check(batches)
     if not found:
         raise InvalidRecord("there is no batch to append")
@@ -61,7 +61,7 @@ def _check_batch(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
 
 
 def _check_count(header: BatchHeader) -> None:
-    """Refuse more records than the bytes can hold; compressed ones are not opened for that."""
+    """Refuse more records than the bytes can hold, without opening compressed batches."""
     room = header.size - HEADER_BYTES
     if not header.compression:
         if header.count * SMALLEST_RECORD_BYTES > room:
@@ -73,7 +73,7 @@ def _check_count(header: BatchHeader) -> None:
 
 
 def _check_time(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """By what the header says, so that compressed batches need not be opened."""
+    """Check timestamps by the header, so that compressed batches need not be opened."""
     before, after = config.timestamp_before_max_ms, config.timestamp_after_max_ms
     if before == FOREVER and after == FOREVER:
         return

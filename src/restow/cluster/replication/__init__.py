@@ -1,7 +1,7 @@
-"""Replication: a partition's records on several brokers, and what of them is safe.
+"""Replication: copies of a partition's records on several brokers, with ISR and high watermark.
 
-`ReplicaManager` looks after the replicas of one broker; a `HostedPartition` is one of them. `isr.py` decides
-when the ISR shrinks and grows; `fetcher.py` fetches for followers.
+`ReplicaManager` manages the replicas of one broker; a `HostedPartition` is one of them. `isr.py` decides when
+the ISR shrinks and grows; `fetcher.py` fetches for followers.
 """
 
 from __future__ import annotations

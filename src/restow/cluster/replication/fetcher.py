@@ -1,9 +1,9 @@
-"""Followers at work: one task per leader broker, for all partitions that follow it.
+"""Follower fetching: one task per leader broker, for all partitions that follow it.
 
-    full fetch ──► session ──► only what changed ──► …      a lost connection or session begins anew
+    full fetch ──► session ──► only what changed ──► …      a lost connection or session starts again
 
-A fetch waits at the leader until there is something. What is to be fetched in addition meanwhile goes out
-in a second fetch, on whose arrival the leader answers the first.
+A fetch waits at the leader until there is data. Partitions added meanwhile go out in a second fetch, and its
+arrival makes the leader answer the first.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class Follower:
     def __init__(self, partition: HostedPartition, *, caught_up: bool) -> None:
         self.partition = partition
         self.sent: FetchPartition | None = None
-        """What the leader knows of our wishes, None if the partition is not in the session."""
+        """The fetch that the leader knows, None if the partition is not in the session."""
         self.pause: Timer | None = None
         self.failures = 0
         self.caught_up = caught_up
-        """Whether it had all that was safe at the leader when that answered last, or before, is in sync."""
+        """Whether it had reached the leader's high watermark at the last response, or was in sync before."""
 
 
 class Fetcher:
-    """Everything this broker fetches from one other broker."""
+    """All fetching of this broker from one other broker."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Fetcher:
         self._brake = Brake(throttle, clock, self._resume)
         self._followers: dict[TopicPartition, Follower] = {}
         self._paused = 0
-        """How many of them wait before they are fetched again."""
+        """Number of partitions that pause before their next fetch."""
         self._changed: dict[TopicPartition, None] = {}
         self._forgotten: dict[TopicPartition, None] = {}
         self._session_id = NO_SESSION
@@ -84,7 +84,7 @@ class Fetcher:
         self._calls: deque[asyncio.Task[FetchAnswer]] = deque()
         self._poked = False
         self._unsaid = False
-        """Whether there is more to fetch than the two that are under way say."""
+        """Whether the fetches in flight lack something."""
         self._failures = 0
         self._awake = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._run())
@@ -92,18 +92,18 @@ class Fetcher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to fetch."""
+        """Return whether there is nothing to fetch."""
         return not self._followers
 
     def add(self, partition: HostedPartition) -> None:
-        """Fetch it from now on; one that was fetched already is looked at anew."""
+        """Fetch the partition from now on; restart one that is already fetched."""
         self.remove(partition.topic_partition)
         in_sync = self._replica_id in partition.isr
         self._followers[partition.topic_partition] = Follower(partition, caught_up=in_sync)
         self._to_tell(partition.topic_partition)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Do not fetch it any more."""
+        """Stop fetching the partition."""
         follower = self._followers.pop(topic_partition, None)
         if follower is not None:
             if follower.pause is not None:
@@ -113,7 +113,7 @@ class Fetcher:
             self._leave_session(topic_partition, follower)
 
     def end(self) -> asyncio.Future[Any]:
-        """Stop at once. What is answered is done when nothing is under way any more."""
+        """Stop at once. The future completes when nothing is in flight any more."""
         for topic_partition in tuple(self._followers):
             self.remove(topic_partition)
         self._brake.close()
@@ -132,7 +132,7 @@ class Fetcher:
             asyncio.get_running_loop().call_soon(self._poke)
 
     def _poke(self) -> None:
-        """There is more to fetch while a fetch waits: send another one, once that is the only one."""
+        """Send a second fetch for new partitions while the first one waits."""
         self._poked = False
         if self._session_id != NO_SESSION and len(self._calls) == 1:
             self._unsaid = False
@@ -165,12 +165,12 @@ class Fetcher:
                 self._poke()
 
     async def _lost(self, reason: object) -> None:
-        """Begin a new session, after a pause that grows."""
+        """Start a new session after a growing pause."""
         for call in self._calls:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
         self._calls.clear()
-        log.info("broker %s has to begin a fetch session anew: %s", self._replica_id, reason)
+        log.info("broker %s starts a new fetch session: %s", self._replica_id, reason)
         self._session_id = NO_SESSION
         self._next_epoch = INITIAL_EPOCH
         pause_s = self._pause_s(self._failures)
@@ -178,7 +178,7 @@ class Fetcher:
         await self._clock.sleep(pause_s)
 
     def _pause_s(self, failures: int) -> float:
-        """Short at first, as partitions often come to their leader a moment later than to its followers."""
+        """Return the pause. It starts short, as a leader often gets its partition after its followers."""
         return min(_FIRST_PAUSE_S * 2.0 ** min(failures, 30), self._config.fetch_backoff_ms / 1000)
 
     def _take_session(self, answer: FetchAnswer) -> None:
@@ -192,7 +192,7 @@ class Fetcher:
         self._calls.append(asyncio.get_running_loop().create_task(self._client.fetch(self._request())))
 
     def _request(self) -> FetchSpec:
-        """All partitions, or within a session those whose wishes the leader does not know."""
+        """Return a fetch of all partitions, or within a session of those that changed."""
         in_session = self._session_id != NO_SESSION
         wishes: dict[TopicPartition, FetchPartition] = {}
         asked_for = tuple(self._changed if in_session else self._followers)
@@ -229,7 +229,7 @@ class Fetcher:
         )
 
     def _take(self, topic_partition: TopicPartition, fetched: Fetched) -> None:
-        """An answer counts if it is for what we want now: not for an earlier epoch, nor sent twice."""
+        """Apply a response if it is for the current epoch and offset, not outdated or repeated."""
         follower = self._followers.get(topic_partition)
         if follower is None or follower.sent is None or follower.pause is not None:
             return
@@ -244,7 +244,7 @@ class Fetcher:
         try:
             done = self._apply(partition, fetched)
         except (LogError, CorruptBatch) as error:
-            log.warning("%s could not take over from its leader: %s", topic_partition, error)
+            log.warning("%s could not apply its leader's response: %s", topic_partition, error)
             done = False
         if done:
             follower.failures = 0
@@ -255,7 +255,7 @@ class Fetcher:
             follower.failures += 1
 
     def _apply(self, partition: HostedPartition, fetched: Fetched) -> bool:
-        """Whether there is something to go on with."""
+        """Return whether there may be more to fetch."""
         if fetched.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             return find_back(partition.log, fetched)
         if fetched.error_code:
@@ -286,11 +286,11 @@ class Fetcher:
 
 def _report(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a fetcher has ended that should not have", exc_info=error)
+        log.error("a fetcher has failed", exc_info=error)
 
 
 class Fetchers:
-    """The fetchers of one broker, by leader. One that has nothing to fetch is closed."""
+    """One broker's fetchers, by leader. An idle one is closed."""
 
     def __init__(
         self,
@@ -310,7 +310,7 @@ class Fetchers:
         self._ending: set[asyncio.Future[Any]] = set()
 
     def follow(self, partitions: Iterable[HostedPartition]) -> None:
-        """Fetch each from the leader that its order names, if there is one, and from nobody else."""
+        """Fetch each partition from its current leader, if there is one, and from no other."""
         abandoned = set()
         for partition in partitions:
             topic_partition = partition.topic_partition
@@ -332,7 +332,7 @@ class Fetchers:
         self._close_idle(abandoned)
 
     def unfollow(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Do not fetch these any more."""
+        """Stop fetching these partitions."""
         abandoned = set()
         for topic_partition in topic_partitions:
             leader = self._leader_of.pop(topic_partition, None)
@@ -342,7 +342,7 @@ class Fetchers:
         self._close_idle(abandoned)
 
     async def close(self) -> None:
-        """End all."""
+        """Stop all fetchers."""
         await asyncio.gather(*(fetcher.end() for fetcher in self._fetchers.values()), *self._ending)
         self._fetchers.clear()
         self._leader_of.clear()

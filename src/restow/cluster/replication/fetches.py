@@ -1,7 +1,7 @@
-"""One fetch, or a session of them: what is wanted, what of it is worth looking at, and the wait for more.
+"""One fetch or a fetch session: its partitions, the pending ones among them, and the wait for data.
 
-Every partition tells those who fetch from it what has changed. So a fetch within a session looks only at
-partitions that have something new, and ten thousand idle ones cost nothing.
+Partitions report changes to their fetches. So a fetch within a session looks only at changed partitions, and
+ten thousand idle ones cost nothing.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ UNTOLD = -1
 
 
 class FetchedPartition:
-    """A partition of a fetch, and what its last answer said."""
+    """A partition of a fetch, and its last response."""
 
     __slots__ = ("start_offset", "watermark", "wish")
 
     def __init__(self, wish: FetchPartition) -> None:
         self.wish = wish
         self.watermark = UNTOLD
-        """As it was told last, in an answer without an error: others are not read any further."""
+        """The last response without an error. After an error the log is not read further."""
         self.start_offset = UNTOLD
 
 
 class Look:
-    """What one look at the partitions has found."""
+    """The result of one pass over the partitions."""
 
     __slots__ = ("allowance", "exhausted", "found", "seen", "size", "urgent")
 
     def __init__(self, allowance: Allowance | None = None) -> None:
         self.allowance = allowance
-        """What a follower may have under a quota, None where there is none."""
+        """A follower's share of the quota, None without a quota."""
         self.exhausted: list[TopicPartition] = []
-        """Partitions that have no more than what was found; once that is told they have no news."""
+        """Partitions that were read to their end, with no further news after this response."""
         self.found: dict[TopicPartition, Fetched] = {}
         self.seen: list[HostedPartition] = []
         self.size = 0
@@ -55,22 +55,22 @@ class Look:
 
 
 class Fetching:
-    """The partitions somebody fetches from, once or again and again."""
+    """The partitions of a fetch or a fetch session."""
 
     def __init__(self, replica_id: int) -> None:
         self.replica_id = replica_id
         self.wanted: dict[TopicPartition, FetchedPartition] = {}
         self._news: dict[TopicPartition, None] = {}
-        """Partitions that have or may have something to answer; those longest without an answer first."""
+        """Partitions that may have something to return, the longest unanswered first."""
         self._watched: dict[TopicPartition, HostedPartition] = {}
         self._waiting: asyncio.Future[None] | None = None
         self._missing = 0
-        """How many bytes more would end the wait."""
+        """Bytes still missing to end the wait."""
         self._held_back: set[TopicPartition] = set()
-        """Partitions that have more, but not before there is room in a quota."""
+        """Partitions with data that waits for room in a quota."""
 
     def update(self, spec: FetchSpec) -> None:
-        """Take over what a request says is new, changed or no longer wanted."""
+        """Apply the partitions that a request adds, changes or removes."""
         for topic_partition, wish in spec.partitions.items():
             known = self.wanted.get(topic_partition)
             if known is None:
@@ -95,7 +95,7 @@ class Fetching:
         incremental: bool,
         is_session: bool,
     ) -> dict[TopicPartition, Fetched]:
-        """Look, wait for more if that is not enough, and look again."""
+        """Read, wait if there is too little data, and read again."""
         self.hurry()
         look = self._look(spec, find, throttle, incremental=incremental)
         enough = look.urgent or look.size >= spec.min_bytes or spec.max_wait_ms <= 0
@@ -160,7 +160,7 @@ class Fetching:
         return look
 
     def _told(self, look: Look, *, incremental: bool) -> dict[TopicPartition, Fetched]:
-        """What to answer: within a session only what the asker does not know yet."""
+        """Return the response; within a session only what the client does not know yet."""
         told = {}
         for topic_partition in look.exhausted:
             self._news.pop(topic_partition, None)
@@ -193,7 +193,7 @@ class Fetching:
                 self._waiting = None
 
     def hurry(self) -> None:
-        """Whoever waits has waited long enough."""
+        """End the wait now."""
         if self._waiting is not None:
             _end(self._waiting)
 
@@ -222,7 +222,7 @@ class Fetching:
             partition.at_watermark.pop(self, None)
 
     def close(self) -> None:
-        """Partitions need not tell any more."""
+        """Stop listening to the partitions."""
         for topic_partition in tuple(self._watched):
             self._unwatch(topic_partition)
 

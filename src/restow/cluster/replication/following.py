@@ -1,4 +1,4 @@
-"""What a follower does with its leader's answers, so that its log becomes like the leader's."""
+"""How a follower applies its leader's responses, so that its log becomes equal to the leader's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def next_wish(partition: HostedPartition, max_bytes: int) -> FetchPartition:
-    """What comes behind the end of our log, from the leader of the epoch we follow."""
+    """Return the next fetch, from the end of our log, with the epoch we follow."""
     log = partition.log
     return FetchPartition(
         offset=log.end_offset,
@@ -26,11 +26,11 @@ def next_wish(partition: HostedPartition, max_bytes: int) -> FetchPartition:
 
 
 def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: DivergingEpoch) -> int:
-    """Where our log may stop being like the leader's (KIP-101, KIP-279).
+    """Return where our log may differ from the leader's (KIP-101, KIP-279).
 
-    The leader named its largest epoch that is not above our last, and where that ended. If we do not have
-    that epoch, ours before it ended where the next of ours began: what follows there the leader never
-    had. One more question then settles the rest.
+    The leader named its largest epoch up to our last one, and that epoch's end. If we lack that epoch, we cut
+    at the end of our next lower one, because the leader never had the records after it. The next fetch then
+    settles the rest.
     """
     own = epochs.end_offset_for(diverging.epoch, end_offset)
     known = (own.end_offset,) if own.end_offset >= 0 else ()
@@ -38,7 +38,7 @@ def truncation_offset(epochs: LeaderEpochs, end_offset: int, diverging: Divergin
 
 
 def accept(partition: HostedPartition, fetched: Fetched) -> None:
-    """Append the leader's records, and take over its high watermark and start as far as we can."""
+    """Append the leader's records, and adopt its high watermark and log start as far as possible."""
     log = partition.log
     if fetched.records:
         append_copied(log, bytes(fetched.records))
@@ -48,7 +48,7 @@ def accept(partition: HostedPartition, fetched: Fetched) -> None:
 
 
 def truncate(partition: HostedPartition, diverging: DivergingEpoch) -> bool:
-    """Cut off what the leader does not have. False if there was nothing to cut."""
+    """Cut off records that the leader does not have. Return whether anything was cut."""
     log = partition.log
     end_offset = log.end_offset
     log.truncate_to(truncation_offset(log.epochs, end_offset, diverging))
@@ -56,9 +56,9 @@ def truncate(partition: HostedPartition, diverging: DivergingEpoch) -> bool:
 
 
 def find_back(log: PartitionLog, fetched: Fetched) -> bool:
-    """The leader has nothing at our end: begin where it begins, or go back to what surely is its own.
+    """Reset after an out-of-range error: start where the leader starts, or go back to the high watermark.
 
-    False if our end lies within what it says it has; then asking again has to do.
+    Return False if our end lies within the leader's range; the follower then simply retries.
     """
     if log.end_offset < fetched.log_start_offset:
         log.truncate_fully_and_start_at(fetched.log_start_offset)

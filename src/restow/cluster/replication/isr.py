@@ -42,21 +42,21 @@ _GATHER_S = 0.05
 
 
 class FollowerProgress(NamedTuple):
-    """How far a follower has come, as its leader sees it."""
+    """A follower's progress, as its leader sees it."""
 
     caught_up_s: float
-    """The last moment at which it had all that the leader had."""
+    """The last time at which it had everything that the leader had."""
     end_offset: int = UNKNOWN
     start_offset: int = UNKNOWN
     fetched_s: float = 0.0
     leader_end: int = UNKNOWN
-    """Where the leader's log ended at its last fetch."""
+    """The leader's log end at the follower's last fetch."""
 
     def after_fetch(self, offset: int, start_offset: int, leader_end: int, now_s: float) -> FollowerProgress:
-        """It asks for an offset, so it has what comes before.
+        """Return the progress after a fetch at `offset`: the follower has everything before it.
 
-        Who asks for the leader's end has caught up now. Who asks for what was the end at the fetch
-        before had caught up then; without that nobody would ever catch up with a busy leader.
+        A follower at the leader's end has caught up now. One at the leader's end of the previous fetch had
+        caught up then; otherwise no follower would ever catch up with a busy leader.
         """
         caught_up_s = self.caught_up_s
         if offset >= leader_end:
@@ -69,7 +69,7 @@ class FollowerProgress(NamedTuple):
 def behind(
     isr: Iterable[int], followers: Mapping[int, FollowerProgress], leader_end: int
 ) -> list[tuple[int, FollowerProgress]]:
-    """Members of the ISR that do not have all that the leader has."""
+    """Return the ISR members that do not have everything that the leader has."""
     return [
         (follower, followers[follower])
         for follower in isr
@@ -84,7 +84,7 @@ def without_laggards(
     now_s: float,
     lag_max_s: float,
 ) -> tuple[int, ...]:
-    """The ISR less those who have been behind for too long."""
+    """Return the ISR without members that lag for too long."""
     out = {
         follower
         for follower, progress in behind(isr, followers, leader_end)
@@ -94,12 +94,12 @@ def without_laggards(
 
 
 def may_join(progress: FollowerProgress, high_watermark: int, epoch_start_offset: int) -> bool:
-    """Whether a follower that is out of sync has all that may ever have been acknowledged."""
+    """Return whether an out-of-sync follower has everything that may have been acknowledged."""
     return progress.end_offset >= max(high_watermark, epoch_start_offset)
 
 
 def smallest_end(members: Iterable[int], followers: Mapping[int, FollowerProgress], leader_end: int) -> int:
-    """How far all of these replicas have come; the leader is the one that is not among the followers."""
+    """Return the smallest log end of these replicas; the leader is the one not in `followers`."""
     smallest = leader_end
     for member in members:
         progress = followers.get(member)

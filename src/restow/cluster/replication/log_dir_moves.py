@@ -1,12 +1,12 @@
-"""Replicas on their way to another log dir of the same broker (KIP-113).
+"""Moves of replicas to another log dir of the same broker (KIP-113).
 
-    asked ──► an empty copy ──► copied bit by bit ──► caught up ──► swapped, between two requests
-      │            └── asked back, or elsewhere ──► the copy goes
-      └── no such replica yet ──► when it is made, it is made there
+    request ──► an empty copy ──► copied in steps ──► caught up ──► swapped, between two requests
+      │            └── request for another log dir ──► the copy is deleted
+      └── no such replica yet ──► it will be created there
 
-One task does it for the whole broker, one partition after the other, at the rate that
-replica.alter.log.dirs.io.max.bytes.per.second allows. Reads and writes go on all the time. A copy that is
-found when a broker starts goes on growing once the controller has said that its replica belongs here.
+One task does it for the whole broker, one partition after the other, at the rate of
+replica.alter.log.dirs.io.max.bytes.per.second. Reads and writes go on meanwhile. A copy found at the broker's
+start continues once the controller has confirmed its replica.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_NAME = 255
 
 
 class LogDirMoves:
-    """Those of one broker. `ask` for one at any time; `run` carries them out."""
+    """The moves of one broker. `ask` adds one; `run` carries them out."""
 
     def __init__(self, replicas: ReplicaManager, clock: Clock, quota: Quota) -> None:
         self._replicas = replicas
@@ -52,10 +52,10 @@ class LogDirMoves:
     def _logs(self) -> LogManager:
         return self._replicas.logs
 
-    # What is asked
+    # Requests
 
     def ask(self, topic_partition: TopicPartition, path: str) -> None:
-        """The replica is to be in that log dir. Raises Refused, also where it is only noted for later."""
+        """Request a move to that log dir. Raises Refused, also for a replica that does not exist yet."""
         if len(future_name(topic_partition)) > _LONGEST_NAME:
             raise PartitionRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
         target = self._online(path)
@@ -68,14 +68,14 @@ class LogDirMoves:
         growing_in = futures.directory_of(topic_partition)
         try:
             if growing_in is not None and growing_in is not target and isinstance(partition, HostedPartition):
-                log.info("%s is not moved to %s any more", topic_partition, growing_in.path)
+                log.info("%s no longer moves to %s", topic_partition, growing_in.path)
                 futures.drop(topic_partition)
             if self._logs.get(topic_partition) is None:
                 self._logs.prefer(topic_partition, path)
             if not isinstance(partition, HostedPartition):
                 raise PartitionRefused(ErrorCode.REPLICA_NOT_AVAILABLE)
             if target is not self._logs.directory_of(topic_partition) and growing_in is not target:
-                log.info("%s begins to move to %s", topic_partition, path)
+                log.info("%s starts to move to %s", topic_partition, path)
                 self._logs.begin_move(topic_partition, target)
         except LogError as error:
             raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR) from error
@@ -89,10 +89,10 @@ class LogDirMoves:
                 raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         raise PartitionRefused(ErrorCode.LOG_DIR_NOT_FOUND)
 
-    # What is done about it
+    # Execution
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         while True:
             partition = self._next()
             if partition is None:
@@ -104,7 +104,7 @@ class LogDirMoves:
                 await self._clock.sleep(0)
 
     async def _until_there_is_more(self) -> None:
-        """Copies of replicas that the controller has not spoken of yet are looked for now and then."""
+        """Wait for work. Copies of replicas that the controller has not confirmed are polled."""
         if self._logs.futures.partitions:
             await self._clock.sleep(_LOOK_AGAIN_S)
         else:
@@ -112,7 +112,7 @@ class LogDirMoves:
             await self._asked.wait()
 
     def _next(self) -> HostedPartition | None:
-        """The first that can go on, so that one after the other arrives instead of all at the end."""
+        """Return the first partition that can continue, so that moves finish one by one."""
         for topic_partition in sorted(self._logs.futures.partitions):
             partition = self._replicas.partition(topic_partition)
             if partition is not None and not _is_offline(partition):
@@ -120,7 +120,7 @@ class LogDirMoves:
         return None
 
     def _carry_on(self, partition: HostedPartition) -> None:
-        """Copy some more, and swap if that was all. A disk that fails ends it."""
+        """Copy one step, and swap if the copy is complete. A failed disk ends the move."""
         topic_partition = partition.topic_partition
         futures = self._logs.futures
         future = futures.get(topic_partition)
@@ -143,7 +143,7 @@ class LogDirMoves:
         try:
             self._logs.futures.drop(topic_partition)
         except LogError as error:
-            log.warning("nor can what there is of it be removed: %s", error)
+            log.warning("its incomplete copy cannot be removed: %s", error)
 
 
 def _is_offline(partition: HostedPartition | ErrorCode) -> bool:

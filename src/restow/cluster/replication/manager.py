@@ -1,4 +1,4 @@
-"""All replicas of one broker: what the controller orders, what clients and followers ask.
+"""All replicas of one broker: handles requests of the controller, clients and followers.
 
 produce ──► append ──► the leader's log ──► followers fetch ──► high watermark ──► acknowledged
 """
@@ -60,11 +60,11 @@ log = logging.getLogger(__name__)
 
 
 def _nobody(led: tuple[TopicPartition, ...], resigned: tuple[TopicPartition, ...]) -> None:
-    """Nobody wants to know."""
+    """Ignore leadership changes."""
 
 
 class ReplicaManager:
-    """The replicas of one broker. `start` begins what goes on beside requests, `stop` ends it."""
+    """The replicas of one broker. `start` and `stop` its background work."""
 
     def __init__(
         self,
@@ -80,10 +80,10 @@ class ReplicaManager:
         is_known: Callable[[TopicPartition], bool] = lambda _: False,
         throttles: Throttles | None = None,
     ) -> None:
-        """`min_insync_replicas` tells a topic's setting; `fetch_from` gives a client to a leader broker.
+        """`min_insync_replicas` returns a topic's setting; `fetch_from` returns a client for a leader.
 
-        `on_leadership` hears what this broker leads from now on, and what it does not lead any more;
-        `is_known` says whether the cluster has a partition that is not here.
+        `on_leadership` gets the partitions that this broker starts and stops leading; `is_known` says whether
+        the cluster has a partition that is not here.
         """
         self.broker_id = broker_id
         self.config = config or ReplicationConfig()
@@ -93,14 +93,14 @@ class ReplicaManager:
         self._is_known = is_known
         self._partitions: dict[TopicPartition, HostedPartition] = {}
         self._offline: set[TopicPartition] = set()
-        """Partitions that should be here, but whose log cannot be had."""
+        """Partitions that should be here, but whose log is not available."""
         self._sessions = FetchSessions(clock, self.config.session_slots, self.config.session_eviction_ms)
         self._searches = OffsetSearches(clock)
         self._reviews = IsrReviews(clock)
         self._isr_changes = IsrUpdates(broker_id, isr_writer, clock, self.config.isr_retry_ms / 1000)
         self._throttles = throttles or Throttles()
         self.leaving = False
-        """Set by a broker that shuts down: it follows nobody anew, or leaders would take it in again."""
+        """Set during shutdown: the broker follows no new leader, so that none adds it to the ISR again."""
         self._fetchers = Fetchers(broker_id, fetch_from, clock, self.config, self._throttles.follower)
         self._watermarks_moved = False
         self._checkpoints: asyncio.Task[None] | None = None
@@ -115,11 +115,11 @@ class ReplicaManager:
         )
 
     def start(self) -> None:
-        """Begin to write high watermarks down every now and then."""
+        """Start the periodic checkpoint of high watermarks."""
         self._checkpoints = asyncio.get_running_loop().create_task(self._checkpoint_on_and_on())
 
     async def stop(self) -> None:
-        """Fetch and serve nothing any more. The logs are the caller's to close."""
+        """Stop fetching and serving. The caller closes the logs."""
         if self._checkpoints is not None:
             self._checkpoints.cancel()
             await asyncio.gather(self._checkpoints, return_exceptions=True)
@@ -131,14 +131,14 @@ class ReplicaManager:
             partition.go_offline(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def partition(self, topic_partition: TopicPartition) -> HostedPartition | None:
-        """The replica that is here, also if it is offline."""
+        """Return the replica on this broker, even if it is offline."""
         return self._partitions.get(topic_partition)
 
     def hosted(self) -> tuple[HostedPartition, ...]:
-        """All replicas that are here."""
+        """Return all replicas on this broker."""
         return tuple(self._partitions.values())
 
-    # Orders of the controller
+    # Requests of the controller
 
     def apply_leader_and_isr(self, request: Message) -> Message:
         """Lead and follow as it says. `broker/orders.py` has checked that the controller is in office."""
@@ -153,7 +153,7 @@ class ReplicaManager:
                 partition = self._apply(each)
             except (PartitionRefused, LogError) as error:
                 code = error.code if isinstance(error, PartitionRefused) else code_of(error)
-                log.warning("%s cannot be as the controller wants: %s", each.topic_partition, error)
+                log.warning("%s cannot apply LeaderAndIsr: %s", each.topic_partition, error)
                 codes[each.topic_partition] = code
                 continue
             codes[each.topic_partition] = ErrorCode.NONE
@@ -171,7 +171,7 @@ class ReplicaManager:
         return assigned_response(request, codes)
 
     def _apply(self, each: Assigned) -> HostedPartition | None:
-        """The partition, if its role or epoch has changed. Said twice is done once."""
+        """Return the partition if its role or epoch has changed. Repeating a request changes nothing."""
         order = each.order
         partition = self._partitions.get(each.topic_partition)
         if partition is not None and partition.role is not Role.OFFLINE:
@@ -236,8 +236,8 @@ class ReplicaManager:
         return ErrorCode.NONE
 
     def directory_failed(self, path: str, lost: Iterable[TopicPartition]) -> None:
-        """A log dir is offline: so are the replicas in it, until the broker starts anew."""
-        log.error("the log dir %s is offline, and the replicas in it with it", path)
+        """Take the replicas of a failed log dir offline, until the broker restarts."""
+        log.error("the log dir %s and the replicas in it are offline", path)
         resigned = []
         for topic_partition in lost:
             self._offline.add(topic_partition)
@@ -253,7 +253,7 @@ class ReplicaManager:
     # Requests of clients and followers
 
     def find(self, topic_partition: TopicPartition) -> HostedPartition | ErrorCode:
-        """The replica, or why it cannot serve."""
+        """Return the replica, or the error code if it cannot serve."""
         partition = self._partitions.get(topic_partition)
         if partition is not None:
             return partition
@@ -266,7 +266,7 @@ class ReplicaManager:
     async def append(
         self, batches: Mapping[TopicPartition, bytes], acks: int, timeout_ms: int
     ) -> dict[TopicPartition, Produced]:
-        """Append, and with acks -1 wait until all in-sync replicas have it or the time is over."""
+        """Append; with acks=-1, wait for all in-sync replicas or the timeout."""
         results: dict[TopicPartition, Produced] = {}
         appended: dict[HostedPartition, AppendInfo] = {}
         for topic_partition, data in batches.items():
@@ -315,7 +315,7 @@ class ReplicaManager:
         return pending.codes
 
     async def fetch(self, spec: FetchSpec) -> FetchAnswer:
-        """What there is to read, after a wait if there is not enough; within a session or without."""
+        """Read, and wait if there is too little data; with or without a session."""
         session = self._sessions.resolve(spec)
         if isinstance(session, ErrorCode):
             return FetchAnswer(error_code=session)
@@ -334,20 +334,20 @@ class ReplicaManager:
     async def list_offsets(
         self, questions: Mapping[TopicPartition, OffsetQuestion], replica_id: int = CONSUMER
     ) -> dict[TopicPartition, FoundOffset]:
-        """The offsets of times, which may be the beginning or the end."""
+        """Return the offsets for timestamps, including the special ones for start and end."""
         finish = self._searches.finish
         return {key: await finish(offset_at(self.find(key), it, replica_id)) for key, it in questions.items()}
 
     def offsets_for_leader_epoch(
         self, questions: Mapping[TopicPartition, EpochQuestion]
     ) -> dict[TopicPartition, FoundOffset]:
-        """Where epochs ended: the largest one not above that asked for, and the offset behind it."""
+        """Return where epochs ended: the largest one up to the requested, and its end offset."""
         return {key: end_of_epoch(self.find(key), question) for key, question in questions.items()}
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int], timeout_ms: int
     ) -> dict[TopicPartition, LowWatermark]:
-        """Let partitions begin later, -1 for the high watermark; wait until all in-sync replicas do."""
+        """Raise log start offsets (-1 for the high watermark), and wait for all in-sync replicas."""
         results: dict[TopicPartition, LowWatermark] = {}
         begun: dict[TopicPartition, tuple[HostedPartition, int]] = {}
         for key, offset in offsets.items():
@@ -366,10 +366,10 @@ class ReplicaManager:
                 results[key] = LowWatermark(codes[key], low)
         return results
 
-    # What goes on beside requests
+    # Background work
 
     def checkpoint(self) -> None:
-        """Write high watermarks down, if any has moved."""
+        """Write the high watermarks to disk, if any has moved."""
         if self._watermarks_moved:
             self._watermarks_moved = False
             self.logs.checkpoint()

@@ -1,4 +1,4 @@
-"""Questions for offsets: of times, of epochs, and up to where records may go."""
+"""Offset lookups by timestamp and by leader epoch, and record deletion."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ OF_MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 HIGH_WATERMARK = -1
-"""As the offset before which records are to be deleted."""
+"""Stands for the high watermark in a record deletion."""
 
 
 class OffsetSearches:
-    """Finishes the searches of one broker.
+    """Runs the timestamp searches of one broker.
 
-    Those that open a log go on one at a time and bit by bit: they hold up nobody else, and only one of them
-    holds the records of a batch in memory.
+    Searches that read a log run one at a time and in small steps: they do not block other requests, and at
+    most one batch is in memory.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -40,7 +40,7 @@ class OffsetSearches:
         self._turn = asyncio.Lock()
 
     async def finish(self, search: Generator[None, None, FoundOffset]) -> FoundOffset:
-        """Return what it finds. Whoever is cancelled gives up the search."""
+        """Return the result. Cancelling the caller ends the search."""
         try:
             next(search)
             async with self._turn:
@@ -55,7 +55,7 @@ class OffsetSearches:
 def offset_at(
     found: HostedPartition | ErrorCode, question: OffsetQuestion, replica_id: int
 ) -> Generator[None, None, FoundOffset]:
-    """Search for the offset that has the time, -1 if there is none."""
+    """Return the offset for the timestamp, -1 if there is none."""
     if isinstance(found, ErrorCode):
         return FoundOffset(found)
     try:
@@ -90,13 +90,13 @@ def _offset_at(
 
 
 def _require_settled(partition: HostedPartition, replica_id: int) -> None:
-    """A new leader does not know yet how far its predecessor had acknowledged; its end could go back."""
+    """Raise while a new leader's high watermark is behind its epoch's start: its end could go back."""
     if replica_id == CONSUMER and partition.log.high_watermark < partition.epoch_start_offset:
         raise PartitionRefused(ErrorCode.OFFSET_NOT_AVAILABLE)
 
 
 def end_of_epoch(found: HostedPartition | ErrorCode, question: EpochQuestion) -> FoundOffset:
-    """The largest epoch up to the one asked for, and the offset behind its last record."""
+    """Return the largest epoch up to the requested one, and the offset after its last record."""
     if isinstance(found, ErrorCode):
         return FoundOffset(found)
     try:
@@ -110,7 +110,7 @@ def end_of_epoch(found: HostedPartition | ErrorCode, question: EpochQuestion) ->
 def begin_deletion(
     found: HostedPartition | ErrorCode, offset: int
 ) -> tuple[HostedPartition, int] | ErrorCode:
-    """Delete what the leader has before the offset; the partition, and the offset that was meant."""
+    """Delete the leader's records before the offset. Return the partition and the resolved offset."""
     if isinstance(found, ErrorCode):
         return found
     try:

@@ -1,10 +1,10 @@
 """One replica of one partition on this broker.
 
-    Idle ──► Leader ◄──► Follower          as the controller says, each time with a higher leader epoch
-      any of them ──► Offline              when the disk under the log fails, or the replica is stopped
+    Idle ──► Leader ◄──► Follower          by LeaderAndIsr, each time with a higher leader epoch
+      any of them ──► Offline              when the log's disk fails, or the replica is stopped
 
-A leader appends, knows how far each follower has come, moves the high watermark and decides on changes
-of the ISR. A follower does what its leader did. Nothing in here awaits; who waits is told.
+A leader appends, tracks its followers, moves the high watermark and decides on ISR changes. A follower copies
+its leader. Nothing in here awaits; waiting requests are called back.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Role(Enum):
-    """What this replica is to its partition."""
+    """The replica's role."""
 
     IDLE = "idle"
     LEADER = "leader"
@@ -47,29 +47,29 @@ class Role(Enum):
 
 
 class LeaderAndIsrPartition(NamedTuple):
-    """What the controller says of a partition."""
+    """A partition's state in a LeaderAndIsr request."""
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     replicas: tuple[int, ...]
     partition_epoch: int
-    """The version of the partition's state in the store."""
+    """The version of the partition's state znode."""
     controller_epoch: int = 0
     is_new: bool = False
 
 
 class Surroundings(NamedTuple):
-    """What all partitions of a broker share."""
+    """Objects that all partitions of a broker share."""
 
     broker_id: int
     clock: Clock
     lag_max_s: float
     min_insync_replicas: Callable[[str], int]
     isr_decided: Callable[[HostedPartition], None]
-    """A partition wants its `proposed_isr` written."""
+    """Called to write a partition's `proposed_isr`."""
     lagging: Callable[[HostedPartition, float], None]
-    """A partition wants `review_isr` to be called at that monotonic time."""
+    """Called to schedule `review_isr` at that monotonic time."""
     watermark_moved: Callable[[], None]
 
 
@@ -77,7 +77,7 @@ _NOBODY = LeaderAndIsrPartition(NO_LEADER, NO_EPOCH, (), (), -1)
 
 
 class HostedPartition:
-    """The replica, in whatever role it has."""
+    """A replica, in any role."""
 
     def __init__(
         self, topic_partition: TopicPartition, log: PartitionLog, surroundings: Surroundings
@@ -86,21 +86,21 @@ class HostedPartition:
         self.log = log
         self.role = Role.IDLE
         self.order = _NOBODY
-        """What the controller said last, with the ISR that this leader has made of it since."""
+        """The last LeaderAndIsr state, with this leader's ISR changes since."""
         self.proposed_isr: tuple[int, ...] | None = None
-        """A changed ISR that is being written."""
+        """An ISR that is being written."""
         self.followers: dict[int, FollowerProgress] = {}
         self.epoch_start_offset = 0
-        """Where this leader's epoch begins."""
+        """Start offset of this leader's epoch."""
         self.at_end: dict[PartitionListener, None] = {}
-        """Who wants to know when the log grows: followers."""
+        """Followers' fetches, called when the log grows."""
         self.at_watermark: dict[PartitionListener, None] = {}
-        """Who wants to know when the high watermark moves: consumers."""
+        """Consumers' fetches, called when the high watermark moves."""
         self._around = surroundings
         self._acks = OffsetQueue(topic_partition)
         self._deletions = OffsetQueue(topic_partition)
         self._hidden: deque[tuple[int, int]] = deque()
-        """End offsets and sizes of appends behind the high watermark."""
+        """End offsets and sizes of appends after the high watermark."""
         self._reviewed = False
 
     @property
@@ -115,11 +115,12 @@ class HostedPartition:
     def is_leader(self) -> bool:
         return self.role is Role.LEADER
 
-    # What the controller says
+    # Requests of the controller
 
     def lead(self, order: LeaderAndIsrPartition) -> None:
-        """Be the leader, in an epoch that begins where the log ends. Replicas that a move takes away count
-        until the ISR has lost them: till then they may be elected."""
+        """Become leader, in an epoch that starts at the log's end. Replicas that a reassignment removes count
+        until the ISR has lost them, because until then they may be elected.
+        """
         now_s = self._around.clock.monotonic_s()
         began = order.leader_epoch > self.leader_epoch or not self.is_leader
         if began:
@@ -136,10 +137,10 @@ class HostedPartition:
         self._review_later(now_s)
 
     def follow(self, order: LeaderAndIsrPartition) -> None:
-        """Be a follower, of nobody if the leader is -1.
+        """Become follower, of no leader if it is -1.
 
-        An epoch in which this broker led and wrote nothing is forgotten: the new leader may have
-        records of an earlier one there.
+        An epoch in which this broker led and wrote nothing is forgotten, because the new leader may have
+        records of an earlier epoch there.
         """
         self.log.epochs.truncate_from_end(self.log.end_offset)
         self._take_order(order, Role.FOLLOWER)
@@ -148,7 +149,7 @@ class HostedPartition:
         self._hidden.clear()
 
     def refresh(self, order: LeaderAndIsrPartition) -> None:
-        """The same leader and epoch, but a later state: take the ISR that it names."""
+        """Adopt the ISR of a later state with the same leader and epoch."""
         self._take_order(order, self.role)
         if self.is_leader:
             self._advance()
@@ -156,7 +157,7 @@ class HostedPartition:
             self._review_later(self._around.clock.monotonic_s())
 
     def go_offline(self, code: ErrorCode) -> None:
-        """Serve nobody any more; who waits hears why."""
+        """Stop serving; waiting requests get the error code."""
         self.role = Role.OFFLINE
         self.proposed_isr = None
         self._fail_waiting(code)
@@ -168,10 +169,10 @@ class HostedPartition:
         self.proposed_isr = None
         self._upset()
 
-    # Appending and waiting for acknowledgement
+    # Appending and acknowledgement
 
     def append(self, batches: bytes, *, acks: int) -> AppendInfo:
-        """As leader. Raises Refused, or what the log refuses."""
+        """Append as leader. Raises PartitionRefused, or the log's error."""
         self.require_leader()
         if acks < 0 and not self._has_enough_replicas():
             raise PartitionRefused(ErrorCode.NOT_ENOUGH_REPLICAS)
@@ -197,7 +198,7 @@ class HostedPartition:
         self._advance()
 
     def wait_for_acks(self, last_offset: int, pending: Pending) -> None:
-        """Settle `pending` when the high watermark has passed the offset, or will not under this leader."""
+        """Settle `pending` when the high watermark passes the offset, or cannot under this leader."""
         self._acks.wait(last_offset + 1, pending)
         self._settle_acks()
 
@@ -212,7 +213,7 @@ class HostedPartition:
         return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def _has_enough_replicas(self) -> bool:
-        """A topic cannot ask for more replicas in sync than it has."""
+        """Check min.insync.replicas, capped at the number of replicas."""
         required = self._around.min_insync_replicas(self.topic_partition.topic)
         return len(self.isr) >= min(required, len(self.order.replicas))
 
@@ -224,12 +225,12 @@ class HostedPartition:
 
     @property
     def low_watermark(self) -> int:
-        """Where the partition begins on all of its in-sync replicas, as far as they have told."""
+        """Return the smallest log start of the in-sync replicas, as far as known."""
         members = [self.followers[each] for each in self.isr if each in self.followers]
         return min([self.log.start_offset, *(each.start_offset for each in members)])
 
     def delete_records_before(self, offset: int) -> None:
-        """As leader. Followers hear of it with their next fetch, which comes at once."""
+        """Delete as leader. Waiting fetches return at once, so followers learn of it."""
         self.require_leader()
         if not self.log.config.cleanup_delete:
             raise PartitionRefused(ErrorCode.POLICY_VIOLATION)
@@ -237,16 +238,16 @@ class HostedPartition:
         self._upset()
 
     def wait_for_deletion(self, offset: int, pending: Pending) -> None:
-        """Settle `pending` when no in-sync replica begins before the offset."""
+        """Settle `pending` when no in-sync replica starts before the offset."""
         self._deletions.wait(offset, pending)
         self._deletions.reach(self.low_watermark, ErrorCode.NONE)
 
     # Reading
 
     def fetch(self, wanted: FetchPartition, replica_id: int, limit: int, *, min_one: bool) -> Fetched:
-        """No more than `limit` bytes, of which a first batch may be more if `min_one` allows it.
+        """Read at most `limit` bytes; with `min_one` a first batch may be larger.
 
-        A follower's question also tells how far it has come, if its log is like ours.
+        A follower's fetch also reports its progress, if its log matches ours.
         """
         number = self.topic_partition.partition
         log = self.log
@@ -267,11 +268,11 @@ class HostedPartition:
         return Fetched(number, 0, log.high_watermark, log.high_watermark, log.start_offset, records)
 
     def readable_end(self, replica_id: int) -> int:
-        """Up to where somebody may read."""
+        """Return the end offset for this reader."""
         return self.log.end_offset if replica_id >= 0 or replica_id == ONLOOKER else self.log.high_watermark
 
     def _error(self, code: ErrorCode) -> Fetched:
-        """With the bounds of the log, by which a follower out of range finds back."""
+        """Return an error with the log's bounds, so that an out-of-range follower can reset."""
         if self.role is Role.OFFLINE:
             return Fetched(self.topic_partition.partition, code)
         log = self.log
@@ -280,7 +281,7 @@ class HostedPartition:
         )
 
     def _divergence(self, wanted: FetchPartition) -> DivergingEpoch | None:
-        """Where the asker's log and ours have parted, if they have (KIP-595)."""
+        """Return where the follower's log diverges from ours, if it does (KIP-595)."""
         found = self.log.epochs.end_offset_for(wanted.last_fetched_epoch, self.log.end_offset)
         if found.end_offset < 0:
             raise PartitionRefused(ErrorCode.OFFSET_OUT_OF_RANGE)
@@ -289,7 +290,7 @@ class HostedPartition:
         return None
 
     def require_leader(self, leader_epoch: int = NO_EPOCH) -> None:
-        """Raises Refused unless this is the leader, of that epoch if one is given."""
+        """Raise Refused unless this is the leader, of that epoch if given."""
         if self.role is Role.OFFLINE:
             raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         if leader_epoch != NO_EPOCH and leader_epoch != self.leader_epoch:
@@ -298,7 +299,7 @@ class HostedPartition:
         if self.role is not Role.LEADER:
             raise PartitionRefused(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
-    # How far followers are, and the ISR
+    # Followers' progress and the ISR
 
     def _follower_asked(self, follower: int, wanted: FetchPartition) -> None:
         now_s = self._around.clock.monotonic_s()
@@ -315,7 +316,7 @@ class HostedPartition:
             self._review_later(now_s)
 
     def consider_joins(self) -> None:
-        """Propose to take in the followers that have come far enough."""
+        """Propose an ISR with the followers that have caught up."""
         if self.proposed_isr is not None or not self.is_leader:
             return
         watermark = self.log.high_watermark
@@ -330,7 +331,7 @@ class HostedPartition:
             self._propose(self.isr + joining)
 
     def review_isr(self) -> None:
-        """Propose to drop the followers that were behind for too long, and say when to look again."""
+        """Propose an ISR without followers that lag for too long, and schedule the next check."""
         self._reviewed = False
         if not self.is_leader:
             return
@@ -343,7 +344,7 @@ class HostedPartition:
         self._review_later(now_s)
 
     def _review_later(self, now_s: float) -> None:
-        """When the first of those who are behind will have been so for too long."""
+        """Schedule the check for when the first lagging follower exceeds the allowed lag."""
         late = behind(self.isr, self.followers, self.log.end_offset)
         if late and not self._reviewed:
             self._reviewed = True
@@ -356,7 +357,7 @@ class HostedPartition:
         self._around.isr_decided(self)
 
     def isr_written(self, isr: tuple[int, ...], partition_epoch: int) -> None:
-        """The proposal holds."""
+        """Adopt the written ISR."""
         self.order = self.order._replace(isr=isr, partition_epoch=partition_epoch)
         self.proposed_isr = None
         self._advance()
@@ -364,11 +365,11 @@ class HostedPartition:
         self.consider_joins()
 
     def isr_refused(self) -> None:
-        """Somebody else has changed the partition's state; the controller will tell."""
+        """Drop the proposal after a conflict. The controller will send the new state."""
         self.proposed_isr = None
 
     def _advance(self) -> None:
-        """Move the high watermark as far as all of the ISR, old or new, have come."""
+        """Advance the high watermark as far as the old and the new ISR have come."""
         log = self.log
         members = self.isr if self.proposed_isr is None else (*self.isr, *self.proposed_isr)
         watermark = smallest_end(members, self.followers, log.end_offset)
@@ -387,7 +388,7 @@ class HostedPartition:
             watcher.changed(self.topic_partition, 0)
 
     def follow_watermark(self, leaders: int) -> None:
-        """As follower: what is safe for the leader is safe here, as far as it is here."""
+        """Adopt the leader's high watermark, up to our own log end."""
         log = self.log
         if min(leaders, log.end_offset) > log.high_watermark:
             log.high_watermark = leaders

@@ -1,4 +1,4 @@
-"""What a log refuses, as errors of the protocol."""
+"""Maps errors of the log to error codes of the protocol."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _CODES: dict[type[Exception], ErrorCode] = {
 
 
 def code_of(error: Exception) -> ErrorCode:
-    """UNKNOWN_SERVER_ERROR for what is not in the table."""
+    """Return the error code; UNKNOWN_SERVER_ERROR for errors not in the table."""
     return _CODES.get(type(error), ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 class PartitionRefused(Exception):
-    """A request that a partition does not serve, with the protocol's error for it."""
+    """A request that a partition refuses, with its error code."""
 
     def __init__(self, code: ErrorCode) -> None:
         super().__init__(code.message)

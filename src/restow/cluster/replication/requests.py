@@ -1,4 +1,4 @@
-"""The controller's orders, from the messages of the wire to values and back."""
+"""Converts the controller's requests from wire messages to values and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Assigned(NamedTuple):
-    """A partition that this broker has a replica of, from now on if not before."""
+    """A partition with a replica on this broker."""
 
     topic_partition: TopicPartition
     topic_id: str | None
@@ -26,7 +26,7 @@ class Assigned(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """A replica to stop, and to delete if it says so."""
+    """A replica to stop, and perhaps to delete."""
 
     topic_partition: TopicPartition
     leader_epoch: int
@@ -34,7 +34,7 @@ class Stopped(NamedTuple):
 
 
 def text_of(topic_id: UUID | None) -> str | None:
-    """A topic's id as Kafka writes it; None where there is none."""
+    """Return a topic id in Kafka's text form; None without one."""
     if topic_id is None or not topic_id.int:
         return None
     return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

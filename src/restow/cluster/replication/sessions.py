@@ -1,11 +1,11 @@
-"""Fetch sessions (KIP-227): who asks again and again need not say all of it again and again.
+"""Fetch sessions (KIP-227): a client sends only the changes since its last fetch.
 
-    epoch 0            begin a session; the answer names it
-    epoch 1, 2, 3, …   go on with it, each one higher than the last
-    epoch -1           end the one that is named, and fetch without
+    epoch 0            start a session; the response has its id
+    epoch 1, 2, 3, …   continue it, each one higher than the last
+    epoch -1           end the named session, and fetch without one
 
-There are so many slots. When they are taken, a newcomer gets the slot of whoever was idle for long, or
-fetches without a session. A follower takes any consumer's, a consumer never a follower's.
+The number of sessions is limited. When all slots are taken, a new client gets the slot of one that was idle
+for long, or fetches without a session. A follower may take a consumer's slot, a consumer never a follower's.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LARGEST = 0x7FFFFFFF
 
 
 class Session:
-    """A fetch that goes on. Its partitions are in `fetching`."""
+    """A fetch session. Its partitions are in `fetching`."""
 
     __slots__ = ("fetching", "next_epoch", "session_id", "used_s")
 
@@ -36,7 +36,7 @@ class Session:
 
 
 class FetchSessions:
-    """The sessions of one broker, the one used longest ago first."""
+    """The sessions of one broker, the least recently used first."""
 
     def __init__(self, clock: Clock, slots: int, eviction_ms: int) -> None:
         self._clock = clock
@@ -44,13 +44,13 @@ class FetchSessions:
         self._eviction_s = eviction_ms / 1000
         self._sessions: dict[int, Session] = {}
         self._last_id = clock.now_ms() % _LARGEST
-        """Ids go on from the time of the start, so that those of an earlier life do not come back soon."""
+        """Ids start from the current time, so that those of an earlier run do not come back soon."""
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def resolve(self, spec: FetchSpec) -> Session | ErrorCode | None:
-        """The session that a fetch begins or goes on with, None if it is without, or why it cannot."""
+        """Return the session that a fetch starts or continues, None without one, or the error code."""
         if spec.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._end(spec.session_id)
             return self._begin(spec) if spec.session_epoch == INITIAL_EPOCH else None
@@ -65,7 +65,7 @@ class FetchSessions:
         return session
 
     def close(self) -> None:
-        """End all of them."""
+        """End all sessions."""
         for session_id in tuple(self._sessions):
             self._end(session_id)
 

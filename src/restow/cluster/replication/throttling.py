@@ -1,10 +1,10 @@
-"""Replication slowed down: what leaders and followers do about a quota.
+"""Replication throttling: how leaders and followers obey a quota.
 
-    follower   leaves partitions out of its fetches while the quota is used up, unless it has caught up
-    leader     answers with nothing of them while the quota is used up, unless the follower is in sync
+    follower   leaves lagging partitions out of its fetches while the quota is used up
+    leader     returns no data to out-of-sync followers while the quota is used up
 
-Neither asks again before there is room, and both take so little at a time that the bytes flow evenly. While
-no quota is set, one look at `is_set` is all that happens.
+Neither retries before there is room, and both transfer small amounts, so that the bytes flow evenly. Without
+a quota, the only cost is a look at `is_set`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock, Timer
 
 _LONGEST_HOLD_S = 0.5
-"""A quota may be lifted meanwhile, so that nobody waits for longer without looking again."""
+"""Longest wait before the next look, because a quota may be lifted meanwhile."""
 _SHORTEST_HOLD_S = 0.002
-"""What is taken so much too early is paid for later, and a timer is not more exact."""
+"""Data this much too early is allowed: it is paid for later, and timers are no more exact."""
 _UNLIMITED = 0x7FFFFFFF
 
 
@@ -32,19 +32,19 @@ class Throttle(Protocol):
 
     @property
     def is_set(self) -> bool:
-        """Whether there is one at all."""
+        """Return whether there is a quota at all."""
 
     def covers(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition is subject to it."""
+        """Return whether the partition is subject to it."""
 
     def wait_s(self) -> float:
-        """How long it is used up, 0 if it is not."""
+        """Return how long the quota stays used up; 0 if it is not."""
 
     def room_bytes(self) -> int:
-        """How much may go through at once."""
+        """Return how many bytes may pass at once."""
 
     def note(self, size: int) -> None:
-        """So many bytes have gone through."""
+        """Count bytes that have passed."""
 
 
 class Unthrottled:
@@ -62,33 +62,33 @@ class Unthrottled:
         return _UNLIMITED
 
     def note(self, size: int) -> None:
-        """Nothing to remember."""
+        """Ignore the bytes."""
 
 
 class Throttles(NamedTuple):
-    """Those of one broker: for what it sends, and for what it fetches."""
+    """A broker's two quotas: for data it sends, and for data it fetches."""
 
     leader: Throttle = Unthrottled()
     follower: Throttle = Unthrottled()
 
 
 class Held:
-    """Stands where a paused follower's timer would: all that are held wait for one timer."""
+    """Stands in for a paused follower's timer: all held followers share one timer."""
 
     def cancel(self) -> None:
-        """The one timer goes on for the others."""
+        """Do nothing: the shared timer continues for the others."""
 
 
 _HELD = Held()
 
 
 class Brake:
-    """One fetcher's followers that lag behind under the quota, and those it holds for it."""
+    """One fetcher's throttled followers, and those it holds back."""
 
     def __init__(
         self, throttle: Throttle, clock: Clock, resume: Callable[[TopicPartition, Follower], None]
     ) -> None:
-        """`resume` is called for each follower that was held, when there may be room again."""
+        """`resume` is called for each held follower when there may be room again."""
         self.throttle = throttle
         self._clock = clock
         self._resume = resume
@@ -100,7 +100,7 @@ class Brake:
     def hold(
         self, asked_for: Iterable[TopicPartition], followers: Mapping[TopicPartition, Follower]
     ) -> Mapping[TopicPartition, Follower]:
-        """Before a request for these: who is not to be in it, paused until there may be room again."""
+        """Return the followers to leave out of a request; they pause until there may be room again."""
         self._look_at(asked_for, followers)
         if not self._lagging:
             return {}
@@ -124,7 +124,7 @@ class Brake:
     def _look_at(
         self, asked_for: Iterable[TopicPartition], followers: Mapping[TopicPartition, Follower]
     ) -> None:
-        """Some may have caught up since the last time, or begun to lag."""
+        """Update which of these followers lag."""
         for topic_partition in asked_for:
             follower = followers.get(topic_partition)
             if (
@@ -138,16 +138,16 @@ class Brake:
                 self._lagging.pop(topic_partition, None)
 
     def share(self, topic_partition: TopicPartition, most: int) -> int:
-        """How much of a partition the request may ask for: all who lag get the same."""
+        """Return how many bytes to ask for; all lagging partitions get the same."""
         return min(most, self._share) if topic_partition in self._lagging else most
 
     def forget(self, topic_partition: TopicPartition) -> None:
-        """It is not fetched any more."""
+        """Forget a partition that is no longer fetched."""
         self._lagging.pop(topic_partition, None)
         self._held.pop(topic_partition, None)
 
     def close(self) -> None:
-        """Hold nobody any more, and wake nobody either."""
+        """Release all followers without resuming them."""
         self._lagging.clear()
         self._held.clear()
         if self._timer is not None:
@@ -162,7 +162,7 @@ class Brake:
 
 
 class Allowance:
-    """What one answer to a follower may have of the leader's quota."""
+    """The share of the leader's quota for one response to a follower."""
 
     __slots__ = ("_replica_id", "_room", "_throttle", "charged", "held_back")
 
@@ -171,12 +171,12 @@ class Allowance:
         self._replica_id = replica_id
         self._room = throttle.room_bytes()
         self.charged = 0
-        """Bytes that count once the answer is sent."""
+        """Bytes to count once the response is sent."""
         self.held_back: set[TopicPartition] = set()
-        """Partitions that have something for the follower which it must wait for."""
+        """Partitions with data that the follower must wait for."""
 
     def limit(self, partition: HostedPartition, wish: FetchPartition) -> int | None:
-        """How much the follower may get of the partition at most; None for as much as it likes."""
+        """Return the most bytes that the follower may get of the partition; None without a limit."""
         key = partition.topic_partition
         if self._replica_id in partition.isr or not self._throttle.covers(key):
             return None
@@ -185,7 +185,7 @@ class Allowance:
         return max(self._room, 0)
 
     def take(self, topic_partition: TopicPartition, size: int) -> None:
-        """So much of it is in the answer. Of a partition under the quota all counts, as it does in Kafka."""
+        """Count the bytes in the response. All bytes of a throttled partition count, as in Kafka."""
         if self._throttle.covers(topic_partition):
             self.charged += size
             self._room -= size

@@ -1,6 +1,6 @@
-"""What goes in and out of replication, and the two things it is given from outside.
+"""Values that enter and leave replication, and its two outside interfaces.
 
-Results are the values that the wire's hot encoders take, so that nothing is made twice on the way out.
+Results are the values that the fast wire encoders take, so that nothing is built twice.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ if TYPE_CHECKING:
     from restow.wire.fetch import Fetched
 
 CONSUMER = -1
-"""The replica id of one who is no replica."""
+"""Replica id of a consumer."""
 ONLOOKER = -2
-"""The replica id of a consumer that may look behind the high watermark."""
+"""Replica id of a consumer that may read beyond the high watermark."""
 NO_EPOCH = -1
 NO_LEADER = -1
 NO_SESSION = 0
 INITIAL_EPOCH = 0
-"""The epoch of a fetch that begins a session."""
+"""Epoch of a fetch that starts a session."""
 FINAL_EPOCH = -1
-"""The epoch of a fetch that wants none, or ends the one it names."""
+"""Epoch of a fetch that wants no session, or ends the named one."""
 
 
 class FetchPartition(NamedTuple):
-    """From where on somebody wants how much of a partition, and which epochs they know."""
+    """A partition in a fetch: offset, size limit and known epochs."""
 
     offset: int
     max_bytes: int
     leader_epoch: int = NO_EPOCH
-    """Of the leader they believe to ask."""
+    """Epoch of the expected leader."""
     last_fetched_epoch: int = NO_EPOCH
-    """Of the record before the offset, by which the leader sees whether their log is like its own."""
+    """Epoch of the record before the offset, by which the leader detects divergence."""
     log_start_offset: int = -1
-    """A follower's own."""
+    """The follower's own log start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSpec:
     """A fetch of a consumer or a follower, within a session (KIP-227) or without.
 
-    With a session the partitions are those that are new or changed since its last fetch.
+    With a session, the partitions are those that are new or changed since its last fetch.
     """
 
     partitions: Mapping[TopicPartition, FetchPartition]
@@ -64,7 +64,7 @@ class FetchSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchAnswer:
-    """What came of it. With a session, partitions with nothing new are left out."""
+    """The result of a fetch. With a session, partitions without news are left out."""
 
     error_code: int = 0
     session_id: int = NO_SESSION
@@ -72,7 +72,7 @@ class FetchAnswer:
 
 
 class FoundOffset(NamedTuple):
-    """The answer to a question for one partition's offset."""
+    """The result of one partition's offset lookup."""
 
     error_code: int = 0
     offset: int = -1
@@ -81,21 +81,21 @@ class FoundOffset(NamedTuple):
 
 
 class OffsetQuestion(NamedTuple):
-    """Which offset has this time: of the first record not earlier, or one of the times below 0."""
+    """A timestamp lookup: the first record not earlier, or a special timestamp below 0."""
 
     timestamp: int
     leader_epoch: int = NO_EPOCH
 
 
 class EpochQuestion(NamedTuple):
-    """Where did this epoch end, asked of the leader of that epoch."""
+    """A lookup of an epoch's end, with the expected leader epoch."""
 
     epoch: int
     leader_epoch: int = NO_EPOCH
 
 
 class LowWatermark(NamedTuple):
-    """Where a partition begins on all of its in-sync replicas."""
+    """The smallest log start of a partition's in-sync replicas."""
 
     error_code: int = 0
     offset: int = -1
@@ -103,7 +103,7 @@ class LowWatermark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicationConfig:
-    """The broker's settings for replication: `lag_time_max_ms` is replica.lag.time.max.ms, and so on."""
+    """The broker's replication settings: `lag_time_max_ms` is replica.lag.time.max.ms, and so on."""
 
     lag_time_max_ms: int = 30_000
     fetch_wait_max_ms: int = 500
@@ -118,7 +118,7 @@ class ReplicationConfig:
 
 
 class IsrWriter(Protocol):
-    """Where a leader's changes of its ISR are made known, and made to last."""
+    """Writes a leader's ISR changes durably."""
 
     async def write(
         self,
@@ -128,17 +128,17 @@ class IsrWriter(Protocol):
         isr: tuple[int, ...],
         expected_znode_version: int,
     ) -> int | None:
-        """The new version, or None if it is not the expected one any more: then somebody else decides."""
+        """Return the new version, or None after a conflict: then another writer decides."""
 
 
 class LeaderClient(Protocol):
-    """A follower's way to one leader broker. Calls may overlap; they reach the leader in their order.
+    """A follower's connection to one leader. Calls may overlap; they reach the leader in order.
 
-    A fetch that arrives makes the leader end the one before it in the same session.
+    A new fetch makes the leader end the previous one in the same session.
     """
 
     async def fetch(self, spec: FetchSpec) -> FetchAnswer:
-        """Raises OSError (ConnectionError, TimeoutError) if there is no answer to be had."""
+        """Fetch. Raises OSError (ConnectionError, TimeoutError) without a response."""
 
     def close(self) -> None:
-        """No more calls; those under way end with ConnectionError."""
+        """Refuse new calls and end pending ones with ConnectionError."""

@@ -1,4 +1,4 @@
-"""Requests that wait for something to happen to partitions: for acknowledgement, or for data."""
+"""Requests that wait for partitions: for acknowledgement, or for data."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 
 class PartitionListener(Protocol):
-    """Somebody who wants to know what happens to a partition."""
+    """A listener to a partition's changes."""
 
     def changed(self, topic_partition: TopicPartition, size: int) -> None:
-        """So many bytes more can be read. 0: something else is new that can wait, such as the watermark."""
+        """Handle new readable bytes. 0 means a change that can wait, such as the high watermark."""
 
     def upset(self, topic_partition: TopicPartition) -> None:
-        """The partition will answer otherwise than before, so that waiting is over."""
+        """Handle a change that ends the wait, such as a new leader."""
 
 
 class Pending:
-    """One request that waits until several partitions have come so far, or will not."""
+    """One request that waits until several partitions reach their offset or fail."""
 
     def __init__(self, waiting_for: set[TopicPartition]) -> None:
         self._open = waiting_for
         self.codes: dict[TopicPartition, ErrorCode] = {}
-        """The outcome of those that are decided."""
+        """The results so far."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def settle(self, topic_partition: TopicPartition, code: ErrorCode) -> None:
-        """This partition is decided. Only the first word counts."""
+        """Set a partition's result. Only the first one counts."""
         if topic_partition in self._open:
             self._open.discard(topic_partition)
             self.codes[topic_partition] = code
@@ -41,7 +41,7 @@ class Pending:
                 self.done.set_result(None)
 
     def time_out(self) -> None:
-        """Who has not answered yet did not in time."""
+        """Fail the partitions without a result with a timeout."""
         for topic_partition in tuple(self._open):
             self.settle(topic_partition, ErrorCode.REQUEST_TIMED_OUT)
 
@@ -58,16 +58,16 @@ class OffsetQueue:
         heappush(self._waiting, (offset, next(self._ticket), pending))
 
     def is_due(self, offset: int) -> bool:
-        """Whether somebody waits for no more than this offset."""
+        """Return whether a request waits for at most this offset."""
         return bool(self._waiting) and self._waiting[0][0] <= offset
 
     def reach(self, offset: int, code: ErrorCode) -> None:
-        """Who waits for no more than this offset has waited long enough."""
+        """Settle the requests that wait for at most this offset."""
         while self.is_due(offset):
             heappop(self._waiting)[2].settle(self._topic_partition, code)
 
     def fail(self, code: ErrorCode) -> None:
-        """Nobody will get what they wait for."""
+        """Fail all waiting requests."""
         waiting, self._waiting = self._waiting, []
         for _, _, pending in waiting:
             pending.settle(self._topic_partition, code)

@@ -1,13 +1,13 @@
-"""The tree of small nodes through which brokers agree: who is alive, who is controller, what is where.
+"""The store through which brokers coordinate: a tree of znodes with liveness, controller and assignments.
 
-One protocol, two implementations that behave alike (tests/conformance/test_store.py holds them to it):
+One protocol, two implementations that behave alike (tests/conformance/test_store.py compares them):
 
-    protocol.py    Store: one broker's session; the values it speaks in
-    operations.py  Create, Set, Delete, Check: what a transaction is made of
-    errors.py      what can go wrong
+    protocol.py    Store: one broker's session, and its values
+    operations.py  Create, Set, Delete, CheckVersion: the operations of a transaction
+    errors.py      the errors
     embedded.py    EmbeddedStore: the server in this process, durable in SQLite
     zookeeper.py   ZooKeeperStore: a session with a real ZooKeeper
-    znodes/        what Kafka writes into which node
+    znodes/        the content of Kafka's znodes
 
 `tree.py`, `watches.py` and `database.py` are the embedded server's parts.
 """

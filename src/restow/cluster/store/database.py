@@ -1,7 +1,7 @@
-"""The embedded store on disk: one SQLite file that one process holds.
+"""The embedded store's SQLite file, held by one process.
 
-It has a row per node that stays. Every write is one transaction in SQLite's write-ahead log; whether
-the disk is waited for is the owner's choice.
+It has a row per persistent node. Every write is one transaction in SQLite's write-ahead log; the owner
+chooses whether to wait for the disk.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SCHEMA = """
 
 
 class Database:
-    """The kept nodes and the number of the last transaction."""
+    """The persistent nodes and the number of the last transaction."""
 
     def __init__(self, file: Path, *, fsync: bool) -> None:
-        """Open the file, or make it. With `fsync` a write outlives the machine's power, else the process."""
+        """Open or create the file. With `fsync`, a write survives a power loss, otherwise a process crash."""
         self._file = file
         try:
             self._connection = sqlite3.connect(file, isolation_level=None, timeout=0)
@@ -65,7 +65,7 @@ class Database:
             )
 
     def load(self) -> tuple[list[Row], int]:
-        """All nodes and the last transaction's number."""
+        """Return all nodes and the last transaction's number."""
         try:
             rows = [Row(*row) for row in self._connection.execute("SELECT * FROM nodes")]
             (zxid,) = self._connection.execute("SELECT zxid FROM last").fetchone()
@@ -74,7 +74,7 @@ class Database:
         return rows, zxid
 
     def write(self, kept: Sequence[Row], gone: Sequence[str], zxid: int) -> None:
-        """Make all of it durable, or raise StoreUnavailable and leave the file as it was."""
+        """Write everything, or raise StoreUnavailable and leave the file as it was."""
         run = self._connection.execute
         try:
             run("BEGIN IMMEDIATE")
@@ -90,7 +90,7 @@ class Database:
             raise StoreUnavailable(f"the store's file {self._file} cannot be written: {error}") from error
 
     def close(self) -> None:
-        """Give the file up."""
+        """Close the file."""
         self._connection.close()
 
 

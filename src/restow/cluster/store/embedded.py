@@ -3,9 +3,9 @@
     server = EmbeddedStore(folder / "store.sqlite")
     store = server.session()
 
-Requests are queued, and at the loop's next turn all that have come are carried out in order, written
-to disk as one, and only then answered. So a change is never seen before it is durable, and a thousand
-changes made together cost one write.
+Requests are queued. At its next turn the loop carries out all of them in order, writes them to disk together
+and only then answers them. So no reader sees a change before it is durable, and a thousand concurrent changes
+cost one write.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class EmbeddedStore:
     """The server: the tree, its file, its sessions and their watches."""
 
     def __init__(self, file: Path | None = None, *, fsync: bool = True, clock: Clock | None = None) -> None:
-        """Continue with what the file holds; without a file nothing outlives the process.
+        """Load the file; without a file nothing outlives the process.
 
-        `fsync` as for `Database`: off, acknowledged changes outlive a kill of the process but not
-        necessarily a loss of power.
+        `fsync` as for `Database`: without it, acknowledged changes survive a kill of the process but not
+        necessarily a power loss.
         """
         self._clock = clock or SystemClock()
         self._database = None if file is None else Database(file, fsync=fsync)
@@ -64,7 +64,7 @@ class EmbeddedStore:
         self._closed = False
 
     def session(self, *, timeout_s: float = SESSION_TIMEOUT_S, clock: Clock | None = None) -> EmbeddedSession:
-        """A new session, which beats by its own clock and expires by the server's. Needs a running loop."""
+        """Open a session. Its own clock beats, the server's expires it. Needs a running loop."""
         if self._closed:
             raise StoreUnavailable("the embedded store is closed")
         self._tree.zxid += 1
@@ -80,12 +80,12 @@ class EmbeddedStore:
         return session
 
     def expire(self, session_id: int) -> None:
-        """End a session as if it had not been heard of for too long."""
+        """Expire a session, as if its heartbeats had stopped."""
         if session := self._sessions.get(session_id):
             session.expire()
 
     async def close(self) -> None:
-        """End all sessions without telling them, and give the file up."""
+        """End all sessions without notice, and close the file."""
         self._closed = True
         await asyncio.gather(*(session.close() for session in tuple(self._sessions.values())))
         if self._database:
@@ -94,7 +94,7 @@ class EmbeddedStore:
     # For the sessions
 
     def submit(self, work: Callable[[], T]) -> asyncio.Future[T]:
-        """Carry it out with what else is waiting, at the loop's next turn."""
+        """Queue the work for the loop's next turn."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
         if not self._queue:
@@ -103,13 +103,13 @@ class EmbeddedStore:
         return answer
 
     async def read(self, work: Callable[[Tree], T]) -> T:
-        """At once if nobody waits; else after those who came before."""
+        """Read at once if the queue is empty, otherwise after earlier requests."""
         if self._queue:
             return await self.submit(partial(work, self._tree))
         return work(self._tree)
 
     def transact(self, operations: Sequence[Operation], session_id: int) -> Results:
-        """One transaction, on its turn."""
+        """Queue one transaction."""
         results, events = self._tree.transact(operations, session_id)
         self._calls += self._watches.take(events)
         return results
@@ -117,20 +117,20 @@ class EmbeddedStore:
     def transact_each(
         self, transactions: Sequence[Sequence[Operation]], session_id: int
     ) -> tuple[Results | StoreError, ...]:
-        """Many transactions, each for itself."""
+        """Queue many independent transactions."""
         return tuple(_attempt(partial(self.transact, each, session_id)) for each in transactions)
 
     def watch_data(self, path: str, session_id: int, watch: Watch) -> None:
-        """A data watch, on its turn."""
+        """Queue a data watch."""
         self._watches.add_data(check_path(path), session_id, watch)
 
     def watch_children(self, path: str, session_id: int, watch: Watch) -> None:
-        """A watch for children, on its turn."""
+        """Queue a child watch."""
         self._tree.get(path)
         self._watches.add_children(path, session_id, watch)
 
     def end(self, session_id: int) -> None:
-        """Delete what goes away with the session, on its turn."""
+        """Queue the deletion of the session's ephemeral nodes."""
         self._watches.forget(session_id)
         self._calls += self._watches.take(self._tree.delete_ephemerals(session_id))
         self._sessions.pop(session_id, None)
@@ -138,7 +138,7 @@ class EmbeddedStore:
     # Serving
 
     def _serve(self) -> None:
-        """Carry out what is queued, write it, tell the watchers and then the askers."""
+        """Carry out the queue, write it, call the watches and then complete the requests."""
         requests, self._queue = self._queue, []
         outcomes = [_attempt(request.work) for request in requests]
         try:
@@ -165,7 +165,7 @@ class EmbeddedStore:
         self._tree.settle()
 
     def _give_up(self) -> None:
-        """Be as before the write that failed, but without the ephemeral nodes of sessions that ended."""
+        """Undo everything since the last write, but keep ended sessions' ephemeral nodes deleted."""
         self._tree.roll_back()
         for owner in self._tree.owners() - self._sessions.keys():
             self._calls += self._watches.take(self._tree.delete_ephemerals(owner))
@@ -181,7 +181,7 @@ def _attempt(work: Callable[[], T]) -> T | StoreError:
 
 
 def _call(watch: Callable[[], object]) -> None:
-    """A watcher's mistake is its own: it is reported to the loop, and the next one is told."""
+    """Call a watch. Its exception goes to the loop's handler, and the next watch is called."""
     try:
         watch()
     except Exception as error:  # noqa: BLE001

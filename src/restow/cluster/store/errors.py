@@ -1,15 +1,15 @@
-"""What a store can answer instead of a result.
+"""Errors of a store.
 
 RestowError
 └── StoreError
-    ├── NoNode                   the node, or the parent of a new one, is not there
-    ├── NodeExists               somebody created it first
-    ├── BadVersion               it changed since it was read
-    ├── NotEmpty                 it has children and cannot be deleted
-    ├── NoChildrenForEphemerals  the parent goes away with its session
-    ├── InvalidPath              not a path, or not one that can be changed so
-    ├── TooLarge                 more bytes than the server takes in one request
-    ├── SessionExpired           this session is over; its ephemeral nodes are gone
+    ├── NoNode                   the node, or a new node's parent, does not exist
+    ├── NodeExists               the node already exists
+    ├── BadVersion               the node changed since it was read
+    ├── NotEmpty                 the node has children and cannot be deleted
+    ├── NoChildrenForEphemerals  the parent is ephemeral
+    ├── InvalidPath              not a path, or one that does not allow the change
+    ├── TooLarge                 more bytes than the server accepts in one request
+    ├── SessionExpired           the session has ended; its ephemeral nodes are gone
     └── StoreUnavailable         the store cannot be reached or cannot write; whether the change
                                  was made is not known
 """
@@ -20,31 +20,31 @@ from restow.errors import RestowError
 
 
 class StoreError(RestowError):
-    """Base of all of them. `path` is the node it is about."""
+    """Base of all store errors. `path` names the node."""
 
     def __init__(self, message: str, *, path: str = "") -> None:
         super().__init__(message)
         self.path = path
         self.operation: int | None = None
-        """In a transaction: which of its operations was refused, counted from 0."""
+        """Index of the refused operation in its transaction."""
 
 
 class NoNode(StoreError):
-    """The node is not there; or, for a new node, its parent."""
+    """The node does not exist; for a new node, its parent does not."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"there is no node {path}", path=path)
 
 
 class NodeExists(StoreError):
-    """A node of that path is there already."""
+    """A node with that path already exists."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the node {path} exists already", path=path)
 
 
 class BadVersion(StoreError):
-    """The node has another version than the one the change was meant for."""
+    """The node does not have the expected version."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"the node {path} has another version than expected: read it again", path=path)
@@ -69,19 +69,19 @@ class InvalidPath(StoreError, ValueError):
 
 
 class TooLarge(StoreError, ValueError):
-    """More bytes than a server takes in one request."""
+    """More bytes than a server accepts in one request."""
 
 
 class UnreadableNode(StoreError):
-    """The data of a node is not what Kafka writes there. Whoever meets it reports it and goes on."""
+    """A node's data is not in Kafka's format. The reader logs it and goes on."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"the data of {path} cannot be understood: {reason}", path=path)
 
 
 class SessionExpired(StoreError):
-    """The session is over, by expiry or by `close`. Everything ephemeral in it is gone."""
+    """The session has expired or was closed. Its ephemeral nodes are gone."""
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached, or cannot write. A change in flight may or may not have been made."""
+    """The store is unreachable or cannot write. The outcome of a pending change is unknown."""

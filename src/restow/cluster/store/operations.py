@@ -1,4 +1,4 @@
-"""The steps of a transaction. Either all of them happen or none."""
+"""Operations of a transaction. All of them happen or none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANY_VERSION = -1
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """A new node. A sequential one gets ten digits appended that only grow under its parent."""
+    """Create a node. A sequential name gets ten digits appended, which only grow under its parent."""
 
     path: str
     data: bytes = b""
@@ -28,7 +28,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """New data for a node, if it still has that version."""
+    """Set a node's data, if it has the version."""
 
     path: str
     data: bytes
@@ -37,7 +37,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """No such node any more, if it still has that version."""
+    """Delete a node, if it has the version."""
 
     path: str
     version: int = ANY_VERSION
@@ -45,7 +45,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class CheckVersion:
-    """Nothing changes, but the whole transaction is refused unless the node has that version."""
+    """Change nothing, but refuse the whole transaction unless the node has the version."""
 
     path: str
     version: int = ANY_VERSION
@@ -54,13 +54,13 @@ class CheckVersion:
 Operation: TypeAlias = Create | Set | Delete | CheckVersion
 
 Result: TypeAlias = "str | Stat | None"
-"""A created node's path; a set node's new Stat; nothing for a deleted or checked one."""
+"""The path of a created node, the new Stat of a set one, None for a deleted or checked one."""
 
 Results: TypeAlias = tuple[Result, ...]
 
 
 def checked(operations: Iterable[Operation]) -> tuple[Operation, ...]:
-    """The operations, if every path in them is one; so that no server sees one that is not."""
+    """Return the operations if all paths are valid, so that no server gets an invalid one."""
     found = tuple(operations)
     for index, operation in enumerate(found):
         try:

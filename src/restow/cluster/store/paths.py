@@ -1,4 +1,4 @@
-"""Paths of nodes, by ZooKeeper's rules."""
+"""Node paths, by ZooKeeper's rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VALID = re.compile(rf"(?:/(?!\.{{1,2}}(?:/|\Z))[^/{_FORBIDDEN}]+)+|/")
 
 
 def check_path(path: str) -> str:
-    """The path itself, if a node can have it."""
+    """Return the path if it is valid."""
     if _VALID.fullmatch(path):
         return path
     if not path.startswith("/"):
@@ -23,5 +23,5 @@ def check_path(path: str) -> str:
 
 
 def parent_of(path: str) -> str:
-    """The path of the node above. Not for the root."""
+    """Return the parent's path. Not for the root."""
     return path[: path.rindex("/")] or ROOT

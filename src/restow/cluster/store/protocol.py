@@ -1,7 +1,7 @@
-"""What a broker may ask of the store, whichever it is.
+"""The store's interface for brokers.
 
-Requests of one session are carried out in the order in which they were made, awaited or not. A change
-that was acknowledged is durable, and whoever reads afterwards sees it.
+A session's requests are carried out in the order in which they were made, awaited or not. An acknowledged
+change is durable and visible to every later read.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Stat(NamedTuple):
-    """A node's counters. A tuple, because one is made for every node that is read or written."""
+    """A node's counters. A tuple, because every read and write makes one."""
 
     version: int
-    """How often the data was set."""
+    """Number of changes of the data."""
     cversion: int
-    """How often a child came or went."""
+    """Number of changes of the children."""
     czxid: int
-    """The transaction that created it. Grows over the whole store, so it serves as an epoch."""
+    """Transaction that created the node. It grows over the whole store, so it serves as an epoch."""
     mzxid: int
-    """The transaction that last set its data."""
+    """Transaction that last set the data."""
     ephemeral_owner: int
-    """The session it goes away with, 0 if it stays."""
+    """Session that owns an ephemeral node, 0 for a persistent one."""
 
 
 class StoreNode(NamedTuple):
@@ -43,14 +43,14 @@ class StoreNode(NamedTuple):
 
 
 class NodeChange(Enum):
-    """What a watch saw."""
+    """The kind of change that a watch saw."""
 
     CREATED = "created"
     SET = "set"
     DELETED = "deleted"
     CHILDREN = "children"
     UNKNOWN = "unknown"
-    """The connection was away for a while, and what happened meanwhile is not known: look again."""
+    """The connection was lost for a while and changes may have been missed: read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,74 +62,75 @@ class WatchEvent:
 
 
 Watch: TypeAlias = "Callable[[WatchEvent], object]"
-"""Called on the loop, once, before any read of the session can show the change. It must not block and
-is best kept to putting an event into a queue."""
+"""Called on the loop, once, before any read of the session can show the change. It must not block and should
+only put an event into a queue.
+"""
 
 
 class Store(Protocol):
     """One session of one broker.
 
-    When the session ends, by `close` or by expiry, its ephemeral nodes are deleted and its watches
-    forgotten, and every later request raises SessionExpired.
+    When the session is closed or expires, its ephemeral nodes and watches are removed, and every later
+    request raises SessionExpired.
     """
 
     @property
     def session_id(self) -> int:
-        """As in `Stat.ephemeral_owner` of the nodes that go away with it."""
+        """Id of the session, as in `Stat.ephemeral_owner` of its ephemeral nodes."""
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
     ) -> str:
-        """The path of the new node, which is longer than asked for if sequential."""
+        """Return the path of the new node, which has a number appended if sequential."""
 
     async def get(self, path: str) -> StoreNode:
-        """Data and counters; NoNode if it is not there."""
+        """Return data and counters; raises NoNode."""
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
-        """Replace the data, if the version is still that (any for -1)."""
+        """Replace the data, if the version matches (-1 for any)."""
 
     async def delete(self, path: str, version: int = -1) -> None:
-        """Delete a node that has no children, if the version is still that (any for -1)."""
+        """Delete a node without children, if the version matches (-1 for any)."""
 
     async def exists(self, path: str) -> Stat | None:
-        """The counters, or None if there is no such node."""
+        """Return the counters, or None if the node does not exist."""
 
     async def children(self, path: str) -> tuple[str, ...]:
-        """The children's names, sorted, without the path."""
+        """Return the children's names, sorted, without the path."""
 
     async def multi(self, operations: Sequence[Operation]) -> Results:
-        """All operations or none. Raises what the first refused one would; `operation` tells which."""
+        """Carry out all operations or none. Raises the first refusal; its `operation` is the index."""
 
     async def multi_each(
         self, transactions: Sequence[Sequence[Operation]]
     ) -> tuple[Results | StoreError, ...]:
-        """Many transactions, each all or none by itself, without waiting between them.
+        """Carry out many independent transactions without waiting between them.
 
-        One that was refused, or whose fate is not known, is answered with its error, and the others
-        go on. Only a session that is over already makes it raise.
+        A refused transaction, or one with an unknown outcome, returns its error, and the others go on. Raises
+        only if the session has already ended.
         """
 
     async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
-        """Many nodes, None for those that are not there, without waiting between them."""
+        """Return many nodes, None for missing ones, without waiting between them."""
 
     async def watch_data(self, path: str, watch: Watch) -> None:
-        """Tell of the next creation, change of data or deletion of the node, which need not exist yet.
+        """Watch the node's next creation, data change or deletion. The node need not exist yet.
 
-        Watch first and read afterwards, and no change goes unnoticed.
+        Watch first and read afterwards, so that no change is missed.
         """
 
     async def watch_children(self, path: str, watch: Watch) -> None:
-        """Tell when next a child comes or goes, or the node itself is deleted. NoNode if it is not there."""
+        """Watch for the next change of the children or deletion of the node. Raises NoNode."""
 
     def on_expired(self, callback: Callable[[], object]) -> None:
-        """Called once, on the loop, if the session ends in another way than by `close`."""
+        """Call back once, on the loop, if the session ends other than by `close`."""
 
     async def close(self) -> None:
-        """End the session. Again does nothing."""
+        """End the session. A second call does nothing."""
 
 
 async def ensure_paths(store: Store, paths: Iterable[str]) -> None:
-    """Create those of the paths, and of the nodes above them, that are missing; all in one go."""
+    """Create the missing paths and their missing parents in one transaction."""
     wanted: dict[str, None] = {}
     for path in paths:
         names = path.strip("/").split("/")

@@ -23,7 +23,7 @@ _BEATS_PER_TIMEOUT = 3
 
 
 class Pulse:
-    """Beats by the broker's clock and is missed by the server's, so a broker that stands still expires."""
+    """Beats by the broker's clock and expires by the server's, so a frozen broker expires."""
 
     def __init__(
         self, timeout_s: float, *, beats_by: Clock, expires_by: Clock, expire: Callable[[], object]
@@ -47,7 +47,7 @@ class Pulse:
             self._expire()
 
     def stop(self) -> None:
-        """No more beats, and nobody waits for one."""
+        """Stop beating and expecting beats."""
         self._next.cancel()
         self._deadline.cancel()
 
@@ -123,7 +123,7 @@ class EmbeddedSession:
             await self._end("was closed")
 
     def expire(self) -> None:
-        """End it without having been asked to, and say so when its nodes are gone."""
+        """Expire the session, and call back when its nodes are gone."""
         if not self._ended:
             self._end("expired").add_done_callback(self._tell)
 

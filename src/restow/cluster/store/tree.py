@@ -1,7 +1,7 @@
-"""The embedded store's nodes in memory: what ZooKeeper's tree does, and nothing about who asks or when.
+"""The embedded store's nodes in memory, with ZooKeeper's rules, without sessions or timing.
 
-Transactions are gathered until `settle` makes them final or `roll_back` undoes them all, so that
-several can share one write to the disk.
+Transactions gather until `settle` makes them final or `roll_back` undoes them all, so that several share one
+disk write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LARGEST_NUMBER = 2**31
 
 
 class Row(NamedTuple):
-    """A node as it is kept on disk."""
+    """A node as it is on disk."""
 
     path: str
     data: bytes
@@ -39,7 +39,7 @@ class Row(NamedTuple):
 
 
 class _TreeNode:
-    """A node that changes in place. `created` counts the children it ever had, which numbers the next."""
+    """A node that changes in place. `created` counts all children ever, to number the next one."""
 
     __slots__ = ("children", "created", "czxid", "data", "mzxid", "owner", "version")
 
@@ -61,7 +61,7 @@ _Undo: TypeAlias = "Callable[[], None]"
 
 
 class Tree:
-    """All nodes by path, the number of the last transaction, and what has not been settled yet."""
+    """All nodes by path, the number of the last transaction, and the unsettled changes."""
 
     def __init__(self, rows: Iterable[Row] = (), *, zxid: int = 0) -> None:
         self.zxid = zxid
@@ -73,7 +73,7 @@ class Tree:
             self._load(row)
 
     def _load(self, row: Row) -> None:
-        """Put a kept node in its place. Sorted, a parent comes before its children."""
+        """Insert a node from disk. In sorted order a parent comes before its children."""
         node = _TreeNode(row.data, row.czxid)
         node.version, node.created, node.mzxid = row.version, row.created, row.mzxid
         if row.path == ROOT:
@@ -86,21 +86,21 @@ class Tree:
     # Reading
 
     def get(self, path: str) -> StoreNode:
-        """Data and counters."""
+        """Return data and counters."""
         node = self._node(path)
         return StoreNode(node.data, node.stat())
 
     def find(self, path: str) -> StoreNode | None:
-        """The same, or None if there is no such node."""
+        """Return data and counters, or None if the node does not exist."""
         node = self._nodes.get(check_path(path))
         return None if node is None else StoreNode(node.data, node.stat())
 
     def children(self, path: str) -> tuple[str, ...]:
-        """Their names, sorted."""
+        """Return the children's names, sorted."""
         return tuple(sorted(self._node(path).children))
 
     def owners(self) -> set[int]:
-        """The sessions that have ephemeral nodes."""
+        """Return the sessions that have ephemeral nodes."""
         return set(self._ephemerals)
 
     def _node(self, path: str) -> _TreeNode:
@@ -114,7 +114,7 @@ class Tree:
     def transact(
         self, operations: Sequence[Operation], session_id: int
     ) -> tuple[Results, tuple[WatchEvent, ...]]:
-        """Carry out all (checked) operations and tell what watches would see, or raise and change nothing."""
+        """Carry out all (checked) operations and return the watch events, or raise and change nothing."""
         mark = len(self._undo)
         zxid = self.zxid + 1
         results: list[Result] = []
@@ -130,7 +130,7 @@ class Tree:
         return tuple(results), tuple(events)
 
     def delete_ephemerals(self, session_id: int) -> tuple[WatchEvent, ...]:
-        """Delete what goes away with that session."""
+        """Delete the session's ephemeral nodes."""
         paths = tuple(self._ephemerals.get(session_id, ()))
         if not paths:
             return ()
@@ -225,7 +225,7 @@ class Tree:
     # Settling
 
     def unsettled(self) -> tuple[list[Row], list[str]]:
-        """What to write and what to delete on disk for it to show this tree. Ephemeral nodes are not kept."""
+        """Return the rows to write and the paths to delete on disk. Ephemeral nodes are not stored."""
         kept, gone = [], []
         for path in self._touched:
             node = self._nodes.get(path)
@@ -236,12 +236,12 @@ class Tree:
         return kept, gone
 
     def settle(self) -> None:
-        """What was done stays done."""
+        """Make all transactions so far final."""
         self._undo.clear()
         self._touched.clear()
 
     def roll_back(self) -> None:
-        """Undo every transaction since the tree was last settled. Their numbers stay used."""
+        """Undo every transaction since the last `settle`. Their numbers stay used."""
         self._undo_to(0)
         self._touched.clear()
 

@@ -1,4 +1,4 @@
-"""Who wants to be told of which node's next change."""
+"""Watches of sessions on the nodes of the embedded store."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Call: TypeAlias = "tuple[Watch, WatchEvent]"
 
 
 class Watches:
-    """One-shot watches by path. The same callback twice on one node is one watch."""
+    """One-shot watches by path. Adding the same callback to a node again has no effect."""
 
     def __init__(self) -> None:
         self._data: _ByPath = defaultdict(dict)
         self._children: _ByPath = defaultdict(dict)
 
     def add_data(self, path: str, session_id: int, watch: Watch) -> None:
-        """For creation, change of data and deletion."""
+        """Watch for creation, data change and deletion."""
         self._data[path][session_id, watch] = None
 
     def add_children(self, path: str, session_id: int, watch: Watch) -> None:
-        """For children that come or go, and deletion."""
+        """Watch for changes of the children, and deletion."""
         self._children[path][session_id, watch] = None
 
     def take(self, events: Iterable[WatchEvent]) -> list[Call]:
-        """The callbacks that the events set off, each of which is forgotten with it."""
+        """Remove and return the callbacks that the events trigger."""
         calls: list[Call] = []
         for event in events:
             fired: dict[_Watcher, None] = {}
@@ -46,7 +46,7 @@ class Watches:
         return calls
 
     def forget(self, session_id: int) -> None:
-        """Drop all watches of a session that is over."""
+        """Drop all watches of an ended session."""
         for by_path in (self._data, self._children):
             for path in list(by_path):
                 for watcher in [each for each in by_path[path] if each[0] == session_id]:

@@ -2,9 +2,9 @@
 
     store = await ZooKeeperStore.connect("127.0.0.1:2181/kafka")
 
-Requests wait in a queue while others are under way. Of those that wait, neighbouring transactions are
-sent as one, which ZooKeeper carries out hundreds of times faster than one by one; if it refuses, none
-of them was done, and they are sent again each for itself. Neighbouring reads are sent together.
+Requests queue up while others are in flight. Adjacent queued transactions are sent as one, which ZooKeeper
+carries out hundreds of times faster; if it refuses, none of them happened, and they are sent one by one.
+Adjacent reads are sent together.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 SESSION_TIMEOUT_S = 18.0
 _CONNECT_TIMEOUT_S = 30.0
-# A server takes requests below 1 MiB unless told otherwise; beyond its path and data an operation
-# takes less than this.
+# A server accepts requests below 1 MiB by default. An operation takes less than this besides its path and
+# data.
 _LARGEST_REQUEST_BYTES = 1_000_000
 _OPERATION_BYTES = 64
 
@@ -78,12 +78,12 @@ class _Read:
 
 
 class ZooKeeperStore:
-    """A `Store` on ZooKeeper. Cut off for longer than its timeout, it takes itself for expired."""
+    """A `Store` on ZooKeeper. When disconnected for longer than its timeout, it counts as expired."""
 
     def __init__(
         self, hosts: str, *, timeout_s: float = SESSION_TIMEOUT_S, clock: Clock | None = None
     ) -> None:
-        """Not connected yet: `connect` does both."""
+        """Make an unconnected store; use `connect` instead."""
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
         self._link = ZooKeeperLink(hosts, timeout_s, self._state_changed)
@@ -104,7 +104,7 @@ class ZooKeeperStore:
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         clock: Clock | None = None,
     ) -> ZooKeeperStore:
-        """Begin a session at `host:port,host:port/root`; the root, if given, must exist."""
+        """Open a session at `host:port,host:port/root`; a given root must exist."""
         store = cls(hosts, timeout_s=timeout_s, clock=clock)
         store._session_id = await store._link.open(connect_timeout_s)
         return store
@@ -178,7 +178,7 @@ class ZooKeeperStore:
         if self._closing:
             await self._closing
 
-    # The session's end
+    # End of the session
 
     def _state_changed(self, state: str) -> None:
         if self._cut_off:
@@ -203,7 +203,7 @@ class ZooKeeperStore:
         self._closing = asyncio.create_task(self._close())
 
     async def _close(self) -> None:
-        """What was asked before the end is still done, unless there is nobody to do it."""
+        """Finish queued requests, unless the connection is lost, then close."""
         if self._link.connected and self._sender:
             await asyncio.wait({self._sender}, timeout=self._timeout_s)
         await self._link.close()
@@ -239,7 +239,7 @@ class ZooKeeperStore:
             self._sender = asyncio.create_task(self._send())
 
     async def _send(self) -> None:
-        """Send group after group until nothing waits. Each is answered before the next is sent."""
+        """Send group after group until the queue is empty. Each is answered before the next is sent."""
         while self._queue:
             waiting, self._queue = self._queue, []
             for group in _neighbours(waiting):
@@ -285,7 +285,7 @@ class ZooKeeperStore:
         return tuple(map(_result, answers))
 
     async def _ask(self, send: Callable[[], IAsyncResult]) -> Any:
-        """The answer, or kazoo's exception as a value."""
+        """Return the response, or kazoo's exception as a value."""
         try:
             return await self._link.ask(send)
         except (kazoo.KazooException, SessionExpired) as error:
@@ -304,7 +304,7 @@ class ZooKeeperStore:
 
 
 def _neighbours(requests: list[_Write | _Read]) -> Iterator[list[_Write] | list[_Read]]:
-    """Runs of reads, and runs of transactions that fit into one request."""
+    """Split into runs of reads, and runs of transactions that fit into one request."""
     group: list[Any] = []
     size = 0
     for request in requests:
@@ -359,7 +359,7 @@ def _stat(stat: ZnodeStat) -> Stat:
 
 
 def _node(answer: tuple[bytes | None, ZnodeStat]) -> StoreNode:
-    """Kafka creates nodes without data, which is not the same as empty data to ZooKeeper, but is to us."""
+    """Convert a node. Missing data, which Kafka also writes, counts as empty here."""
     data, stat = answer
     return StoreNode(data or b"", _stat(stat))
 

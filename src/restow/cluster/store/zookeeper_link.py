@@ -1,8 +1,7 @@
-"""The line to a ZooKeeper: kazoo's threads on one end, the loop on the other.
+"""The connection to a ZooKeeper, between kazoo's threads and the loop.
 
-kazoo delivers answers and watch events from two threads of its own, which may overtake each other.
-Here both are handed over, in the order in which they came off the wire, through one inbox that the
-loop empties; one wake-up of the loop serves all that came meanwhile.
+kazoo delivers responses and watch events from two threads, which may overtake each other. Here both go
+through one inbox in the order in which they arrived, and one wake-up of the loop handles all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from restow.cluster.store.protocol import Watch
 
-# kazoo warns even of a line that ends because we closed it: heard by those who set logging up.
+# kazoo warns even of a connection that we closed: silent unless the application sets logging up.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0}
@@ -46,7 +45,7 @@ _CHANGES = {
 
 
 class _AtOnce(queue.Queue[Any]):
-    """A queue of kazoo's whose work is done by whoever puts it there. Ours only fills the inbox."""
+    """A kazoo queue that runs its work in the putting thread. Our work only fills the inbox."""
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
         if callable(item):
@@ -61,7 +60,7 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 @dataclass(frozen=True, slots=True)
 class _LinkedWatch:
-    """What kazoo calls. Equal to another of the same callback, so that kazoo keeps one of them."""
+    """The callback for kazoo. Equal for equal watches, so that kazoo keeps only one."""
 
     link: ZooKeeperLink
     path: str
@@ -73,7 +72,7 @@ class _LinkedWatch:
 
 
 class ZooKeeperLink:
-    """One connection with one session. What is asked once the session is lost is never sent."""
+    """One connection with one session. Requests after the loss of the session are never sent."""
 
     def __init__(self, hosts: str, timeout_s: float, when_state: Callable[[str], object]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -90,7 +89,7 @@ class ZooKeeperLink:
         self.client.add_listener(self._state_changed)
 
     async def open(self, timeout_s: float) -> int:
-        """Connect, and tell the session's id."""
+        """Connect and return the session's id."""
         try:
             self.client.start_async()
             async with asyncio.timeout(timeout_s):
@@ -109,7 +108,7 @@ class ZooKeeperLink:
 
     @property
     def connected(self) -> bool:
-        """Whether somebody listens at this moment."""
+        """Return whether a server is connected now."""
         return not self._lost and bool(self.client.connected)
 
     async def close(self) -> None:
@@ -128,8 +127,8 @@ class ZooKeeperLink:
     def ask(self, send: Callable[[], IAsyncResult]) -> asyncio.Future[Any]:
         """Send a request. The future's exception is kazoo's.
 
-        The gate keeps the request from slipping into the new session that kazoo begins by itself when
-        one was lost: it is queued before the loss, and failed by it, or it is not queued.
+        The lock keeps a request out of the new session that kazoo opens by itself after a loss: it is queued
+        before the loss, and fails with it, or it is not queued.
         """
         future = self._loop.create_future()
         with self._gate:
@@ -140,11 +139,11 @@ class ZooKeeperLink:
         return future
 
     def watcher(self, path: str, watch: Watch) -> Callable[[WatchedEvent], None]:
-        """What to give to kazoo for a watch of ours."""
+        """Return the kazoo callback for a watch."""
         return _LinkedWatch(self, path, watch)
 
     def tell(self, watch: Watch, event: WatchEvent) -> None:
-        """Call a watcher. Its mistake is its own and is reported to the loop."""
+        """Call a watch. Its exception goes to the loop's handler."""
         if self._lost:
             return
         try:
@@ -154,11 +153,11 @@ class ZooKeeperLink:
             self._loop.call_exception_handler(context)
 
     def hand_over(self, work: Callable[[], object]) -> None:
-        """From any thread: have the loop do it, after what was handed over before."""
+        """Run work on the loop, in order, from any thread."""
         self._inbox.append(work)
         if not self._wake_up_is_due:
             self._wake_up_is_due = True
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+            with suppress(RuntimeError):  # the loop is closed, so there are no callers left
                 self._loop.call_soon_threadsafe(self._empty_inbox)
 
     def _empty_inbox(self) -> None:

@@ -1,4 +1,4 @@
-"""What Kafka keeps in its nodes: one class per kind of node, with its path, `encode` and `decode`.
+"""The content of Kafka's znodes: one class per kind of node, with its path, `encode` and `decode`.
 
     cluster.py        /controller, /controller_epoch, /brokers/ids/*, /cluster/id, /feature,
                       /latest_producer_id_block
@@ -8,7 +8,7 @@
     configs.py        /config/topics/*, /config/brokers/*
 
 Paths, fields and their order are those of Kafka 3.9, byte for byte. `decode` raises UnreadableNode for
-anything else: not UTF-8, not JSON, a version nobody knows, a field missing or of the wrong kind.
+anything else: not UTF-8, not JSON, an unknown version, a field missing or of the wrong type.
 """
 
 from restow.cluster.store.znodes.cluster import (
@@ -41,7 +41,7 @@ PERSISTENT_PATHS = (
     EntityConfig.BROKERS,
     "/config/ips",
 )
-"""What a broker of Kafka 3.9 sees to before it does anything else, empty at first."""
+"""Empty nodes that a Kafka 3.9 broker creates before anything else."""
 
 __all__ = [
     "PERSISTENT_PATHS",

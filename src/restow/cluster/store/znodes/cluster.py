@@ -1,4 +1,4 @@
-"""Who is there, who is controller, and what the cluster as a whole is called and can do."""
+"""Live brokers, the controller, the cluster id and its features."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ControllerZNode:
 
 @dataclass(frozen=True, slots=True)
 class ControllerEpoch:
-    """`/controller_epoch`: how many controllers there have been. Just the number."""
+    """`/controller_epoch`: the number of elections so far, as plain digits."""
 
     PATH: ClassVar = "/controller_epoch"
 
@@ -67,7 +67,7 @@ class ControllerEpoch:
 
 @dataclass(frozen=True, slots=True)
 class AdvertisedEndpoint:
-    """A listener as it is advertised: `NAME://host:port`, and the security protocol spoken there."""
+    """An advertised listener: `NAME://host:port`, and its security protocol."""
 
     name: str
     host: str
@@ -92,14 +92,14 @@ class BrokerRegistration:
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """By name, `min_version` and `max_version`."""
     cordoned: bool = False
-    """No log dir is left for new replicas. Kafka with ZooKeeper has no such field, and passes over it."""
+    """Whether all log dirs are cordoned. Kafka with ZooKeeper has no such field, and ignores it."""
 
     @classmethod
     def path(cls, broker_id: int) -> str:
         return f"{cls.PARENT}/{broker_id}"
 
     def encode(self) -> bytes:
-        """Host and port repeat the first plaintext listener, for readers of version 1."""
+        """Encode. Host and port repeat the first plaintext listener, for readers of version 1."""
         plain = next((each for each in self.endpoints if each.protocol == _PLAINTEXT), None)
         fields: dict[str, object] = {
             "features": {name: dict(versions) for name, versions in self.features.items()},
@@ -154,7 +154,7 @@ def _versions(found: Document) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ClusterId:
-    """`/cluster/id`: 22 characters of base64. The version is a string, and nothing but 1 has been seen."""
+    """`/cluster/id`: 22 characters of base64. The version is a string; Kafka has only written 1."""
 
     PATH: ClassVar = "/cluster/id"
 
@@ -171,7 +171,7 @@ class ClusterId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureState:
-    """`/feature`: whether the cluster has finalized features, and which. Kafka wants it there."""
+    """`/feature`: whether the cluster has finalized features, and which. Kafka requires it."""
 
     PATH: ClassVar = "/feature"
     ENABLED: ClassVar = 1
@@ -195,7 +195,7 @@ class FeatureState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerIdBlock:
-    """`/latest_producer_id_block`: the producer ids that a broker took last."""
+    """`/latest_producer_id_block`: the last allocated block of producer ids."""
 
     PATH: ClassVar = "/latest_producer_id_block"
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class EntityConfig:
-    """`/config/topics/<topic>`, `/config/brokers/<id>`: what was set away from the default."""
+    """`/config/topics/<topic>`, `/config/brokers/<id>`: configs that differ from the default."""
 
     TOPICS: ClassVar = "/config/topics"
     BROKERS: ClassVar = "/config/brokers"
@@ -27,7 +27,7 @@ class EntityConfig:
 
     @classmethod
     def broker_path(cls, broker_id: int | None) -> str:
-        """Of one broker, or without an id of all of them."""
+        """Return the path of one broker's configs, or without an id of all brokers'."""
         return f"{cls.BROKERS}/{cls.ALL_BROKERS if broker_id is None else broker_id}"
 
     def encode(self) -> bytes:
@@ -35,7 +35,7 @@ class EntityConfig:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> EntityConfig:
-        """A node without data is an empty config, as with Kafka."""
+        """Decode. A node without data is an empty config, as in Kafka."""
         if not data:
             return cls()
         found = Document.parse(path, data, versions=(1,)).document("config")

@@ -1,4 +1,4 @@
-"""JSON as Kafka writes it into its nodes, and a reader that takes nothing for granted."""
+"""JSON as Kafka writes it into znodes, and a strict reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SPECIAL = re.compile(r"\\\\|\\u00[0-9a-f]{2}|[\U00010000-\U0010ffff]")
 
 
 def render(fields: Mapping[str, object]) -> bytes:
-    """Byte for byte what Kafka's JSON library makes of it.
+    """Encode byte for byte as Kafka's JSON library does.
 
     No spaces; UTF-8, except for what lies beyond 16 bits; capital digits in escapes.
     """
@@ -41,12 +41,12 @@ def _as_kafka_does(match: re.Match[str]) -> str:
 
 
 def render_partitions(partitions: Iterable[TopicPartition]) -> list[dict[str, object]]:
-    """A list of partitions, each as an object."""
+    """Return a list of partitions, each as an object."""
     return [{"topic": topic, "partition": partition} for topic, partition in partitions]
 
 
 class Document:
-    """A node's JSON object. Whatever is not as asked for raises UnreadableNode with the node's path."""
+    """A znode's JSON object. Any deviation raises UnreadableNode with the node's path."""
 
     __slots__ = ("_fields", "_path")
 
@@ -58,7 +58,7 @@ class Document:
 
     @classmethod
     def parse(cls, path: str, data: bytes, versions: Container[int | str]) -> Document:
-        """The object in the node's bytes, if its version is one of those."""
+        """Parse the node's bytes; the version must be one of `versions`."""
         try:
             fields = json.loads(data.decode(), parse_constant=_no_constant)
         except UnicodeDecodeError as error:
@@ -76,33 +76,33 @@ class Document:
         return self.integer("version")
 
     def has(self, key: str) -> bool:
-        """Whether the field is there and not null."""
+        """Return whether the field is present and not null."""
         return self._fields.get(key) is not None
 
     def integer(self, key: str) -> int:
-        """A 32-bit number."""
+        """Return a 32-bit number."""
         return self._integer(key, self._get(key), _INT32)
 
     def text(self, key: str) -> str:
-        """A string."""
+        """Return a string."""
         value = self._get(key)
         if not isinstance(value, str):
             self._fail(f"{key} should be a string, not {_short(value)}")
         return value
 
     def long(self, key: str) -> int:
-        """A 64-bit number, which Kafka writes as a string."""
+        """Return a 64-bit number, which Kafka writes as a string."""
         value = self._get(key)
         if isinstance(value, str) and _NUMBER.fullmatch(value):
             value = int(value)
         return self._integer(key, value, _INT64)
 
     def integers(self, key: str) -> tuple[int, ...]:
-        """A list of 32-bit numbers."""
+        """Return a list of 32-bit numbers."""
         return tuple(self._integer(key, value, _INT32) for value in self._list(key))
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of strings."""
+        """Return a list of strings."""
         values = self._list(key)
         for value in values:
             if not isinstance(value, str):
@@ -110,30 +110,30 @@ class Document:
         return tuple(values)
 
     def documents(self, key: str) -> tuple[Document, ...]:
-        """A list of objects."""
+        """Return a list of objects."""
         return tuple(Document(self._path, value) for value in self._list(key))
 
     def document(self, key: str) -> Document:
-        """An object in the object; empty if it is not there."""
+        """Return a nested object; empty if it is missing."""
         return Document(self._path, self._fields.get(key, {}))
 
     def partitions(self, key: str) -> tuple[TopicPartition, ...]:
-        """A list of objects that each name a partition."""
+        """Return a list of partitions, each from an object."""
         return tuple(entry.partition() for entry in self.documents(key))
 
     def partition(self) -> TopicPartition:
-        """The partition this object names."""
+        """Return the partition that this object names."""
         number = self.integer("partition")
         if number < 0:
             self._fail(f"{number} is not a partition")
         return TopicPartition(self.text("topic"), number)
 
     def names(self) -> tuple[str, ...]:
-        """The fields' names in their order."""
+        """Return the fields' names in their order."""
         return tuple(self._fields)
 
     def partition_numbers(self) -> tuple[int, ...]:
-        """The fields' names in their order, all of which are partition numbers."""
+        """Return the fields' names in their order, all of them partition numbers."""
         for key in self._fields:
             if not (_PARTITION.fullmatch(key) and int(key) in _INT32):
                 self._fail(f"{_short(key)} is not a partition")

@@ -1,4 +1,4 @@
-"""Notes in sequential nodes, by which brokers tell the controller and each other that something changed."""
+"""Notifications in sequential znodes, from brokers to the controller and to each other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class IsrChangeNotification:
 
 @dataclass(frozen=True, slots=True)
 class LogDirEvent:
-    """`/log_dir_event_notification/log_dir_event_*`: a directory of this broker failed."""
+    """`/log_dir_event_notification/log_dir_event_*`: a log dir of this broker failed."""
 
     PARENT: ClassVar = "/log_dir_event_notification"
     PREFIX: ClassVar = "/log_dir_event_notification/log_dir_event_"
@@ -53,7 +53,7 @@ class LogDirEvent:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """`/config/changes/config_change_*`: the config of that entity (`topics/t`, `brokers/1`) was written."""
+    """`/config/changes/config_change_*`: the config of that entity (`topics/t`, `brokers/1`) changed."""
 
     PARENT: ClassVar = "/config/changes"
     PREFIX: ClassVar = "/config/changes/config_change_"
@@ -65,7 +65,7 @@ class ConfigChange:
 
     @classmethod
     def decode(cls, data: bytes, path: str) -> ConfigChange:
-        """Version 1 named type and name apart."""
+        """Decode. Version 1 has type and name in separate fields."""
         found = Document.parse(path, data, versions=(1, 2))
         if found.version == 1:
             entity_path = f"{found.text('entity_type')}/{found.text('entity_name')}"

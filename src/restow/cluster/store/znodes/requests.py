@@ -1,4 +1,4 @@
-"""What tools ask of the controller by creating a node under `/admin`."""
+"""Requests that tools make to the controller by creating a znode under `/admin`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReassignPartitions:
-    """`/admin/reassign_partitions`: the replicas that partitions are to have, in order."""
+    """`/admin/reassign_partitions`: the target replicas of partitions, in order."""
 
     PATH: ClassVar = "/admin/reassign_partitions"
 
@@ -30,14 +30,14 @@ class ReassignPartitions:
 
     @classmethod
     def decode(cls, data: bytes, path: str = PATH) -> ReassignPartitions:
-        """Of a partition that is named twice the last counts, as with Kafka."""
+        """Decode. Of duplicate entries for a partition the last counts, as in Kafka."""
         found = Document.parse(path, data, versions=(1,))
         return cls({entry.partition(): entry.integers("replicas") for entry in found.documents("partitions")})
 
 
 @dataclass(frozen=True, slots=True)
 class PreferredReplicaElection:
-    """`/admin/preferred_replica_election`: partitions that their first replica is to lead again."""
+    """`/admin/preferred_replica_election`: partitions to be led by their preferred replica."""
 
     PATH: ClassVar = "/admin/preferred_replica_election"
 
@@ -53,7 +53,7 @@ class PreferredReplicaElection:
 
 
 class DeleteTopic:
-    """`/admin/delete_topics/<topic>`: the topic is to go. The node has no data."""
+    """`/admin/delete_topics/<topic>`: a topic to delete. The node has no data."""
 
     PARENT: ClassVar = "/admin/delete_topics"
 

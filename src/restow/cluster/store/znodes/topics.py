@@ -1,4 +1,4 @@
-"""Where a topic's replicas are, and who leads each partition."""
+"""Topics' assignments and partitions' states."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TOPIC_ID = re.compile(r"[A-Za-z0-9_-]{22}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicZNode:
-    """`/brokers/topics/<topic>`. Versions 1 (no moves) and 2 (no id) are read, 3 is written."""
+    """`/brokers/topics/<topic>`. Versions 1 (no reassignments) and 2 (no id) are read, 3 is written."""
 
     PARENT: ClassVar = "/brokers/topics"
 
     topic_id: str | None
-    """22 characters of base64, None where the node was written before topics had ids."""
+    """22 characters of base64; None if the node was written before topics had ids."""
     partitions: Mapping[int, ReplicaAssignment]
-    """In the order in which they stand in the node."""
+    """In the order of the node."""
 
     @classmethod
     def path(cls, topic: str) -> str:
@@ -77,11 +77,11 @@ class PartitionStateZNode:
     isr: tuple[int, ...]
     controller_epoch: int
     leader_recovery_state: int = 0
-    """1 while a leader that was elected uncleanly has not said that it is done."""
+    """1 while an uncleanly elected leader has not finished its recovery."""
 
     @staticmethod
     def parents(topic: str, partition: int) -> tuple[str, str]:
-        """The nodes between the topic's and the state's, outer one first."""
+        """Return the nodes between the topic's and the state's, outer one first."""
         partitions = f"{TopicZNode.path(topic)}/partitions"
         return partitions, f"{partitions}/{partition}"
 
