@@ -1,7 +1,7 @@
-"""Consumer groups of the classic protocol: who is in them, who leads, what is committed.
+"""Consumer groups of the classic protocol: members, leaders and committed offsets.
 
-`GroupCoordinator` is the way in. `Group` decides what an event means, `RunningGroup` does it, and an
-`OffsetsJournal` keeps it.
+`GroupCoordinator` is the entry point. `Group` decides what an event means, `RunningGroup` carries it out, and
+an `OffsetsJournal` stores it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be set about groups: Kafka's `group.*` and `offsets.*` configs that it obeys."""
+"""Settings of groups: the supported `group.*` and `offsets.*` configs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The group coordinator of one broker.
 
-It looks after the groups of those `__consumer_offsets` partitions that its broker leads: `load` and `unload`
-follow the leadership. Every answer carries the protocol's error codes; nothing a client sends raises.
+It manages the groups of those `__consumer_offsets` partitions that its broker leads: `load` and `unload`
+follow the leadership. Every response has an error code; no client request raises.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from restow.model import TopicPartition
     from restow.runtime.clock import Clock, Timer
 
-# A record's texts end at 32,767 bytes; members' ids are a name of theirs and some more.
+# A record's strings have at most 32,767 bytes; a member id is the client id and a suffix.
 _LONGEST_GROUP_ID_BYTES = 32_767
 _LONGEST_NAME_BYTES = 32_000
 
 
 class GroupCoordinator:
-    """Groups and their offsets. `make_id` gives the unique ends of new members' ids."""
+    """Groups and their offsets. `make_id` returns the unique suffix of a new member's id."""
 
     def __init__(
         self,
@@ -63,15 +63,15 @@ class GroupCoordinator:
         self._expiry_timer: Timer | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # Life
+    # Lifecycle
 
     def start(self) -> None:
-        """Begin to let old offsets expire from time to time."""
+        """Start the periodic expiry of old offsets."""
         interval_s = self._config.offsets_retention_check_interval_ms / 1000
         self._expiry_timer = self._clock.call_later(interval_s, self._expiry_is_due)
 
     async def close(self) -> None:
-        """Let all groups go; whoever waits is told to look for another coordinator."""
+        """Unload all groups; waiting members are told to look for another coordinator."""
         if self._expiry_timer is not None:
             self._expiry_timer.cancel()
             self._expiry_timer = None
@@ -84,9 +84,9 @@ class GroupCoordinator:
             await asyncio.wait(self._tasks)
 
     async def load(self, partition: int) -> None:
-        """This broker leads a partition now: read its groups. Nothing, if that is known already.
+        """Load the groups of a partition that this broker now leads. Does nothing if already loaded.
 
-        Where it cannot be read, the error is raised and the partition is as if it were led elsewhere.
+        If it cannot be read, the error is raised and the partition counts as led elsewhere.
         """
         if partition in self._shards:
             return
@@ -101,7 +101,7 @@ class GroupCoordinator:
             raise
 
     def unload(self, partition: int) -> None:
-        """This broker does not lead a partition any more: let its groups go."""
+        """Unload the groups of a partition that this broker no longer leads."""
         if shard := self._shards.pop(partition, None):
             shard.close()
 
@@ -120,7 +120,7 @@ class GroupCoordinator:
         return await running.join(request)
 
     async def sync(self, group_id: str, request: SyncRequest) -> SyncReply:
-        """A group that is being loaded has lost the rebalance it was in: its members begin anew."""
+        """Sync. A group that is loading has lost its rebalance, so its members must join again."""
         running = self._find(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return SyncReply(error=ErrorCode.REBALANCE_IN_PROGRESS)
@@ -133,7 +133,7 @@ class GroupCoordinator:
     async def heartbeat(
         self, group_id: str, generation: int, member_id: str, instance_id: str | None = None
     ) -> ErrorCode:
-        """While a group is being loaded nobody is late, so every heartbeat is welcome."""
+        """Accept a heartbeat. While a group is loading, every heartbeat is accepted."""
         running = self._find(group_id)
         if running is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return ErrorCode.NONE
@@ -161,7 +161,7 @@ class GroupCoordinator:
     # Offsets
 
     async def commit_offsets(self, group_id: str, request: CommitRequest) -> dict[TopicPartition, ErrorCode]:
-        """Without a generation, offsets may be committed to a group that is empty or not there at all."""
+        """Commit offsets. Without a generation, the group must be empty or not exist."""
         running = self._find(group_id, named=False)
         if isinstance(running, ErrorCode):
             return dict.fromkeys(request.offsets, running)
@@ -174,7 +174,7 @@ class GroupCoordinator:
     async def fetch_offsets(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
     ) -> FetchedOffsets:
-        """What is committed for these partitions, or for all that have something committed."""
+        """Return the committed offsets of these partitions, or of all that have one."""
         running = self._find(group_id, named=False)
         if isinstance(running, ErrorCode):
             return FetchedOffsets(running, {})
@@ -191,7 +191,7 @@ class GroupCoordinator:
         )
 
     async def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> DeleteOffsetsReply:
-        """Forget offsets that no member goes on from: all of an empty group, else those of unread topics."""
+        """Delete an empty group's offsets, or those of topics that no member is subscribed to."""
         running = self._find(group_id)
         if isinstance(running, ErrorCode):
             return DeleteOffsetsReply(running, {})
@@ -214,13 +214,13 @@ class GroupCoordinator:
         return DeleteOffsetsReply(ErrorCode.NONE, results | dict.fromkeys(free, error))
 
     async def partitions_deleted(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget the offsets of partitions that are no more, in all groups."""
+        """Delete the offsets of deleted partitions in all groups."""
         gone = frozenset(partitions)
         for running in self._running():
             if not gone.isdisjoint(running.offsets):
                 await running.forget(gone.intersection(running.offsets))
 
-    # Operators
+    # Administration
 
     async def describe(self, group_id: str) -> GroupDescription:
         running = self._find(group_id, named=False)
@@ -236,7 +236,7 @@ class GroupCoordinator:
         return ListReply(error, tuple(listing(running.group) for running in self._running()))
 
     async def delete_groups(self, group_ids: Iterable[str]) -> dict[str, ErrorCode]:
-        """Forget groups that nobody is in, and their offsets."""
+        """Delete groups without members, and their offsets."""
         return {group_id: await self._delete_group(group_id) for group_id in group_ids}
 
     async def _delete_group(self, group_id: str) -> ErrorCode:
@@ -252,7 +252,7 @@ class GroupCoordinator:
     # Expiry
 
     async def expire(self) -> None:
-        """Forget offsets that were kept for long enough, and empty groups with nothing left to remember."""
+        """Delete offsets past their retention, and empty groups without offsets."""
         now_ms, retention_ms = self._clock.now_ms(), self._config.offsets_retention_ms
         for running in self._running():
             if running.commits_under_way or running.group.state is GroupState.DEAD:
@@ -265,7 +265,7 @@ class GroupCoordinator:
                 await running.forget(old)
 
     async def _end(self, running: RunningGroup, offsets: Sequence[TopicPartition]) -> ErrorCode:
-        """From here on the name is free; the tombstones are written before anything of a new group is."""
+        """Delete a group. Its name is free at once; tombstones are written before a new group's records."""
         running.stop()
         del self._shards[self._partition_for(running.group.id)].groups[running.group.id]
         return await running.forget(offsets)
@@ -279,13 +279,13 @@ class GroupCoordinator:
     # Finding a group
 
     def _running(self) -> tuple[RunningGroup, ...]:
-        """All groups, as they are now: they may come and go while each is looked at."""
+        """Return a copy of all groups, because they may change during an iteration."""
         return tuple(running for shard in self._shards.values() for running in shard.groups.values())
 
     def _find(self, group_id: str, *, named: bool = True) -> RunningGroup | ErrorCode | None:
-        """The group, None if there is none, or why it cannot be known here.
+        """Return the group, None if there is none, or the error code.
 
-        Only members' own requests insist on a name: offsets could once be committed to a group of none.
+        Only members' requests need a group id: old clients could commit offsets under an empty one.
         """
         if (named and not group_id) or len(group_id.encode()) > _LONGEST_GROUP_ID_BYTES:
             return ErrorCode.INVALID_GROUP_ID

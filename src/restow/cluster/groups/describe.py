@@ -1,4 +1,4 @@
-"""Groups as operators are shown them."""
+"""Group descriptions for administrators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def describe(group: ClassicGroup) -> GroupDescription:
-    """What is known of a group. Who has what is only told while it holds."""
+    """Describe a group. Assignments are included only while it is stable."""
     stable = group.state is GroupState.STABLE
     protocol_name = (group.protocol_name or "") if stable else ""
     return GroupDescription(
@@ -26,7 +26,7 @@ def describe(group: ClassicGroup) -> GroupDescription:
 
 
 def listing(group: ClassicGroup) -> GroupListing:
-    """The group's line in the list."""
+    """Return the group's entry in the list."""
     return GroupListing(group.id, group.protocol_type or "", group.state)
 
 

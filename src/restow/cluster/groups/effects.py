@@ -1,4 +1,4 @@
-"""What a group wants done after an event: the group decides, its coordinator does these in order."""
+"""Effects of a group's decisions, which its coordinator carries out in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Ticket: TypeAlias = int
 
 
 class TimerKind(Enum):
-    """What a timer of a group is for."""
+    """The purpose of a timer."""
 
     JOIN = "members have had their time to join"
     SYNC = "members have had their time to fetch their assignment"
@@ -21,7 +21,7 @@ class TimerKind(Enum):
 
 
 class TimerKey(NamedTuple):
-    """One timer of a group; those of sessions name their member."""
+    """One timer of a group; session timers name their member."""
 
     kind: TimerKind
     member_id: str = ""
@@ -32,27 +32,27 @@ SYNC_TIMER = TimerKey(TimerKind.SYNC)
 
 
 class Reply(NamedTuple):
-    """Whoever waits with this ticket gets this reply."""
+    """Answer the request that waits with this ticket."""
 
     ticket: Ticket
     reply: JoinReply | SyncReply
 
 
 class Arm(NamedTuple):
-    """Let a timer fire after that long, whatever it was set to before."""
+    """Set a timer, replacing an earlier setting."""
 
     timer: TimerKey
     delay_ms: int
 
 
 class Disarm(NamedTuple):
-    """Let a timer not fire."""
+    """Cancel a timer."""
 
     timer: TimerKey
 
 
 class SavePurpose(Enum):
-    """What waits for a group to be written."""
+    """The reason to write a group."""
 
     NOBODY_LEFT = "the empty generation"
     ASSIGNMENT = "the members that wait for their assignment"
@@ -60,7 +60,7 @@ class SavePurpose(Enum):
 
 
 class Save(NamedTuple):
-    """Write the group, then tell it how that went."""
+    """Write the group, then report the result to it."""
 
     number: int
     purpose: SavePurpose

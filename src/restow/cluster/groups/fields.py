@@ -1,4 +1,4 @@
-"""The fields of records that are kept or looked into: writing them, and reading them with care."""
+"""Fields of group records: an encoder, and a decoder that checks everything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LENGTH_BITS = 35
 
 
 class InvalidGroupRecord(RestowError):
-    """Bytes that are not the record they should be."""
+    """Bytes that are not a valid record."""
 
 
 def string(text: str) -> bytes:
@@ -35,9 +35,9 @@ def sized_bytes(data: bytes) -> bytes:
 
 
 class FieldReader:
-    """Goes over bytes field by field; raises InvalidGroupRecord where they end too soon or say nonsense.
+    """Reads bytes field by field; raises InvalidGroupRecord if they are truncated or invalid.
 
-    While `flexible` is set, lengths are varints and structures end in tagged fields, which are passed over.
+    While `flexible` is set, lengths are varints, and tagged fields at the end of structures are skipped.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -76,21 +76,21 @@ class FieldReader:
         return data
 
     def count(self) -> int:
-        """How many elements of an array follow. Each has a byte at least, so more than are left cannot be."""
+        """Return the number of array elements. Each takes at least a byte, so it is limited by the rest."""
         number = self._varint() - 1 if self.flexible else self.int32()
         if not 0 <= number <= len(self._data) - self._at:
             raise InvalidGroupRecord(f"{number} elements cannot be in the bytes from {self._at} on")
         return number
 
     def structure_end(self) -> None:
-        """Past the tagged fields, where there are any."""
+        """Skip the tagged fields, if there are any."""
         if self.flexible:
             for _ in range(self._varint()):
                 self._varint()
                 self._sized(self._varint())
 
     def end(self) -> None:
-        """Nothing may be left."""
+        """Raise if bytes are left."""
         if left := len(self._data) - self._at:
             raise InvalidGroupRecord(f"{left} bytes are left behind the last field")
 

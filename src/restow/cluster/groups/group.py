@@ -1,8 +1,7 @@
-"""One group of the classic protocol: an event and the time go in, effects come out. Nothing waits in here.
+"""One group of the classic protocol: takes events and the time, returns effects. Nothing waits in here.
 
-Requests that cannot be answered at once leave a ticket, which a later event answers. Whoever holds a ticket
-is answered in the end: join tickets when the join timer fires at the latest, sync tickets when the sync timer
-does.
+Requests that cannot be answered at once leave a ticket, which a later event answers: join tickets when the
+join timer fires at the latest, sync tickets when the sync timer does.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class ClassicGroup(Rebalancing):
-    """A group as its coordinator drives it: one method for each event."""
+    """A group with one method per event."""
 
     @classmethod
     def written(
         cls, group_id: str, value: GroupValue, config: GroupConfig, make_id: Callable[[], str], now_ms: int
     ) -> ClassicGroup:
-        """The group that a record tells of: stable if it has members. `resume` lets its time run on."""
+        """Restore a group from its record: stable if it has members. `resume` starts its timers."""
         group = cls(group_id, config, make_id, now_ms)
         group.protocol_type = value.protocol_type or None
         group.protocol_name = value.protocol_name
@@ -49,7 +48,7 @@ class ClassicGroup(Rebalancing):
     # Events
 
     def resume(self, now_ms: int) -> tuple[Effect, ...]:
-        """The group is coordinated here from now on: members have a whole session to be heard of."""
+        """Start to coordinate the group here. Each member gets a full session."""
         self._now_ms = now_ms
         for member in self.roster:
             self._heard_of(member)
@@ -58,7 +57,7 @@ class ClassicGroup(Rebalancing):
         return self._taken()
 
     def unload(self, now_ms: int) -> tuple[Effect, ...]:
-        """The group is not coordinated here any more: whoever waits has to look elsewhere."""
+        """Stop to coordinate the group here. Waiting members must look for another coordinator."""
         self._now_ms = now_ms
         for member in self.roster:
             self._answer_join(member, JoinReply(error=ErrorCode.NOT_COORDINATOR, member_id=member.id))
@@ -67,7 +66,7 @@ class ClassicGroup(Rebalancing):
         return self._taken()
 
     def join(self, request: JoinRequest, ticket: Ticket, now_ms: int) -> tuple[Effect, ...]:
-        """Somebody wants to be in the next generation."""
+        """Handle a request to be in the next generation."""
         self._now_ms = now_ms
         refusal = self._refusal_to_join(request)
         if refusal is not None:
@@ -82,7 +81,7 @@ class ClassicGroup(Rebalancing):
         return self._taken()
 
     def sync(self, request: SyncRequest, ticket: Ticket, now_ms: int) -> tuple[Effect, ...]:
-        """A member wants its assignment, or the leader brings everybody's."""
+        """Handle a member's request for its assignment; the leader sends everybody's."""
         self._now_ms = now_ms
         error = self._sync_error(request)
         if error is not None:
@@ -104,7 +103,7 @@ class ClassicGroup(Rebalancing):
     def heartbeat(
         self, generation: int, member_id: str, instance_id: str | None, now_ms: int
     ) -> tuple[ErrorCode, tuple[Effect, ...]]:
-        """A member says that it is there, and hears whether it has to join again."""
+        """Handle a heartbeat. The response tells the member whether to join again."""
         self._now_ms = now_ms
         error = self._generation_error(generation, member_id, instance_id)
         if error is not None:
@@ -116,14 +115,14 @@ class ClassicGroup(Rebalancing):
     def leave(
         self, members: Sequence[LeavingMember], now_ms: int
     ) -> tuple[tuple[ErrorCode, ...], tuple[Effect, ...]]:
-        """Members go, or are sent away; one result for each."""
+        """Remove members; return one result for each."""
         self._now_ms = now_ms
         results = tuple(self._leave(leaving) for leaving in members)
         self._complete_join_if_all_joined()
         return results, self._taken()
 
     def commit(self, request: CommitRequest, now_ms: int) -> tuple[ErrorCode, tuple[Effect, ...]]:
-        """Whether the offsets may be written. Committing shows that a member is there."""
+        """Return whether the offsets may be written. A commit counts as a heartbeat."""
         self._now_ms = now_ms
         if self.state is GroupState.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE, ()
@@ -140,7 +139,7 @@ class ClassicGroup(Rebalancing):
         return ErrorCode.NONE, self._taken()
 
     def fired(self, timer: TimerKey, now_ms: int) -> tuple[Effect, ...]:
-        """A timer has run out."""
+        """Handle a timer that has fired."""
         self._now_ms = now_ms
         if timer.kind is TimerKind.JOIN and self.state is GroupState.PREPARING_REBALANCE:
             self._time_to_join_is_up()
@@ -157,7 +156,7 @@ class ClassicGroup(Rebalancing):
         return self._taken()
 
     def saved(self, save: Save, error: ErrorCode, now_ms: int) -> tuple[Effect, ...]:
-        """The group was written, or could not be; meanwhile it may have gone on."""
+        """Handle the result of a write. The group may have changed meanwhile."""
         self._now_ms = now_ms
         if save.purpose is SavePurpose.ASSIGNMENT:
             self._assignment_saved(save.value, error)
@@ -210,7 +209,7 @@ class ClassicGroup(Rebalancing):
             self._add(member_id, request, ticket)
 
     def _add(self, member_id: str, request: JoinRequest, ticket: Ticket) -> None:
-        """A new member cannot send heartbeats before it is answered, so it is given longer than a session."""
+        """Add a member. Before its response it cannot send heartbeats, so it gets more than a session."""
         if not self.roster.members:
             self.protocol_type = request.protocol_type
         if self.state is GroupState.PREPARING_REBALANCE and self.generation == 0:
@@ -222,9 +221,9 @@ class ClassicGroup(Rebalancing):
         self._rebalance()
 
     def _rejoin(self, request: JoinRequest, ticket: Ticket) -> None:
-        """A member joins again: a leader to have the group assigned anew, others if something has changed.
+        """Handle a member that joins again. A leader, or a changed member, starts a rebalance.
 
-        Otherwise it has only missed the answer, and gets it once more.
+        Otherwise the member has only missed the response, and gets it again.
         """
         error = self._member_error(request.member_id, request.instance_id)
         if error is not None:

@@ -1,4 +1,4 @@
-"""Where groups are kept: the partitions of `__consumer_offsets`, written in order and many at a time."""
+"""Storage of groups in `__consumer_offsets`, written in order and in batches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 KeyAndValue: TypeAlias = tuple[bytes | None, bytes | None]
 
-# Well below max.message.bytes, so that what would fit alone is not refused for its neighbours.
+# Well below max.message.bytes, so that a record which fits alone is not refused for its neighbours.
 _BATCH_BYTES = 256 * 1024
 
 
@@ -26,11 +26,11 @@ class OffsetsJournal(Protocol):
     async def append(self, partition: int, records: Sequence[KeyAndValue]) -> ErrorCode:
         """Write records as one batch; NONE once all in-sync replicas have it.
 
-        It must end: members wait for it, so what takes too long is REQUEST_TIMED_OUT.
+        It must return, because members wait for it: REQUEST_TIMED_OUT if it takes too long.
         """
 
     def read_all(self, partition: int) -> AsyncIterator[tuple[int, bytes | None, bytes | None]]:
-        """Offset, key and value of every record there is, in order."""
+        """Yield offset, key and value of every record, in order."""
 
 
 class _Write(NamedTuple):
@@ -45,9 +45,9 @@ class _Write(NamedTuple):
 
 
 class JournalWriter:
-    """Writes to one partition in the order it is asked to: one batch at a time.
+    """Writes to one partition in order, one batch at a time.
 
-    What comes while a batch is under way goes out together in the next: many commits cost few batches.
+    Records that come during a write go out together in the next batch, so many commits cost few batches.
     """
 
     def __init__(self, partition: int, journal: OffsetsJournal) -> None:
@@ -60,7 +60,7 @@ class JournalWriter:
     def write(
         self, records: Sequence[KeyAndValue], written: Callable[[ErrorCode], None]
     ) -> asyncio.Future[ErrorCode]:
-        """Have records written. `written` is called however it ends, even if nobody waits for the future."""
+        """Write records. `written` is called in any case, even if no caller awaits the future."""
         write = _Write(records, written, asyncio.get_running_loop().create_future())
         if self._closed:
             write.end(ErrorCode.NOT_COORDINATOR)
@@ -71,14 +71,14 @@ class JournalWriter:
         return write.done
 
     def close(self) -> None:
-        """Write nothing more; a batch that is under way ends as it may."""
+        """Refuse further writes; a batch in flight may finish."""
         self._closed = True
         waiting, self._queue = self._queue, deque()
         for write in waiting:
             write.end(ErrorCode.NOT_COORDINATOR)
 
     async def stop(self) -> None:
-        """Close, and do not even wait for the batch that is under way."""
+        """Close without waiting for the batch in flight."""
         self.close()
         if self._task is not None:
             self._task.cancel()
@@ -97,7 +97,7 @@ class JournalWriter:
             records = [record for write in batch for record in write.records]
             error = await self._journal.append(self._partition, records)
         except Exception:
-            log.exception("groups' partition %d could not be written", self._partition)
+            log.exception("__consumer_offsets-%d could not be written", self._partition)
             error = ErrorCode.UNKNOWN_SERVER_ERROR
         finally:
             for write in batch:
@@ -116,12 +116,12 @@ def _size(write: _Write) -> int:
 
 
 def offset_error(error: ErrorCode) -> ErrorCode:
-    """What a client that commits is told when the partition could not be written."""
+    """Return a commit's error code for a failed write."""
     return _OFFSET_ERRORS.get(error, error)
 
 
 def group_error(error: ErrorCode) -> ErrorCode:
-    """What members that wait for their group to be written are told when it could not be."""
+    """Return the error code for members that wait for a failed write."""
     return _GROUP_ERRORS.get(error, error)
 
 

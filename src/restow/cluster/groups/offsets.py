@@ -1,4 +1,4 @@
-"""A group's committed offsets, and which of them nobody will want any more."""
+"""A group's committed offsets and their expiry."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def expired(
     offsets: Mapping[TopicPartition, OffsetValue], group: ClassicGroup, now_ms: int, retention_ms: int
 ) -> tuple[TopicPartition, ...]:
-    """The partitions whose offsets have been kept for long enough.
+    """Return the partitions whose offsets have expired.
 
-    An empty group's time runs from when it became empty. The time of an offset that is not a group's runs
-    from its commit, and so does that of a topic which a stable group of consumers has turned away from.
-    All others are kept. Where an offset has a retention of its own, that counts instead of ours.
+    An empty group's offsets expire counting from when it became empty. Without a group, or for a topic that a
+    stable consumer group no longer subscribes to, the commit time counts. Other offsets stay. An offset's own
+    retention takes precedence.
     """
     reads: frozenset[str] | None = frozenset()
     empty_since = None
@@ -43,7 +43,7 @@ def expired(
 
 
 def topics_read_by(group: ClassicGroup) -> frozenset[str] | None:
-    """What the members of a consumer group are subscribed to; None where that cannot be known."""
+    """Return the subscribed topics of a consumer group's members; None if unknown."""
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     name = group.protocol_name or ""

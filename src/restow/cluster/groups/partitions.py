@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets`, and so which broker, looks after a group."""
+"""The partition of `__consumer_offsets`, and so the broker, that coordinates a group."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ _INT32_MASK = 0xFFFF_FFFF
 
 
 def partition_of_group(group_id: str, partitions: int) -> int:
-    """As Kafka: Java's hash of the name, made positive, modulo the partition count."""
+    """Return the partition as in Kafka: Java's hash of the name, made positive, modulo the count."""
     return _absolute(java_string_hash(group_id)) % partitions
 
 
 def java_string_hash(text: str) -> int:
-    """`String.hashCode`: over UTF-16 code units, in 32 bits with a sign."""
+    """Compute `String.hashCode`: over UTF-16 code units, in 32 bits with a sign."""
     hashed = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -20,5 +20,5 @@ def java_string_hash(text: str) -> int:
 
 
 def _absolute(number: int) -> int:
-    """Kafka's `Utils.abs`: the smallest int32 has no counterpart and becomes 0."""
+    """Compute Kafka's `Utils.abs`: the smallest int32 has no counterpart and becomes 0."""
     return 0 if number == -(1 << 31) else abs(number)

@@ -1,4 +1,4 @@
-"""What events set in motion in a group: rebalances begin and end, members go, generations are written."""
+"""The steps of a rebalance: it starts and completes, members leave, generations are written."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from restow.cluster.groups.requests import JoinRequest
     from restow.cluster.groups.roster import ClassicGroupMember
 
-# While all members are static and away, look again no sooner than this, however little time they ask for.
+# While all members are static and away, check no sooner than this, however short their timeouts.
 _ALL_AWAY_MS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replacement:
-    """A static member's new id that is being written, and what to go back to if that fails."""
+    """A static member's new id that is being written, and the old one in case that fails."""
 
     ticket: Ticket
     generation: int
@@ -71,16 +71,16 @@ class Rebalancing:
         self._replacements: dict[int, _Replacement] = {}
 
     def session_timer(self, member_id: str) -> TimerKey:
-        """The timer that ends a member's session, or the stay of one who was only given an id."""
+        """Return the timer of a member's session, or of an id that has not joined yet."""
         return TimerKey(TimerKind.SESSION, member_id)
 
     # Rebalances
 
     def _rebalance(self) -> None:
-        """Begin to gather a new generation, unless that has begun already.
+        """Start a rebalance, unless one is in progress.
 
-        The first members of an empty group are given some time for others to come, so that a group that
-        is starting up does not rebalance with each of them.
+        The first members of an empty group wait a while for others, so that a starting group does not
+        rebalance with each of them.
         """
         if not self.state.can_rebalance:
             return
@@ -117,7 +117,7 @@ class Rebalancing:
             self._complete_join()
 
     def _complete_join(self) -> None:
-        """Begin the generation with those who have joined. Static members may be away for a while."""
+        """Start the generation with the joined members. Static members may be away for a while."""
         for member in self.roster:
             if member.join_ticket is None and member.instance_id is None:
                 self._effects.append(Disarm(self.session_timer(member.id)))
@@ -143,7 +143,7 @@ class Rebalancing:
         self._effects.append(Arm(SYNC_TIMER, self.roster.rebalance_timeout_ms))
 
     def _remove(self, member: ClassicGroupMember) -> None:
-        """A member goes. If it still waits, it hears that it is gone, and may come back as a new one."""
+        """Remove a member. If it waits, it gets an error and may come back as a new one."""
         self._answer_join(member, JoinReply(error=ErrorCode.UNKNOWN_MEMBER_ID, member_id=NO_MEMBER))
         self._answer_sync(member, SyncReply(error=ErrorCode.UNKNOWN_MEMBER_ID))
         self._effects.append(Disarm(self.session_timer(member.id)))
@@ -170,7 +170,7 @@ class Rebalancing:
                 self._heard_of(member)
 
     def _withhold_assignments(self, error: ErrorCode) -> None:
-        """Nobody gets an assignment in this generation."""
+        """Give no member an assignment in this generation."""
         for member in self.roster:
             member.assignment = b""
             if member.sync_ticket is not None:
@@ -180,10 +180,10 @@ class Rebalancing:
     # Static members
 
     def _replace(self, member: ClassicGroupMember, new_id: str, request: JoinRequest, ticket: Ticket) -> None:
-        """A static member came back as somebody else; whoever still uses its old id is fenced.
+        """Give a returning static member its new id; users of the old id are fenced.
 
-        In a stable group it takes over the assignment, and nobody else notices, unless what it brings would
-        change the protocol.
+        In a stable group it takes over the assignment without a rebalance, unless it would change the
+        protocol.
         """
         fenced = ErrorCode.FENCED_INSTANCE_ID
         self._answer_join(member, JoinReply(error=fenced, member_id=member.id))
@@ -209,7 +209,7 @@ class Rebalancing:
             self._rebalance()
 
     def _replacement_saved(self, replacement: _Replacement, error: ErrorCode) -> None:
-        """Let the member go on under its new id. If a rebalance has begun meanwhile, that will answer it."""
+        """Continue the member under its new id. If a rebalance has started, that answers it."""
         member = self.roster.members.get(replacement.new_id)
         if (
             member is None
@@ -243,7 +243,7 @@ class Rebalancing:
         self.state_since_ms = self._now_ms
 
     def _update(self, member: ClassicGroupMember, request: JoinRequest, ticket: Ticket) -> None:
-        """A member joins again. If it waited already, it has lost that answer, which is given up."""
+        """Handle a member that joins again. An earlier waiting join is dropped."""
         self._answer_join(member, JoinReply(error=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.id))
         self.roster.change_protocols(member, request.protocols)
         member.session_timeout_ms = request.session_timeout_ms
@@ -258,11 +258,11 @@ class Rebalancing:
     def _join_reply(
         self, member: ClassicGroupMember, *, skip: bool = False, old_leader: str | None = None
     ) -> JoinReply:
-        """The current generation, for one of its members.
+        """Build the join response of the current generation for a member.
 
-        With an `old_leader`, the member takes an old one's place in a generation that is assigned already. If
-        it leads, it must not assign again: it is told so if its client understands that, and else it is
-        told that its predecessor leads.
+        With an `old_leader`, the member replaces it in an assigned generation. If it leads, it must not
+        assign again: the response says so if its client understands that, and otherwise names its predecessor
+        as leader.
         """
         leads = member.id == self.roster.leader
         hidden = leads and old_leader is not None and not skip
@@ -297,7 +297,7 @@ class Rebalancing:
             member.sync_ticket = None
 
     def _save(self, purpose: SavePurpose, assignments: Mapping[str, bytes]) -> int:
-        """Have the group written as it is now, with these assignments."""
+        """Write the group as it is now, with these assignments."""
         name = self.protocol_name or ""
         value = GroupValue(
             protocol_type=self.protocol_type or "",

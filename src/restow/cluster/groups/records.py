@@ -1,7 +1,7 @@
 """The records of `__consumer_offsets`, byte for byte as Kafka writes and reads them.
 
-A key begins with its version, which also says its kind: 0 and 1 an offset, 2 a group; others are not of the
-classic protocol. A value begins with its own version. A record without a value is a tombstone.
+A key starts with its version, which gives its kind: 0 and 1 an offset, 2 a group; others are not of the
+classic protocol. A value starts with its own version. A record without a value is a tombstone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INT64 = struct.Struct(">q")
 
 
 class OffsetKey(NamedTuple):
-    """Whose offset it is, and of what."""
+    """The group, topic and partition of an offset."""
 
     group: str
     topic: str
@@ -34,13 +34,13 @@ class OffsetKey(NamedTuple):
 
 
 class GroupKey(NamedTuple):
-    """Which group it is."""
+    """The name of a group."""
 
     group: str
 
 
 class OffsetValue(NamedTuple):
-    """A committed offset. `expires_at_ms` only for commits that asked for their own retention."""
+    """A committed offset. `expires_at_ms` is only for commits with their own retention."""
 
     offset: int
     leader_epoch: int
@@ -51,7 +51,7 @@ class OffsetValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberValue:
-    """One member of a written group."""
+    """One member of a stored group."""
 
     member_id: str
     instance_id: str | None
@@ -65,7 +65,7 @@ class MemberValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupValue:
-    """A group as it was when a generation began."""
+    """A group at the start of a generation."""
 
     protocol_type: str
     generation: int
@@ -89,7 +89,7 @@ def encode_group_key(key: GroupKey) -> bytes:
 
 
 def decode_key(data: bytes) -> OffsetKey | GroupKey | None:
-    """Whose record it is; None for kinds that the classic protocol does not have."""
+    """Decode a key; None for kinds outside the classic protocol."""
     fields = FieldReader(data)
     version = fields.int16()
     if version in OFFSET_KEY_VERSIONS:
@@ -103,7 +103,7 @@ def decode_key(data: bytes) -> OffsetKey | GroupKey | None:
 
 
 def encode_offset_value(value: OffsetValue) -> bytes:
-    """Version 3, or 1 for an offset with its own retention: no other version can say when it expires."""
+    """Encode as version 3, or 1 for an offset with its own retention, which other versions lack."""
     if value.expires_at_ms is None:
         return b"".join(
             (
@@ -126,7 +126,7 @@ def encode_offset_value(value: OffsetValue) -> bytes:
 
 
 def decode_offset_value(data: bytes) -> OffsetValue:
-    """An offset of any version Kafka 3.9 knows."""
+    """Decode an offset of any version up to Kafka 3.9."""
     fields = FieldReader(data)
     version = _value_version(fields)
     offset = fields.int64()
@@ -142,7 +142,7 @@ def decode_offset_value(data: bytes) -> OffsetValue:
 
 
 def encode_group_value(value: GroupValue) -> bytes:
-    """Version 3."""
+    """Encode as version 3."""
     parts = [
         _INT16.pack(VALUE_VERSION),
         string(value.protocol_type),
@@ -167,7 +167,7 @@ def encode_group_value(value: GroupValue) -> bytes:
 
 
 def decode_group_value(data: bytes) -> GroupValue:
-    """A group of any version Kafka 3.9 knows."""
+    """Decode a group of any version up to Kafka 3.9."""
     fields = FieldReader(data)
     version = _value_version(fields)
     protocol_type = fields.string()

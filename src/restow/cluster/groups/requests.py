@@ -1,4 +1,4 @@
-"""What members ask of a group and what they are told, apart from the bytes and versions of the protocol."""
+"""Requests and responses of groups, independent of protocol versions."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ NO_LEADER = ""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest:
-    """A member wants to be in the next generation.
+    """A request to be in the next generation.
 
-    `needs_known_id`: a new dynamic member is first only given its id, and joins with it (KIP-394; from
-    version 4 on). `can_skip_assignment`: its client understands that a leader need not assign (version 9).
+    `needs_known_id`: a new dynamic member first gets its id, and joins with it (KIP-394; from version 4).
+    `can_skip_assignment`: its client understands that a leader need not assign (version 9).
     """
 
     member_id: str = NO_MEMBER
@@ -39,7 +39,7 @@ class JoinRequest:
 
 
 class JoinedMember(NamedTuple):
-    """One member, as the leader is told of it."""
+    """One member, as in the leader's join response."""
 
     member_id: str
     instance_id: str | None
@@ -48,7 +48,7 @@ class JoinedMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinReply:
-    """How joining ended. Only the leader is told the members."""
+    """The result of a join. Only the leader gets the members."""
 
     error: ErrorCode = ErrorCode.NONE
     member_id: str
@@ -62,7 +62,7 @@ class JoinReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRequest:
-    """A member of a new generation wants its assignment; the leader brings everybody's."""
+    """A member's request for its assignment; the leader sends everybody's."""
 
     generation: int
     member_id: str
@@ -74,7 +74,7 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncReply:
-    """A member's assignment, or why there is none."""
+    """A member's assignment, or the error."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -83,21 +83,21 @@ class SyncReply:
 
 
 class LeavingMember(NamedTuple):
-    """Who is to leave: by its id, or an operator names a static member by its instance id alone."""
+    """A leaving member: by its id, or for a static one removed by an administrator by instance id alone."""
 
     member_id: str = NO_MEMBER
     instance_id: str | None = None
 
 
 class LeaveReply(NamedTuple):
-    """An error of the whole request, else one for each member, in the order of the request."""
+    """An error of the whole request, otherwise one per member, in the order of the request."""
 
     error: ErrorCode
     members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
 
 
 class OffsetToCommit(NamedTuple):
-    """How far a group has read a partition. The next record it wants is at `offset`."""
+    """A group's position in a partition. The next record to read is at `offset`."""
 
     offset: int
     leader_epoch: int = -1
@@ -106,9 +106,9 @@ class OffsetToCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """Offsets from a member, or with no generation from somebody who manages the group's work alone.
+    """Offsets from a member, or without a generation from a consumer that assigns itself.
 
-    `retention_ms` is what requests before version 5 could set.
+    `retention_ms` exists in requests before version 5.
     """
 
     generation: int = NO_GENERATION
@@ -119,7 +119,7 @@ class CommitRequest:
 
 
 class FetchedOffsets(NamedTuple):
-    """An error of the whole group, else what is committed: None where nothing is."""
+    """An error of the whole group, otherwise the committed offsets; None where there is none."""
 
     error: ErrorCode
     offsets: Mapping[TopicPartition, OffsetToCommit | None]
@@ -127,7 +127,7 @@ class FetchedOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedMember:
-    """A member as operators are shown it. Metadata and assignment only while the group is stable."""
+    """A member in a description. It has metadata and assignment only while the group is stable."""
 
     member_id: str
     instance_id: str | None
@@ -139,7 +139,7 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupDescription:
-    """A group as operators are shown it. With an error the rest says nothing; no such group is a Dead one."""
+    """A description of a group. With an error, the rest is empty; a missing group is Dead."""
 
     error: ErrorCode = ErrorCode.NONE
     group_id: str
@@ -150,7 +150,7 @@ class GroupDescription:
 
 
 class GroupListing(NamedTuple):
-    """One line of the list of groups."""
+    """One entry in the list of groups."""
 
     group_id: str
     protocol_type: str
@@ -158,14 +158,14 @@ class GroupListing(NamedTuple):
 
 
 class ListReply(NamedTuple):
-    """The groups coordinated here; with an error there may be more, which are being loaded."""
+    """The groups coordinated here; with an error, more are still loading."""
 
     error: ErrorCode
     groups: tuple[GroupListing, ...]
 
 
 class DeleteOffsetsReply(NamedTuple):
-    """An error of the whole request, else one for each partition."""
+    """An error of the whole request, otherwise one per partition."""
 
     error: ErrorCode
     partitions: Mapping[TopicPartition, ErrorCode]

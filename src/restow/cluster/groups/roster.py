@@ -1,4 +1,4 @@
-"""Who is in a group: members, the ids of static ones, and those who were only given an id so far."""
+"""Members of a group, the ids of static ones, and ids that have not joined yet."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class ClassicGroupMember:
-    """One member, with the tickets of the requests it waits with.
+    """One member, with the tickets of its waiting requests.
 
-    `is_new` until its first generation begins: until then it cannot send heartbeats, for it has no id.
+    `is_new` until its first generation starts: until then it has no id and cannot send heartbeats.
     """
 
     id: str
@@ -50,7 +50,7 @@ class ClassicGroupMember:
 
     @classmethod
     def written(cls, value: MemberValue, protocol_name: str) -> ClassicGroupMember:
-        """A member as a record has it: of its protocols only the chosen one is known."""
+        """Restore a member from its record, which has only the chosen protocol."""
         return cls(
             id=value.member_id,
             instance_id=value.instance_id,
@@ -83,15 +83,15 @@ class ClassicGroupMember:
         return frozenset(name for name, _ in self.protocols)
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What it said with that protocol."""
+        """Return its metadata for that protocol."""
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
 
 class Roster:
-    """The members in the order they came. The first one leads until it goes.
+    """The members in the order they came. The first one leads until it leaves.
 
-    How many wait to join and how many know a protocol is counted along, as it is asked at every join: so
-    tickets and protocols of members are changed through here.
+    Counts of waiting members and of protocols are kept up to date, because every join needs them. So tickets
+    and protocols are only changed through here.
     """
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ class Roster:
         return len(self.members)
 
     def __iter__(self) -> Iterator[ClassicGroupMember]:
-        """Over a copy: members may go while each is looked at."""
+        """Iterate over a copy, because members may leave meanwhile."""
         return iter(tuple(self.members.values()))
 
     def add(self, member: ClassicGroupMember) -> None:
@@ -129,18 +129,18 @@ class Roster:
             self.leader = next(iter(self.members), None)
 
     def wait_to_join(self, member: ClassicGroupMember, ticket: Ticket | None) -> None:
-        """A member waits with this ticket, or not any more."""
+        """Set or clear a member's join ticket."""
         self.joined += (ticket is not None) - (member.join_ticket is not None)
         member.join_ticket = ticket
 
     def change_protocols(self, member: ClassicGroupMember, protocols: tuple[tuple[str, bytes], ...]) -> None:
-        """A member knows these protocols from now on."""
+        """Set a member's protocols."""
         self._silence(member)
         member.protocols = protocols
         self._speakers.update(member.protocol_names)
 
     def rename(self, member: ClassicGroupMember, new_id: str) -> None:
-        """A static member came back as somebody else; it keeps its place, and leads if it led."""
+        """Rename a static member; it keeps its place and its leadership."""
         if self.leader == member.id:
             self.leader = new_id
         self.members = {new_id if known == member.id else known: it for known, it in self.members.items()}
@@ -149,7 +149,7 @@ class Roster:
             self.static_ids[member.instance_id] = new_id
 
     def elect(self) -> bool:
-        """Let somebody lead who has joined; False if nobody has."""
+        """Choose a leader among the joined members; False if there is none."""
         leader = self.members.get(self.leader) if self.leader is not None else None
         if leader is None or leader.join_ticket is None:
             leader = next((member for member in self if member.join_ticket is not None), None)
@@ -160,20 +160,20 @@ class Roster:
 
     @property
     def all_joined(self) -> bool:
-        """Nobody is missing: no member, and nobody who was given an id and is about to come with it."""
+        """Return whether all members, and all ids that have not joined yet, have joined."""
         return not self.pending and self.joined == len(self.members)
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """Members get as long as the slowest asks for."""
+        """Return the longest timeout of all members."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def all_speak(self, protocol_name: str) -> bool:
-        """Whether every member knows that protocol."""
+        """Return whether every member supports that protocol."""
         return self._speakers[protocol_name] == len(self.members)
 
     def vote(self) -> str:
-        """The shared protocol that most members like best; at a tie, whichever was named first."""
+        """Return the shared protocol that most members prefer; at a tie, the one named first."""
         votes = Counter(
             next(name for name, _ in member.protocols if self.all_speak(name))
             for member in self.members.values()
@@ -181,13 +181,13 @@ class Roster:
         return votes.most_common(1)[0][0]
 
     def as_joined(self, protocol_name: str) -> tuple[JoinedMember, ...]:
-        """What the leader is told."""
+        """Return the members for the leader's response."""
         return tuple(
             JoinedMember(member.id, member.instance_id, member.metadata(protocol_name)) for member in self
         )
 
     def _silence(self, member: ClassicGroupMember) -> None:
-        """Names that nobody knows any more are not kept: clients could send new ones for ever."""
+        """Forget protocol names that no member uses, because clients could send new ones for ever."""
         for name in member.protocol_names:
             self._speakers[name] -= 1
             if not self._speakers[name]:

@@ -1,4 +1,4 @@
-"""A group at work: does what the group decides, and keeps who waits, what is timed and what is committed."""
+"""Runs a group: carries out its effects, and keeps its waiting requests, timers and offsets."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ log = logging.getLogger(__name__)
 
 _TOMBSTONES_AT_ONCE = 1_000
 _LAST_MS = 2**63 - 1
-"""The latest time that the record of a committed offset can hold."""
+"""The latest timestamp that an offset record can hold."""
 
 
 class RunningGroup:
-    """One group on the coordinator's clock and journal."""
+    """One group with the coordinator's clock and journal."""
 
     def __init__(self, group: ClassicGroup, clock: Clock, writer: JournalWriter) -> None:
         self.group = group
@@ -58,7 +58,7 @@ class RunningGroup:
         self._waiting: dict[Ticket, Callable[[JoinReply | SyncReply], None]] = {}
         self._tickets = 0
 
-    # Events that wait for their answer
+    # Events that wait for a response
 
     async def join(self, request: JoinRequest) -> JoinReply:
         answered: asyncio.Future[JoinReply] = asyncio.get_running_loop().create_future()
@@ -84,7 +84,7 @@ class RunningGroup:
     # Effects
 
     def apply(self, effects: Iterable[Effect]) -> None:
-        """Do what the group decided."""
+        """Carry out the group's effects."""
         for effect in effects:
             match effect:
                 case Reply(ticket, reply):
@@ -100,7 +100,7 @@ class RunningGroup:
                     assert_never(effect)
 
     def stop(self) -> None:
-        """The group is not coordinated here any more: answer whoever waits and let no timer fire."""
+        """Stop coordinating the group: answer waiting members and cancel the timers."""
         self.apply(self.group.unload(self._clock.now_ms()))
         for timer in self._timers.values():
             timer.cancel()
@@ -129,7 +129,7 @@ class RunningGroup:
     # Offsets
 
     async def commit(self, request: CommitRequest, metadata_limit: int) -> dict[TopicPartition, ErrorCode]:
-        """Write offsets; they can be fetched once they are written, even if the member went meanwhile."""
+        """Write offsets. They are visible once written, even if the member has left meanwhile."""
         now_ms = self._clock.now_ms()
         error, effects = self.group.commit(request, now_ms)
         self.apply(effects)
@@ -164,7 +164,7 @@ class RunningGroup:
             self.offsets |= values
 
     async def forget(self, partitions: Iterable[TopicPartition]) -> ErrorCode:
-        """Drop offsets at once, and leave tombstones; also for the group itself, if it is dead."""
+        """Drop offsets at once and write tombstones, also for a dead group itself."""
         records: list[KeyAndValue] = [
             (encode_offset_key(self._key(partition)), None)
             for partition in partitions
@@ -184,4 +184,4 @@ class RunningGroup:
 
 
 def _nobody_waits(error: ErrorCode) -> None:
-    """Tombstones that could not be written are written anew when their time has come once more."""
+    """Ignore the result. Tombstones that failed are written again at the next expiry."""

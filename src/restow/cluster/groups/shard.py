@@ -1,4 +1,4 @@
-"""The groups of one partition of `__consumer_offsets`: read when this broker leads it, let go when not."""
+"""The groups of one `__consumer_offsets` partition, loaded while this broker leads it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Shard:
-    """Groups that are written to the same partition."""
+    """Groups that are stored in the same partition."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Shard:
         self._make_id = make_id
 
     async def load(self) -> None:
-        """Read everything, then begin to coordinate; nothing, if the shard was closed meanwhile."""
+        """Read everything, then start to coordinate, unless the shard was closed meanwhile."""
         written: dict[OffsetKey | GroupKey, OffsetValue | GroupValue] = {}
         async for offset, key, value in self._journal.read_all(self.partition):
             if self.is_closed:
@@ -61,7 +61,7 @@ class Shard:
             try:
                 _replay(written, key, value)
             except InvalidGroupRecord as error:
-                log.warning("record %d of groups' partition %d: %s", offset, self.partition, error)
+                log.warning("skipped record %d of __consumer_offsets-%d: %s", offset, self.partition, error)
         if self.is_closed:
             return
         self._settle(written)
@@ -70,7 +70,7 @@ class Shard:
             running.apply(running.group.resume(self._clock.now_ms()))
 
     def close(self) -> None:
-        """Let all groups go."""
+        """Unload all groups."""
         self.is_closed = True
         self.writer.close()
         for running in self.groups.values():
@@ -78,11 +78,11 @@ class Shard:
         self.groups.clear()
 
     def create(self, group_id: str) -> RunningGroup:
-        """A group of that name, which begins empty."""
+        """Create an empty group with that name."""
         return self._run(ClassicGroup(group_id, self._config, self._make_id, self._clock.now_ms()))
 
     def _settle(self, written: dict[OffsetKey | GroupKey, OffsetValue | GroupValue]) -> None:
-        """Make the groups that are written; one that has only offsets is an empty group."""
+        """Restore the stored groups; one that has only offsets is an empty group."""
         now_ms = self._clock.now_ms()
         for key, value in written.items():
             if isinstance(value, GroupValue):
@@ -101,7 +101,7 @@ class Shard:
 def _replay(
     written: dict[OffsetKey | GroupKey, OffsetValue | GroupValue], key: bytes | None, value: bytes | None
 ) -> None:
-    """The last record of a key counts; a tombstone ends it."""
+    """Apply a record: the last one of a key counts; a tombstone removes it."""
     if key is None:
         raise InvalidGroupRecord("it has no key")
     whose = decode_key(key)

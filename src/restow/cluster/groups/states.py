@@ -1,4 +1,4 @@
-"""The states of a group, and from where to where it may go.
+"""The states of a group and the allowed transitions.
 
          first member joins
 Empty ───────────────────────► PreparingRebalance ◄─────────────┐
@@ -21,11 +21,11 @@ from restow.errors import RestowError
 
 
 class IllegalTransition(RestowError):
-    """A group was told to go where its state does not lead: a defect here, never of a client."""
+    """A transition that the table does not allow: a defect here, never a client's fault."""
 
 
 class GroupState(Enum):
-    """Where a group is; the value is the name that clients are shown."""
+    """A group's state; the value is the name that clients see."""
 
     EMPTY = "Empty"
     PREPARING_REBALANCE = "PreparingRebalance"
@@ -34,12 +34,12 @@ class GroupState(Enum):
     DEAD = "Dead"
 
     def may_become(self, target: GroupState) -> bool:
-        """Whether the table below has that step."""
+        """Return whether the table allows that transition."""
         return self in _CAME_FROM[target]
 
     @property
     def can_rebalance(self) -> bool:
-        """Whether a rebalance can begin here."""
+        """Return whether a rebalance can start from here."""
         return self.may_become(GroupState.PREPARING_REBALANCE)
 
 

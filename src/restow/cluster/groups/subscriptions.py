@@ -1,4 +1,4 @@
-"""Which topics consumers are subscribed to, read from the metadata they joined with."""
+"""Topics that consumers are subscribed to, read from their join metadata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The topics of all of them; None if one of them cannot be read, as other clients may invent formats."""
+    """Return the topics of all members; None if one cannot be read, as clients may use other formats."""
     topics: set[str] = set()
     try:
         for subscription in subscriptions:

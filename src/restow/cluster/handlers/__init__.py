@@ -1,7 +1,7 @@
-"""What a broker answers: one file per API key, `k03_metadata.py` for key 3.
+"""Request handlers: one file per API key, `k03_metadata.py` for key 3.
 
-Each has one `handle`, registered with the versions that it answers, and a docstring that tells its behaviour,
-what versions differ in, and gaps. Importing this package imports them all.
+Each has one `handle`, registered with its versions, and a docstring with its behaviour, version differences
+and unsupported features. Importing this package imports them all.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What both requests that alter configs have in common: each resource for itself, checked, then written."""
+"""Common part of both requests that alter configs: check and write each resource by itself."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Decide: TypeAlias = Callable[
         [Mapping[str, Definition], Message, Mapping[str, str]], Mapping[str, str | None]
     ]
-    """From the configs that there are, what is asked and what is set now: what is to be set."""
+    """Computes the new configs from the effective configs, the request and the current ones."""
 
 
 async def alter_all(
     resources: Sequence[Message], decide: Decide, result: Message, context: RequestContext, only_check: bool
 ) -> list[Message]:
-    """An answer of class `result` for each resource."""
+    """Return a `result` for each resource."""
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     answers = []
     for asked in resources:

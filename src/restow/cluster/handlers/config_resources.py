@@ -1,4 +1,4 @@
-"""Resources whose configs can be described and altered: topics, this broker, and all brokers."""
+"""Config resources that can be described and altered: topics, this broker, and all brokers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LONGEST_ID = 10
 
 
 class ResourceType(IntEnum):
-    """As the protocol numbers them; others are not served."""
+    """Resource types with the protocol's numbers; others are not supported."""
 
     TOPIC = 2
     BROKER = 4
@@ -30,7 +30,7 @@ class ConfigEntity(NamedTuple):
 
 
 def resource(resource_type: int, name: str, context: RequestContext) -> ConfigEntity:
-    """The resource, if it is there and this broker may speak of it; else Refused."""
+    """Return the resource if it exists and this broker serves it; otherwise raise TopicRefused."""
     if resource_type == ResourceType.TOPIC:
         check_name(name)
         if name not in context.broker.metadata.topics:

@@ -1,12 +1,12 @@
-"""Produce: batches for partitions that this broker leads, acknowledged as the producer wants it.
+"""Produce: append batches to partitions that this broker leads.
 
-With acks 0 there is no answer; if something was refused all the same, the connection is closed, which is the
-only sign that such a producer can see.
-
-Versions: 0 to 2 carry record sets that are not stored any more and are refused with
-UNSUPPORTED_FOR_MESSAGE_FORMAT; they are offered because librdkafka compresses only if they are. 10 tells who
-leads a partition instead.
-Gaps: transactions.
+Behaviour: with acks=0 there is no response; a refused batch closes the connection, the only sign that such a
+producer can see.
+Versions:
+- 0 to 2 are offered, because librdkafka compresses only then, but refused with
+  UNSUPPORTED_FOR_MESSAGE_FORMAT.
+- 10 names the current leader if this broker is not the leader.
+Not supported: transactions.
 """
 
 from __future__ import annotations

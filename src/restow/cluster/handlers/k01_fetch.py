@@ -1,13 +1,12 @@
-"""Fetch: records, for consumers up to the high watermark, for followers up to the end.
+"""Fetch: read records, for consumers up to the high watermark, for followers up to the log end.
 
-Waits until there are `min_bytes` or `max_wait_ms` have passed. Within a session (KIP-227) only what changed
-is asked for and answered.
-
-Versions: 7 brings sessions, 9 leader epochs, 12 diverging epochs, from 13 on topics go by id; 16 tells who
-leads a partition instead. A topic id that nobody knows ends the session, so that the client asks for
-everything once it knows better.
-Gaps: reading from followers (11) and transactions: a consumer of committed records gets what everybody gets,
-as there are no others.
+Behaviour:
+- Waits until there are `min_bytes` or `max_wait_ms` have passed.
+- Within a session (KIP-227), requests and responses have only the changes.
+- An unknown topic id ends the session, so that the client asks for everything again.
+Versions: 7 adds sessions, 9 leader epochs, 12 diverging epochs; 13 names topics by id; 16 names the current
+leader.
+Not supported: reading from followers (11), and transactions: read_committed consumers get all records.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ async def handle(request: Request, context: RequestContext) -> tuple[Buffer, ...
 def _wanted(
     body: Message, version: int, context: RequestContext
 ) -> tuple[dict[TopicPartition, FetchPartition], dict[str | UUID, list[Fetched]]]:
-    """What is asked for by partition, and an answer for what has an id that nobody knows."""
+    """Return the requested partitions, and the responses for unknown topic ids."""
     wanted: dict[TopicPartition, FetchPartition] = {}
     unknown: dict[str | UUID, list[Fetched]] = {}
     for topic in body.topics:
@@ -91,7 +90,7 @@ def _wanted(
 
 
 def _replica_id(body: Message, version: int) -> int:
-    """From version 15 on only replicas say who they are."""
+    """Return the replica id. From version 15 on, only replicas send one."""
     if version < _FIRST_WITH_REPLICA_STATE:
         return int(body.replica_id)
     return CONSUMER if body.replica_state is None else int(body.replica_state.replica_id)
@@ -116,7 +115,7 @@ def _name(topic: Message, version: int, context: RequestContext) -> str | None:
 def _by_topic(
     found: Mapping[TopicPartition, Fetched], version: int, context: RequestContext
 ) -> tuple[list[tuple[str | UUID, list[Fetched]]], set[int]]:
-    """The answers under their topics, and the brokers that they point to."""
+    """Group the responses by topic, and collect the brokers that they name."""
     topics: dict[str, list[Fetched]] = {}
     leaders: set[int] = set()
     for partition, it in found.items():

@@ -1,12 +1,11 @@
-"""ListOffsets: the offset of a time in partitions that this broker leads. Special times are the beginning,
-the end, and the record of the highest timestamp.
+"""ListOffsets: return the offset for a timestamp in partitions that this broker leads.
 
-Consumers are not told of an end that could go back: a new leader first has to know how far its predecessor
-had acknowledged.
-
-Versions: 4 brings leader epochs; below 5 OFFSET_NOT_AVAILABLE is not known and said as LEADER_NOT_AVAILABLE;
-7, 8 and 9 bring the highest timestamp, the earliest local offset and the latest tiered one.
-Gaps: tiered storage: everything is local.
+Behaviour:
+- Special timestamps stand for the start, the end, and the record with the highest timestamp.
+- A new leader returns no end to consumers before its high watermark has reached its epoch's start.
+Versions: 4 adds leader epochs; below 5 OFFSET_NOT_AVAILABLE becomes LEADER_NOT_AVAILABLE; 7, 8 and 9 add the
+highest timestamp, the earliest local offset and the latest tiered one.
+Not supported: tiered storage, so all records are local.
 """
 
 from __future__ import annotations

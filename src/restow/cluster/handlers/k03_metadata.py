@@ -1,11 +1,11 @@
-"""Metadata: brokers, controller, and the topics asked for, with their leaders.
+"""Metadata: return brokers, controller, and the requested topics with their leaders.
 
-Answered from what the controller told this broker last. A topic that nobody knows may be created on the
-way, if both the client and auto.create.topics.enable want it; the client is told to come back.
-
-Versions: 0 has no way to ask for no topics, an empty list means all, from 1 on null does; 4 lets a client
-forbid creation; 10 tells ids, 12 lets topics be asked for by id.
-Nothing is forbidden to anybody: from 8 on all operations are told to whoever asks what is allowed.
+Behaviour:
+- Answers from the controller's last UpdateMetadata.
+- Creates an unknown topic if the client and auto.create.topics.enable allow it; the client then asks again.
+- Authorized operations (8 on) are all operations, because there is no authorization.
+Versions: in 0 an empty list means all topics, from 1 on null does; 4 lets a client forbid creation; 10
+returns topic ids, 12 accepts them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIRST_WITH_RIGHTS = 8
 _LAST_WITH_CLUSTER = 10
 _FIRST_BY_ID = 12
 _FIRST_NEWS_S = 5.0
-"""For how long a broker that has just begun waits for the controller, rather than deny that topics exist."""
+"""How long a new broker waits for the controller before it answers that topics do not exist."""
 
 
 @handles(3, VERSIONS)
@@ -69,7 +69,7 @@ def _topic(
     if name is None:
         name = metadata.name_of(wanted.topic_id) if version >= _FIRST_BY_ID else None
         if name is None:
-            # Below version 12 a name has to be there, even where a client sent none.
+            # Below version 12 a name is required, even if the client sent none.
             shown = None if version >= _FIRST_BY_ID else ""
             return encode_unknown_topic(
                 version, ErrorCode.UNKNOWN_TOPIC_ID, name=shown, topic_id=wanted.topic_id

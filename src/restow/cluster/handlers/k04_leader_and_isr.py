@@ -1,7 +1,7 @@
-"""LeaderAndIsr: the controller says which replicas this broker has, and whether it leads them or follows.
+"""LeaderAndIsr: the controller assigns replicas to this broker, as leader or follower.
 
-Versions: from 5 on the answer is by topic id. Earlier ones are not served: our own controller speaks the
-latest.
+Versions: the response names topics by id.
+Not supported: versions below 5; our own controller uses the latest.
 """
 
 from __future__ import annotations

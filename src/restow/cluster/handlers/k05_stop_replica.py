@@ -1,7 +1,7 @@
-"""StopReplica: the controller takes replicas away from this broker, with their logs if it says so.
+"""StopReplica: the controller stops replicas on this broker, and deletes their logs if requested.
 
-Versions: from 3 on each partition comes with its leader's epoch. Earlier ones are not served: our own
-controller speaks the latest.
+Versions: each partition has its leader epoch.
+Not supported: versions below 3; our own controller uses the latest.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""UpdateMetadata: the controller tells every broker who is alive and who leads what.
+"""UpdateMetadata: the controller sends the live brokers and the partitions' leaders.
 
-Groups lose their offsets of partitions that are going away. A controller is heard of here first, so what the
-one before it left unsaid, or this one while the broker was away, is made up for.
-
-Versions: from 5 on partitions come by topic, from 7 on with the topic's id. Earlier ones are not served: our
-own controller speaks the latest.
+Behaviour:
+- Groups lose their offsets of deleted partitions.
+- The first request of a new controller starts a search for stray replicas, whose StopReplica may have been
+  lost.
+Versions: partitions are grouped by topic, with the topic id.
+Not supported: versions below 7; our own controller uses the latest.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""ControlledShutdown: a broker wants to stop, and asks the controller to move its leaders away first.
+"""ControlledShutdown: a broker asks the controller to move its leaders away before it stops.
 
-The answer has the partitions that it still leads; when there are none it may stop.
-
-The broker has to name the epoch with which it is registered, which is not told to clients: otherwise anybody
-could take the leaders off any broker.
-
-Versions: 2 brings that epoch. Earlier ones are not served.
+Behaviour:
+- The response has the partitions that the broker still leads; it may stop when there are none.
+- The request must have the broker's registration epoch. Clients do not know it, so they cannot move leaders.
+Not supported: versions 0 and 1, which have no epoch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""OffsetCommit: how far a group has read, written to `__consumer_offsets` before it is acknowledged.
+"""OffsetCommit: store a group's offsets in `__consumer_offsets`, then acknowledge.
 
-Partitions that do not exist are refused one by one; the rest is committed.
-
-Versions: 2 to 4 may say how long to keep the offsets; 6 brings the leader's epoch, 7 static members.
-Gaps: versions 0 and 1, which kept offsets elsewhere.
+Behaviour: unknown partitions are refused one by one; the others are committed.
+Versions: 2 to 4 have a retention time; 6 adds the leader epoch, 7 static members.
+Not supported: versions 0 and 1, which store offsets elsewhere.
 """
 
 from __future__ import annotations

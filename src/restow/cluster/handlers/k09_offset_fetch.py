@@ -1,10 +1,9 @@
-"""OffsetFetch: how far groups have read.
+"""OffsetFetch: return groups' committed offsets.
 
-Where nothing is committed the answer is offset -1 and no error.
-
-Versions: 1 tells errors per partition only; from 2 on null asks for everything the group has; 8 asks for
-several groups at once. `require_stable` (7) has nothing to wait for without transactions.
-Gaps: version 0, which read offsets kept elsewhere; member epochs (9), which belong to KIP-848.
+Behaviour: without a committed offset the response has offset -1 and no error.
+Versions: 1 has errors per partition only; from 2 on null asks for all offsets; 8 asks for several groups.
+`require_stable` (7) has no effect without transactions.
+Not supported: version 0, which reads offsets stored elsewhere; member epochs (9) of KIP-848.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
 
 
 def _wanted(topics: Iterable[Message] | None) -> tuple[TopicPartition, ...] | None:
-    """None for all there are."""
+    """Return the requested partitions; None for all."""
     if topics is None:
         return None
     return tuple(
@@ -69,7 +68,7 @@ def _topics(
     asked: Iterable[Message] | None = None,
     error: ErrorCode = ErrorCode.NONE,
 ) -> list[Message]:
-    """Of a group that could not be asked, version 1 has to say so for every partition."""
+    """Build the topics. In version 1 a group's error is repeated for every partition."""
     by_topic: dict[str, list[Message]] = {}
     offsets = dict(found.offsets)
     if error:

@@ -1,9 +1,9 @@
-"""FindCoordinator: the broker that looks after a group, which is the leader of the group's partition of
-`__consumer_offsets`. Who asks first makes that topic come into being, and is told to ask again.
+"""FindCoordinator: return the leader of a group's `__consumer_offsets` partition.
 
+Behaviour: the first request creates that topic, and the client asks again.
 Versions: up to 3 one key, from 4 on many.
-Gaps: transactions. Their coordinator is asked for with key type 1 and refused with INVALID_REQUEST and a
-sentence, so that a transactional producer fails at once.
+Not supported: transactions (key type 1): refused with INVALID_REQUEST, so that a transactional producer fails
+at once; share groups.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""JoinGroup: a member wants to be in the group's next generation, and waits until that is formed.
+"""JoinGroup: a member joins the group's next generation, and waits until it is complete.
 
-Versions: 0 has no rebalance timeout, the session's serves; from 4 on a new member is first given its id and
-joins with that (KIP-394); 5 brings static members; 9 lets a leader that came back leave the assignment as
-it is.
+Versions:
+- 0 has no rebalance timeout; the session timeout counts.
+- From 4 on a new member first gets its id and joins with it (KIP-394).
+- 5 adds static members; 9 lets a returning leader keep the assignment.
 """
 
 from __future__ import annotations

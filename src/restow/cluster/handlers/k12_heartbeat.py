@@ -1,6 +1,6 @@
-"""Heartbeat: a member is alive, and hears whether its group is forming a new generation.
+"""Heartbeat: keep a member's session alive, and tell it about a rebalance.
 
-Versions: 3 brings static members.
+Versions: 3 adds static members.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""LeaveGroup: members take their leave, or an operator removes static ones.
+"""LeaveGroup: members leave, or an administrator removes static ones.
 
-Versions: up to 2 one member, whose error is the whole answer's; from 3 on many, each with an error of its
-own.
+Versions: up to 2 one member, with one error code; from 3 on many, each with its own.
 """
 
 from __future__ import annotations

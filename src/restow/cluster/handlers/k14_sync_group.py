@@ -1,7 +1,7 @@
-"""SyncGroup: members of a new generation fetch their assignment, which the leader brings and which is written
-to `__consumer_offsets` before anybody gets it.
+"""SyncGroup: return members' assignments in a new generation.
 
-Versions: 3 brings static members; 5 wants the protocol's type and name said again.
+Behaviour: the leader sends the assignments, and they are stored in `__consumer_offsets` first.
+Versions: 3 adds static members; 5 repeats the protocol's type and name.
 """
 
 from __future__ import annotations

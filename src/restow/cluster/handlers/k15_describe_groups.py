@@ -1,9 +1,8 @@
-"""DescribeGroups: state, protocol and members of groups that this broker coordinates.
+"""DescribeGroups: return state, protocol and members of groups that this broker coordinates.
 
-A group that does not exist is described as Dead.
-
-Versions: 4 tells instance ids.
-Gaps: authorized operations are not told, as nothing is forbidden to anybody.
+Behaviour: a missing group is described as Dead.
+Versions: 4 returns instance ids.
+Not supported: authorized operations.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""ListGroups: the groups that this broker coordinates.
+"""ListGroups: return the groups that this broker coordinates.
 
-Versions: 4 tells states and lets one ask for some only, 5 the same for types. All groups here are classic.
+Versions: 4 returns and filters by states, 5 by types. All groups are classic.
 """
 
 from __future__ import annotations

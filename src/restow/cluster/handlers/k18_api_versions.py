@@ -1,10 +1,9 @@
-"""ApiVersions: which requests are served here, in which versions.
+"""ApiVersions: return the supported requests and their versions.
 
-Every client asks this first, with the newest version it knows. One that we do not know is answered in
-version 0 with UNSUPPORTED_VERSION and our range for this key, so that the client can ask again.
-
-Versions: 3 brings the client's name and version, which must look like names; 4 nothing that concerns us.
-Gaps: there are no features to finalize.
+Behaviour: clients send it first, in their newest version. An unsupported one is answered in version 0 with
+UNSUPPORTED_VERSION and the range for this key, so that the client can ask again.
+Versions: 3 adds the client's name and version, which are checked.
+Not supported: features.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ async def handle(request: Request, _: RequestContext) -> Message:
 
 
 def refusal() -> Message:
-    """The answer, in version 0, to a version of this request that nobody here knows."""
+    """Return the version 0 response to an unsupported version."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
         api_keys=[_entry(API_VERSIONS, HANDLERS[API_VERSIONS].versions)],

@@ -1,11 +1,11 @@
-"""CreateTopics: new topics, placed by Kafka's algorithm or by hand. Served by the controller.
+"""CreateTopics: create topics, placed by Kafka's algorithm or manually. Served by the controller.
 
-Answers when every partition of every new topic has a leader, as far as the controller's broker knows, or with
-REQUEST_TIMED_OUT; the topics come into being all the same. A request that wants more partitions than one may
-is refused as a whole.
-
-Versions: from 4 on counts of -1 mean the broker's defaults; 5 tells what the topic has got, 7 its id.
-Gaps: quotas for changes, and policies.
+Behaviour:
+- Answers when the controller's broker knows a leader for every new partition, or with REQUEST_TIMED_OUT; the
+  topics are created even then.
+- A request with too many partitions is refused as a whole.
+Versions: from 4 on, counts of -1 mean the broker's defaults; 5 returns the configs, 7 the topic id.
+Not supported: quotas for changes; policies.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
 
 
 def _partitions_wanted(topics: list[Message], context: RequestContext) -> int:
-    """How many partitions a request would make, of all its topics together."""
+    """Return the number of partitions that a request would create, over all its topics."""
     default = context.broker.configs.integer("num.partitions")
     counts = (len(each.assignments) or each.num_partitions for each in topics)
     return sum(default if count == FROM_DEFAULT else max(count, 0) for count in counts)
@@ -103,7 +103,7 @@ def _described(planned: PlannedTopic, context: RequestContext) -> Message:
 async def _wait(
     created: list[PlannedTopic], results: dict[str, Message], timeout_s: float, context: RequestContext
 ) -> None:
-    """Until everything that was created is led; what is not by then has timed out."""
+    """Wait until all created topics have leaders; the others time out."""
     metadata = context.broker.metadata
 
     def is_led(planned: PlannedTopic) -> bool:

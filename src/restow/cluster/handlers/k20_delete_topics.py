@@ -1,10 +1,9 @@
-"""DeleteTopics: topics go, with all their records. Served by the controller.
+"""DeleteTopics: delete topics with all their records. Served by the controller.
 
-Answers when the controller's broker does not know them any more, or with REQUEST_TIMED_OUT; they go all the
-same.
-
-Versions: 6 lets topics be named by their id.
-Gaps: quotas for changes.
+Behaviour: answers when the controller's broker has dropped them from its metadata, or with REQUEST_TIMED_OUT;
+they are deleted even then.
+Versions: 6 accepts topic ids.
+Not supported: quotas for changes.
 """
 
 from __future__ import annotations

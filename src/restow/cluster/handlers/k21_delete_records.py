@@ -1,8 +1,9 @@
-"""DeleteRecords: partitions begin later from now on. Served by their leaders.
+"""DeleteRecords: delete records before an offset. Served by the partitions' leaders.
 
-Answers when all in-sync replicas have let the records go, or with REQUEST_TIMED_OUT. An offset of -1 stands
-for the high watermark. Topics that are only compacted are refused with POLICY_VIOLATION, internal ones with
-INVALID_TOPIC_EXCEPTION.
+Behaviour:
+- Answers when all in-sync replicas have deleted them, or with REQUEST_TIMED_OUT.
+- An offset of -1 stands for the high watermark.
+- Compacted topics are refused with POLICY_VIOLATION, internal ones with INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations

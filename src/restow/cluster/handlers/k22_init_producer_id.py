@@ -1,9 +1,8 @@
-"""InitProducerId: an id under which an idempotent producer numbers its batches.
+"""InitProducerId: return a producer id for an idempotent producer.
 
-Without a transactional id the answer is always a fresh id and epoch 0, even to a producer that names an id it
-has (version 3 on); so does Kafka.
-Gaps: transactions. A transactional id is refused with INVALID_REQUEST, so that the producer fails at once
-instead of trying for ever.
+Behaviour: returns a new id with epoch 0, even to a producer that names its id (version 3 on), as Kafka does.
+Not supported: transactions: a transactional id is refused with INVALID_REQUEST, so that the producer fails at
+once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch: where a leader's epoch ended, by which a consumer sees that its log was cut off.
+"""OffsetForLeaderEpoch: return where a leader epoch ended, so that a consumer detects truncation.
 
-Versions: 3 says who asks, 4 has compact lengths. Our own followers learn the same from Fetch.
+Versions: 3 adds the replica id, 4 compact lengths. Our own followers get the same from Fetch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""DescribeConfigs: what topics and brokers are set to, and where each value comes from.
+"""DescribeConfigs: return the configs of topics and brokers, with their sources.
 
-A broker describes itself and what is set for all brokers; topics are described by any.
-
-Versions: 1 tells all who state a value, 3 a config's type.
-Gaps: documentation, and configs of loggers.
+Behaviour: a broker describes itself and the configs of all brokers; any broker describes topics.
+Versions: 1 adds synonyms, 3 the config's type.
+Not supported: documentation of configs; loggers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""AlterConfigs: the configs of topics and brokers become exactly those given; what is not named has its
-default again. Kept for old clients; IncrementalAlterConfigs changes only what it names.
+"""AlterConfigs: replace all configs of topics and brokers; omitted ones return to their defaults.
 
-Any broker serves topics and what is set for all brokers; a broker's own configs are altered by itself.
-Gaps: configs of loggers.
+Behaviour: any broker serves topics and the configs of all brokers; a broker's own configs are altered by
+itself. IncrementalAlterConfigs changes only what it names.
+Not supported: loggers.
 """
 
 from __future__ import annotations

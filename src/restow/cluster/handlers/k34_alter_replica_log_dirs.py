@@ -1,10 +1,11 @@
-"""AlterReplicaLogDirs: replicas of this broker are to be in other log dirs of it.
+"""AlterReplicaLogDirs: move replicas of this broker to other log dirs.
 
-The answer comes when the move is accepted; DescribeLogDirs shows how far it is. To name the log dir that the
-replica is in ends a move. A replica that is not here yet is answered with REPLICA_NOT_AVAILABLE, and when it
-comes it is made where it was said to be: so kafka-reassign-partitions chooses log dirs on other brokers. A
-cordoned log dir is refused with INVALID_REPLICA_ASSIGNMENT, even to a replica that is in it.
-
+Behaviour:
+- Answers when the move is accepted; DescribeLogDirs shows its progress.
+- Naming the replica's current log dir cancels a move.
+- A replica that is not here yet is answered with REPLICA_NOT_AVAILABLE, and will be created in that log dir.
+  So kafka-reassign-partitions chooses log dirs on other brokers.
+- A cordoned log dir is refused with INVALID_REPLICA_ASSIGNMENT, even for a replica in it.
 Versions: 2 only has another encoding.
 """
 

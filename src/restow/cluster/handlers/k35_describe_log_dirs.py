@@ -1,8 +1,7 @@
-"""DescribeLogDirs: the log dirs of this broker, what is in them, and how much room there is.
+"""DescribeLogDirs: return this broker's log dirs, their replicas and their free space.
 
-A dir whose disk has failed is answered with KAFKA_STORAGE_ERROR and nothing in it.
-
-Versions: 4 tells the size of the volume and what of it is free, 5 whether it gets no new replicas.
+Behaviour: a log dir with a failed disk has KAFKA_STORAGE_ERROR and no replicas.
+Versions: 4 adds the volume's total and usable bytes, 5 whether it is cordoned.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def _describe(directory: LogDirectory, logs: LogManager, wanted: Container[Topic
                 is_cordoned=directory.path in logs.cordoned(),
             )
     except DiskFailure:
-        pass  # It has just failed, and everybody concerned has been told.
+        pass  # It has just failed, and its owner has been called back.
     return _Result(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=directory.path, topics=[])
 
 
@@ -73,6 +72,6 @@ def _topics(
 
 
 def _lag(log: PartitionLog, present: PartitionLog | None) -> int:
-    """Of a log behind its high watermark, of a copy behind the log that it is to replace."""
+    """Return how far a log is behind its high watermark, or a copy behind the log it will replace."""
     upto = log.high_watermark if present is None else present.end_offset
     return max(upto - log.end_offset, 0)

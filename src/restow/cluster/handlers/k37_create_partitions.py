@@ -1,9 +1,9 @@
-"""CreatePartitions: more partitions for topics that exist; those they have stay as they are. Served by the
-controller.
+"""CreatePartitions: add partitions to existing topics. Served by the controller.
 
-Answers when the new partitions have leaders, as far as the controller's broker knows, or with
-REQUEST_TIMED_OUT. A request that wants more partitions than one may is refused as a whole. Gaps: quotas for
-changes.
+Behaviour:
+- Answers when the controller's broker knows leaders for the new partitions, or with REQUEST_TIMED_OUT.
+- A request with too many partitions is refused as a whole.
+Not supported: quotas for changes.
 """
 
 from __future__ import annotations

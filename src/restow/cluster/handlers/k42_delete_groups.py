@@ -1,4 +1,4 @@
-"""DeleteGroups: groups without members go, with all their offsets."""
+"""DeleteGroups: delete groups without members, with all their offsets."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""ElectLeaders: first replicas lead again, or any live replica leads where nobody else can. Served by the
-controller.
+"""ElectLeaders: hold preferred or unclean elections. Served by the controller.
 
-Answers when the controller's broker knows the new leaders, or with REQUEST_TIMED_OUT for those it does not.
-
-Versions: 0 knows the preferred election only; 1 brings the unclean one and an error of the whole. Null asks
-for all partitions; those that need no election are then left out of the answer.
+Behaviour:
+- Answers when the controller's broker knows the new leaders, or with REQUEST_TIMED_OUT for the others.
+- Null asks for all partitions; those that need no election are left out of the response.
+Versions: 0 has only the preferred election; 1 adds the unclean one and a top-level error.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
 async def _late(
     kind: Election, codes: Mapping[TopicPartition, ErrorCode], timeout_s: float, context: RequestContext
 ) -> dict[TopicPartition, ErrorCode]:
-    """Those that were elected, but of whose leader this broker has not heard in time."""
+    """Return the elected partitions whose leader this broker did not learn in time."""
     metadata = context.broker.metadata
     elected = [partition for partition, code in codes.items() if code is ErrorCode.NONE]
 

@@ -1,7 +1,8 @@
-"""IncrementalAlterConfigs: set or unset configs of topics and brokers, append to lists or take from them.
+"""IncrementalAlterConfigs: set or unset configs of topics and brokers, append to lists or subtract.
 
-Any broker serves topics and what is set for all brokers; a broker's own configs are altered by itself.
-Gaps: configs of loggers.
+Behaviour: any broker serves topics and the configs of all brokers; a broker's own configs are altered by
+itself.
+Not supported: loggers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""AlterPartitionReassignments: other replicas for partitions; for null, the end of a move and the ones there
-were before it. Served by the controller.
+"""AlterPartitionReassignments: start, replace or cancel reassignments. Served by the controller.
 
-Answers when the moves have begun; that they are done is seen with ListPartitionReassignments. Each partition
-has an answer of its own, and those that cannot be moved do not hold up the others.
-
-Versions: 1 may forbid to change replication factors.
+Behaviour:
+- Answers when the reassignments have started; ListPartitionReassignments shows when they are done.
+- Null as replicas cancels a reassignment and restores the earlier replicas.
+- Each partition has its own error; a refused one does not affect the others.
+Versions: 1 may forbid changes of the replication factor.
 """
 
 from __future__ import annotations

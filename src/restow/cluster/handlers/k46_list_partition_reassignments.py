@@ -1,7 +1,6 @@
-"""ListPartitionReassignments: partitions that are being moved, with the replicas that come and go. Served by
-the controller.
+"""ListPartitionReassignments: return ongoing reassignments, with adding and removing replicas.
 
-Null asks for all. Partitions that are not being moved, or do not exist, are left out of the answer.
+Behaviour: served by the controller. Null asks for all. Other partitions are left out of the response.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""DescribeCluster: id, controller and brokers of the cluster.
+"""DescribeCluster: return id, controller and brokers of the cluster.
 
-Versions: 1 asks for brokers or controllers; as this cluster has no controllers of their own, the latter are
-refused with UNSUPPORTED_ENDPOINT_TYPE.
-Nothing is forbidden to anybody: all operations are told to whoever asks what is allowed.
+Behaviour: authorized operations are all operations, because there is no authorization.
+Versions: 1 asks for brokers or controllers; controllers are refused with UNSUPPORTED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Telling a client that came to the wrong broker where to go (KIP-951): it need not ask for metadata."""
+"""Names the current leader to a client that asked the wrong broker (KIP-951), to save a Metadata call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def current_leader(context: RequestContext, partition: TopicPartition) -> LeaderAndEpoch | None:
-    """Who leads the partition, as far as is known here; None if nobody does, or this very broker."""
+    """Return the partition's leader as known here; None without one, or if it is this broker."""
     known = context.broker.metadata.partition(partition)
     if known is None or known.leader_id < 0 or known.leader_id == context.broker.broker_id:
         return None
@@ -22,6 +22,6 @@ def current_leader(context: RequestContext, partition: TopicPartition) -> Leader
 
 
 def endpoints_of(context: RequestContext, brokers: Iterable[int]) -> list[Endpoint]:
-    """Where those of them that are alive can be reached."""
+    """Return the addresses of the live ones among these brokers."""
     alive = context.broker.metadata.brokers
     return [alive[each] for each in sorted(brokers) if each in alive]

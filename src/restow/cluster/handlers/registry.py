@@ -1,6 +1,6 @@
-"""Who answers which request: a decorator beside each handler, and the table that it fills.
+"""The table of handlers, filled by a decorator beside each of them.
 
-What is not in the table is not served, and ApiVersions, which is made from it, does not offer it.
+Requests not in the table are not served, and ApiVersions, which is built from it, does not offer them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from restow.wire.codec import Buffer, Request
 
 Answer: TypeAlias = "Message | tuple[Buffer, ...] | None"
-"""A body, or one that is encoded already, or nothing for a request that wants no answer."""
+"""A body, encoded bytes, or None for a request without a response."""
 Handle: TypeAlias = "Callable[[Request, RequestContext], Awaitable[Answer]]"
 
 
 class HangUp(RestowError):
-    """The connection is to be closed without an answer; the message says why."""
+    """Closes the connection without a response; the message says why."""
 
 
 class Handler(NamedTuple):
-    """A function and the versions of the request that it answers."""
+    """A function and the versions it serves."""
 
     versions: range
     handle: Handle
@@ -37,7 +37,7 @@ HANDLERS: dict[int, Handler] = {}
 
 
 def handles(api_key: int, versions: range) -> Callable[[Handle], Handle]:
-    """Make the function the one that answers these versions of a request."""
+    """Register the function for these versions of a request."""
     if api_key in HANDLERS:
         raise ValueError(f"request {api_key} has two handlers")
     if versions[-1] > REQUESTS[api_key].max_version:
@@ -51,5 +51,5 @@ def handles(api_key: int, versions: range) -> Callable[[Handle], Handle]:
 
 
 def served_versions() -> dict[int, range]:
-    """What ApiVersions offers and the codec reads."""
+    """Return the versions that ApiVersions offers and the codec reads."""
     return {key: HANDLERS[key].versions for key in sorted(HANDLERS)}
