@@ -1,4 +1,4 @@
-"""Fixtures for the tests of other projects: a Kafka cluster in the test's own process, in a blink.
+"""pytest fixtures for other projects: a Kafka cluster in the test's own process.
 
     def test_orders(restow_cluster):
         producer = KafkaProducer(bootstrap_servers=restow_cluster.bootstrap)
@@ -7,7 +7,7 @@
         cluster = restow_cluster_factory(brokers=5, racks=("a", "b", "c"))
         cluster.kill_broker(1)
 
-pytest finds them by itself once Restow is installed. Nothing is imported before a test asks for one.
+pytest finds them once Restow is installed. Nothing is imported before a test uses a fixture.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BROKERS = 3
 
 @pytest.fixture
 def restow_cluster_factory() -> Iterator[Callable[..., ThreadedCluster]]:
-    """Makes clusters, with what `EmbeddedCluster` takes; all of them go with the test."""
+    """Return a factory with `EmbeddedCluster`'s arguments; its clusters stop with the test."""
     from restow.cluster.threaded import ThreadedCluster
 
     with ExitStack() as clusters:
@@ -40,5 +40,5 @@ def restow_cluster_factory() -> Iterator[Callable[..., ThreadedCluster]]:
 
 @pytest.fixture
 def restow_cluster(restow_cluster_factory: Callable[..., ThreadedCluster]) -> ThreadedCluster:
-    """Three brokers, their files in a temporary folder."""
+    """Return a cluster of three brokers with files in a temporary folder."""
     return restow_cluster_factory()

@@ -1,5 +1,4 @@
-"""Being called to end in the middle of something that does not answer: a task is cancelled, and still has
-to write down how it ended."""
+"""Cancellation of a task that still has to record how it ended."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ CalledToEnd = asyncio.CancelledError
 
 
 def hear_the_call_to_end() -> None:
-    """Take note of the call, so that this task can go on to write down how it ended."""
+    """Accept the cancellation, so that this task can go on to record how it ended."""
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()

@@ -1,4 +1,4 @@
-"""Chance: what makes ids unlike each other and spreads first replicas over brokers."""
+"""Random numbers: for unique ids and to spread preferred replicas over brokers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from uuid import UUID
 
 
 class Chance(Protocol):
-    """Where everything comes from that nobody should foresee. The simulator's can be played again."""
+    """A source of random numbers. The simulator's can be replayed."""
 
     def randrange(self, below: int) -> int:
-        """A number from 0 on, below that."""
+        """Return a number from 0 to below the limit."""
 
     def randbytes(self, count: int) -> bytes:
-        """That many bytes."""
+        """Return that many bytes."""
 
     def uuid(self) -> UUID:
-        """A random one, of version 4."""
+        """Return a random UUID of version 4."""
 
 
 class _Drawn:
-    """Drawn from one of Python's generators."""
+    """Random numbers from one of Python's generators."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -37,14 +37,14 @@ class _Drawn:
 
 
 class SystemChance(_Drawn):
-    """The operating system's."""
+    """The operating system's random numbers."""
 
     def __init__(self) -> None:
         super().__init__(random.SystemRandom())
 
 
 class SeededChance(_Drawn):
-    """The same again for the same seed."""
+    """Random numbers that repeat for the same seed."""
 
     def __init__(self, seed: int | str) -> None:
         super().__init__(random.Random(seed))  # noqa: S311  foreseeable on purpose

@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 
 class Timer(Protocol):
-    """A callback that has not happened yet."""
+    """A pending callback."""
 
     def cancel(self) -> None:
-        """Let it not happen. Nothing, if it already did."""
+        """Cancel the callback. Does nothing after it has run."""
 
 
 class Clock(Protocol):
-    """What tells the time and wakes sleepers. The simulator has one of its own."""
+    """Tells the time and wakes sleepers. The simulator has its own."""
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, for timestamps. May jump when somebody sets the clock."""
+        """Return milliseconds since 1970, for timestamps. May jump when the clock is set."""
 
     def monotonic_s(self) -> float:
-        """Seconds since some moment, for durations. Never goes back."""
+        """Return seconds since some moment, for durations. Never goes back."""
 
     async def sleep(self, seconds: float) -> None:
-        """Come back after that many seconds; at the next turn of the loop if there are none."""
+        """Sleep for that many seconds; for 0, until the loop's next turn."""
 
     def call_later(self, seconds: float, callback: Callable[[], object]) -> Timer:
         """Call back on the loop after that many seconds."""

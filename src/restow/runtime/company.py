@@ -1,4 +1,4 @@
-"""Connections that came in: through which door, and how many may through all of them, and with how much."""
+"""Accepted connections: their number per listener and in total, and the memory of their incomplete frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _KEPT_DESCRIPTORS = 640
 
 
 def most_connections() -> int:
-    """As many as leave descriptors for files: a broker that cannot open its logs would give up its disks."""
+    """Return a limit that leaves descriptors for files: a broker that cannot open its logs loses disks."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit == resource.RLIM_INFINITY:
         return 1 << 30
@@ -21,7 +21,7 @@ def most_connections() -> int:
 
 
 class Crowd:
-    """How many connections came through all doors, and may."""
+    """Number of connections over all listeners, and its limit."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -29,20 +29,20 @@ class Crowd:
 
 
 class TooMuchHalfSent(NetworkError):
-    """Frames that are not whole yet take more memory than all connections together may use for them."""
+    """Incomplete frames take more memory than all connections together may use for them."""
 
 
 class Sender(Protocol):
-    """A connection that may be hung up on."""
+    """A connection that may be closed."""
 
     def abort(self, reason: Exception | None) -> None: ...
 
 
 class HalfSent:
-    """What has come of large frames that are not whole yet, of all connections together.
+    """Bytes of large incomplete frames, over all connections.
 
-    To wait until there is room would let those who never finish their frames stop everybody. When it is too
-    much, whoever has sent the most of an unfinished frame is hung up on.
+    Waiting for room would let clients that never finish their frames block all others. So beyond the limit,
+    the connection with the most incomplete bytes is closed.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -51,7 +51,7 @@ class HalfSent:
         self.total_bytes = 0
 
     def note(self, sender: Sender, held_bytes: int) -> None:
-        """The connection holds so much now, 0 if its frame is whole or it is gone."""
+        """Set a connection's incomplete bytes; 0 if its frame is complete or the connection is gone."""
         self.total_bytes += held_bytes - self._held.pop(sender, 0)
         if held_bytes:
             self._held[sender] = held_bytes
@@ -68,7 +68,7 @@ class HalfSent:
 
 
 class Company(Generic[Member]):
-    """The connections that came through one door, and whether it is shut."""
+    """The connections of one listener, and whether it is closed."""
 
     def __init__(self, crowd: Crowd) -> None:
         self.members: set[Member] = set()
@@ -76,7 +76,7 @@ class Company(Generic[Member]):
         self._crowd = crowd
 
     def admit(self, connection: Member) -> bool:
-        """Whether there is room for one more."""
+        """Add a connection. Return whether there was room."""
         if self._crowd.count >= self._crowd.most:
             return False
         self._crowd.count += 1

@@ -1,7 +1,7 @@
 """The disk as the cluster sees it, and the real one.
 
-Everything here raises OSError when the disk does not do as it is told; what that means is for the
-caller to say. Calls block: they end in the page cache, which answers in microseconds.
+Everything here raises OSError when the disk fails; the caller decides what that means. Calls block: they end
+in the page cache, which answers in microseconds.
 """
 
 from __future__ import annotations
@@ -17,100 +17,100 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 Part: TypeAlias = bytes | bytearray | memoryview
-"""What can be written as it is."""
+"""Bytes that can be written without a copy."""
 
 _MOST_PARTS = 1024
 _READ_BYTES = 64 * 1024
 _MOST_OPEN_FILES = 512
 _MOST_SMALL = 256 * 1024 * 1024
-"""What is read as a whole is smaller than this."""
+"""Files that are read whole are smaller than this."""
 
 
 class File(Protocol):
-    """Bytes that grow at the end and are cut off there."""
+    """A file that grows at its end and is truncated there."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Return the size in bytes."""
 
     def append(self, *parts: Part) -> int:
-        """Write the parts one after the other behind the end; answer where they begin."""
+        """Append the parts in order and return their position."""
 
     def read(self, position: int, size: int) -> bytes:
-        """What stands there: fewer bytes than asked for only at the end."""
+        """Read bytes; fewer than requested only at the end of the file."""
 
     def truncate(self, size: int) -> None:
         """Keep only the first `size` bytes."""
 
     def sync(self) -> None:
-        """Return when all that was written would survive a loss of power."""
+        """Return when everything written would survive a power loss."""
 
     def close(self) -> None:
-        """Give back what the file holds of the system. It is not used afterwards."""
+        """Release the file's resources. It must not be used afterwards."""
 
 
 class Lock(Protocol):
-    """A file that is ours alone, until we let go of it or the process ends, however it ends."""
+    """An exclusive lock file, held until release or the end of the process."""
 
     def release(self) -> None:
-        """Let go of it. The file stays."""
+        """Release the lock. The file stays."""
 
 
 class Disk(Protocol):
     """Files and directories by their path."""
 
     def open(self, path: str, *, create: bool = False) -> File:
-        """A file that exists, or with `create` one that may not yet."""
+        """Open an existing file, or with `create` make it if missing."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory of that path."""
+        """Return whether the path exists."""
 
     def list(self, path: str) -> tuple[str, ...]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
 
     def make_directory(self, path: str) -> None:
-        """Make it and what is missing above it; no matter if it is there."""
+        """Make the directory and its missing parents; an existing one is no error."""
 
     def rename(self, path: str, new: str) -> None:
-        """Give a file or directory another path; a file that had it is replaced."""
+        """Rename a file or directory, replacing an existing file."""
 
     def remove(self, path: str) -> None:
         """Remove a file."""
 
     def remove_tree(self, path: str) -> None:
-        """Remove a directory with all that is in it."""
+        """Remove a directory with its content."""
 
     def read_bytes(self, path: str) -> bytes:
-        """A small file as a whole."""
+        """Read a small file whole."""
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace a small file: whoever reads it sees all of the old or all of the new.
+        """Replace a small file: readers see all of the old content or all of the new.
 
-        With `durable` that also holds across a loss of power, which costs milliseconds.
+        With `durable` that also holds across a power loss, which costs milliseconds.
         """
 
     def sync_all(self) -> None:
-        """Return when everything written to any file would survive a loss of power.
+        """Return when everything written to any file would survive a power loss.
 
-        With many files to sync this takes a fraction of the time of one after the other.
+        For many files this takes a fraction of the time of syncing them one by one.
         """
 
     def space(self, path: str) -> tuple[int, int]:
-        """Bytes in total and bytes free on the volume that holds the path."""
+        """Return total and free bytes of the volume that holds the path."""
 
     def lock(self, path: str) -> Lock | None:
-        """Make the file, unless it is there, and hold it against everybody else. None if somebody has it."""
+        """Lock the file, making it if missing. Return None if another process has it."""
 
 
 class SystemDisk:
     """The operating system's files.
 
-    Ten thousand partitions have more files than a process may hold open, so no more than
-    `most_open_files` are; the others open again when they are used.
+    Ten thousand partitions have more files than a process may hold open, so at most `most_open_files` are
+    open; the others open again when used.
     """
 
     def __init__(self, most_open_files: int = _MOST_OPEN_FILES, *, private: bool = False) -> None:
-        """With `private`, files and directories that it makes or opens to write are their owner's alone."""
+        """With `private`, files and directories that it makes or opens for writing are private."""
         if most_open_files < 1:
             raise ValueError(f"most_open_files must be at least 1, not {most_open_files}")
         self.private = private
@@ -146,7 +146,7 @@ class SystemDisk:
         shutil.rmtree(path)
 
     def read_bytes(self, path: str) -> bytes:
-        # A pipe that nobody writes to must not hold us up.
+        # A pipe without a writer must not block us.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             _check_regular(descriptor, path)
@@ -158,7 +158,7 @@ class SystemDisk:
             os.close(descriptor)
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        # Thousands of these are written when a topic is made, and objects for paths cost more than the calls.
+        # Creating a topic writes thousands of these, and path objects cost more than the calls.
         beside = f"{path}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         descriptor = os.open(beside, flags, self.file_mode)
@@ -196,7 +196,7 @@ class SystemDisk:
         return SystemLock(descriptor)
 
     def admit(self, file: SystemFile) -> None:
-        """Count a file that was just opened; another one, not used of late, may have to close for it."""
+        """Count a newly opened file; a file not used recently may have to close for it."""
         opened = self._opened
         while len(opened) >= self._most_open_files:
             eldest = opened.popleft()
@@ -208,25 +208,25 @@ class SystemDisk:
         opened.append(file)
 
     def close_to_others(self, descriptor: int) -> None:
-        """Make a file private that was there before, if that is wanted and it is ours."""
+        """Make an existing file of ours private, if requested."""
         if self.private and os.fstat(descriptor).st_uid == os.geteuid():
             os.fchmod(descriptor, self.file_mode)
 
     def forget(self, file: SystemFile) -> None:
-        """A file was closed for good."""
+        """Forget a file that was closed for good."""
         if file in self._opened:
             self._opened.remove(file)
 
 
 class SystemFile:
-    """One file, opened when it is first used and again after it had to rest."""
+    """One file, opened at its first use and again after a rest."""
 
     def __init__(self, disk: SystemDisk, path: str, *, create: bool) -> None:
         self._disk = disk
         self._path = path
         self._descriptor = -1
         self.used = False
-        """Whether it was used since the disk last looked for a file that could close."""
+        """Whether it was used since the disk last looked for a file to close."""
         self._wake(create=create)
         self._size = os.fstat(self._descriptor).st_size
 
@@ -245,7 +245,7 @@ class SystemFile:
             if written == wanted:
                 self._size = began + wanted
                 return began
-        # Rare: too many parts for one call, or a call that wrote only some. Whole from the start.
+        # Rare: too many parts for one call, or a partial write. Start again from the first byte.
         left = memoryview(b"".join(parts))
         position = began
         while left:
@@ -278,7 +278,7 @@ class SystemFile:
             self.rest()
 
     def rest(self) -> None:
-        """Give the descriptor back until the file is used again."""
+        """Close the descriptor until the file is used again."""
         descriptor, self._descriptor = self._descriptor, -1
         os.close(descriptor)
 
@@ -290,7 +290,7 @@ class SystemFile:
 
 
 class SystemLock:
-    """An flock, which the kernel takes back from a process that is gone."""
+    """An flock, which the kernel releases when the process ends."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -312,7 +312,7 @@ def _check_regular(descriptor: int, path: str) -> None:
 
 
 def _make_private(path: Path) -> None:
-    """Make a directory that only its owner may enter; the one that is there must be ours."""
+    """Make a directory that only its owner may enter; an existing one must be ours."""
     if not path.parent.exists():
         _make_private(path.parent)
     above = path.parent.stat().st_mode

@@ -1,12 +1,12 @@
-"""Cutting a stream of bytes into frames: an int32 length, then that many bytes.
+"""Cuts a byte stream into frames: an int32 length, then that many bytes.
 
 Small frames are received many at a time into one buffer and copied out of it. A frame that does not fit gets
-a buffer for itself: the part that has come is moved there, and the rest is received straight into it. So
-every byte is copied a bounded number of times, whatever the sizes and however the stream is chopped up.
+its own buffer: the received part moves there, and the rest is received straight into it. So every byte is
+copied a bounded number of times, whatever the sizes.
 
-Buffers for frames of usual size are used again: a copy out of one that is at hand costs less than memory
-fresh from the kernel (0.5 as against 1.9 ms were seen for 1 MB). Very large frames are handed on without a
-copy. Nothing is resident before it has come, so whoever announces much and sends little holds little.
+Buffers for frames of usual size are reused: copying out of one costs less than fresh memory from the kernel
+(0.5 against 1.9 ms for 1 MB). Very large frames are handed on without a copy. Memory is used only as bytes
+come, so a client that announces much and sends little holds little.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ _MOST_SPARES = 16
 
 
 class NetworkError(RestowError, ConnectionError):
-    """Base of the reasons for which we close a connection by ourselves."""
+    """Base of the reasons for which we close a connection."""
 
 
 class BadFrame(NetworkError):
-    """The peer announced a length that no frame may have, or hung up in the middle of one."""
+    """The peer announced an invalid length, or closed in the middle of a frame."""
 
 
 def _untouched(size: int) -> memoryview:
-    """Memory that the kernel gives page by page as it is written to."""
+    """Return memory that the kernel allocates page by page as it is written."""
     return memoryview(mmap.mmap(-1, max(size, 1)))[:size]
 
 
 class SpareBuffers:
-    """Buffers of one size that were used for a frame and can be used for another, of whatever connection."""
+    """Buffers of one size that connections reuse for their frames."""
 
     __slots__ = ("_spares", "size")
 
@@ -49,17 +49,17 @@ class SpareBuffers:
         self._spares: list[memoryview] = []
 
     def take(self) -> memoryview:
-        """A buffer, with anything in it."""
+        """Return a buffer with arbitrary content."""
         return self._spares.pop() if self._spares else _untouched(self.size)
 
     def give_back(self, buffer: memoryview) -> None:
-        """Nobody may hold on to it any more."""
+        """Return a buffer, which the caller must no longer use."""
         if len(self._spares) < _MOST_SPARES:
             self._spares.append(buffer)
 
 
 class FrameCutter:
-    """Fill `room()`, say how much with `received()`, then take `next_frame()` until there is none."""
+    """Fill `room()`, report the bytes to `received()`, then call `next_frame()` until it returns None."""
 
     __slots__ = (
         "_borrowed",
@@ -88,29 +88,29 @@ class FrameCutter:
 
     @property
     def is_between_frames(self) -> bool:
-        """Whether nothing of a frame has come that has not been taken."""
+        """Return whether no part of a frame is pending."""
         return self._large is None and self._start == self._end
 
     @property
     def large_bytes(self) -> int:
-        """How much has come of a frame that needs a buffer for itself and is not whole yet."""
+        """Return the received bytes of an incomplete frame that has its own buffer."""
         return self._large_end if self._large is not None else 0
 
     def room(self) -> memoryview:
-        """Where the next bytes belong. Never empty, once all frames have been taken."""
+        """Return where the next bytes belong. Never empty once all frames have been taken."""
         if self._large is not None:
             return self._large[self._large_end :]
         return self._view[self._end :]
 
     def received(self, count: int) -> None:
-        """That many bytes have been put into `room()`."""
+        """Note that many bytes in `room()`."""
         if self._large is not None:
             self._large_end += count
         else:
             self._end += count
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame, without its length; None if more has to come. Raises BadFrame."""
+        """Return the next complete frame without its length; None if bytes are missing. Raises BadFrame."""
         if self._large is not None:
             return self._finish_large()
         start = self._start
@@ -132,7 +132,7 @@ class FrameCutter:
         return None
 
     def close(self) -> None:
-        """No more will come: let go of the frame that was begun."""
+        """Drop the incomplete frame, because no more bytes will come."""
         if self._borrowed is not None:
             self._spares.give_back(self._borrowed)
             self._borrowed = None
@@ -141,7 +141,7 @@ class FrameCutter:
         self._start = self._end = 0
 
     def _begin_large(self, begin: int, length: int) -> None:
-        """A BytesIO lends its bytes to be written to, and gives them away at the end without a copy."""
+        """Use a BytesIO: it lends its bytes for writing, and hands them over at the end without a copy."""
         if length <= self._spares.size:
             self._borrowed = self._spares.take()
             self._large = self._borrowed[:length]
@@ -166,7 +166,7 @@ class FrameCutter:
         return frame
 
     def _move_to_front(self) -> None:
-        """A begun frame fits into the buffer only from its front. Less than one frame is moved, once."""
+        """Move an incomplete frame to the buffer's front, where it fits. It is moved at most once."""
         here = self._end - self._start
         if here and self._start:
             self._view[:here] = bytes(self._view[self._start : self._end])

@@ -1,4 +1,4 @@
-"""The loop that a process of ours runs on: uvloop where it can be had, asyncio's own elsewhere."""
+"""The event loop of our processes: uvloop if available, otherwise asyncio's own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LOOK_FOR_GARBAGE_EVERY = (20_000, 20, 50)
-"""New objects until a look at the youngest, and how many of those until a look at older ones. Thousands of
-partitions are objects that stay; Python's default looks at all of them over and over while they are made."""
+"""Thresholds of the garbage collector. Thousands of partitions are long-lived objects, and Python's defaults
+would scan them over and over while they are made.
+"""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run it to its end on a loop of its own, and give back what it returned.
+    """Run to completion on a new loop and return the result.
 
-    The process is taken for ours: what has been imported by now is not looked at for garbage meanwhile.
+    The process is taken for ours: objects imported so far are excluded from garbage collection.
     """
     before = gc.get_threshold()
     gc.freeze()
@@ -33,7 +34,7 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A loop of that kind, not running yet."""
+    """Return a new loop of that kind, not running yet."""
     try:
         import uvloop
     except ImportError:

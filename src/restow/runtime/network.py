@@ -3,7 +3,7 @@
     Network.listen  ──►  Listener       one FrameHandler per connection that comes in
     Network.connect ──►  Connection     with the handler that was given
 
-A handler hears `opened` once, then `frame` for each, then `closed` once. It answers with
+A handler gets `opened` once, then `frame` for each frame, then `closed` once. It answers with
 `Connection.send`, from within `frame` or later. Everything happens on one loop.
 """
 
@@ -20,81 +20,81 @@ if TYPE_CHECKING:
 
 
 class SlowReader(NetworkError):
-    """The peer has left more unread than we are willing to keep for it."""
+    """The peer has left more bytes unread than we keep for it."""
 
 
 class Connection(Protocol):
-    """One end of a connection that is open, or was."""
+    """One end of an open or closed connection."""
 
     @property
     def peer(self) -> str:
-        """Who is at the other end, as `host:port`."""
+        """Address of the other end, as `host:port`."""
 
     @property
     def unsent_bytes(self) -> int:
-        """What was given to `send` and has not yet been taken by the kernel."""
+        """Bytes given to `send` that the kernel has not taken yet."""
 
     def send(self, *parts: Buffer) -> None:
-        """Queue one frame made of these parts; the length in front is written here.
+        """Queue one frame made of these parts; the length is written here.
 
-        The parts are not copied where that can be avoided, so nobody may change them afterwards. What is sent
-        on a closed connection is dropped: `closed` has said so, or is about to.
+        The parts are not copied if possible, so they must not change afterwards. On a closed connection the
+        frame is dropped: `closed` has been called, or soon will be.
         """
 
     async def drain(self) -> None:
-        """Wait until what is unsent has fallen below the mark, or the connection is closed."""
+        """Wait until the unsent bytes have fallen below the mark, or the connection is closed."""
 
     def pause_reading(self) -> None:
-        """Deliver no more frames, not even those that have already come, until told to resume."""
+        """Deliver no more frames, not even received ones, until resumed."""
 
     def resume_reading(self) -> None:
-        """Deliver again."""
+        """Resume the delivery."""
 
     def close(self) -> None:
-        """Send what is queued, then hang up. No further frame is delivered."""
+        """Send queued frames, then close. No further frame is delivered."""
 
     def abort(self, reason: Exception | None) -> None:
-        """Hang up at once, with what is unsent thrown away; `closed` hears the reason."""
+        """Close at once and drop unsent bytes; `closed` gets the reason."""
 
 
 class FrameHandler(Protocol):
-    """Who wants to hear of a connection."""
+    """Receives the events of a connection."""
 
     def opened(self, connection: Connection) -> None:
-        """It is there."""
+        """Handle the open connection."""
 
     def frame(self, payload: bytes) -> None:
-        """A whole frame has come, without its length. Whatever this raises closes the connection."""
+        """Handle a complete frame, without its length. An exception closes the connection."""
 
     def closed(self, reason: Exception | None) -> None:
-        """It is gone: None if either side just hung up."""
+        """Handle the closed connection; the reason is None after a normal close."""
 
 
 class Listener(Protocol):
-    """A port that is listened on."""
+    """A listening port."""
 
     @property
     def host(self) -> str:
-        """The address, as it was resolved."""
+        """The resolved address."""
 
     @property
     def port(self) -> int:
-        """The port; a real one even if 0 was asked for."""
+        """The port; a real one even if 0 was requested."""
 
     async def close(self) -> None:
-        """Let go of the port and of every connection that came through it."""
+        """Close the port and its connections."""
 
 
 class Network(Protocol):
-    """What connects brokers and clients. The simulator has one of its own."""
+    """Connects brokers and clients. The simulator has its own."""
 
     async def listen(
         self, host: str, port: int, make_handler: Callable[[], FrameHandler], max_frame_bytes: int
     ) -> Listener:
-        """Accept connections, each with a handler of its own. Raises OSError if the port cannot be had."""
+        """Accept connections, each with its own handler. Raises OSError if the port is not available."""
 
     async def connect(self, host: str, port: int, handler: FrameHandler, timeout_s: float) -> Connection:
-        """Open a connection. Raises OSError (TimeoutError among them) if nobody answers."""
+        """Open a connection. Raises OSError (including TimeoutError) without an answer."""
 
 
 _SMALL_BYTES = 4 * 1024
@@ -116,11 +116,10 @@ class SystemNetwork:
         max_connections: int | None = None,
         max_half_sent_bytes: int = 256 * 1024 * 1024,
     ) -> None:
-        """`drain` waits above the first; who leaves more than the second unread and is to get still more is
-        hung up on; `connect`ed peers may send frames up to the third. Who comes when `max_connections` are
-        there (by default as many as leave enough file descriptors) is hung up on before anybody hears of it.
-        When those who came in have sent `max_half_sent_bytes` of frames that are not whole yet, whoever has
-        sent the most is hung up on.
+        """`drain` waits above the first limit. A peer with more than the second unread is closed when it
+        should get more. `connect`ed peers may send frames up to the third. Beyond `max_connections` (by
+        default as many as leave enough file descriptors), new connections are closed at once. When incoming
+        incomplete frames reach `max_half_sent_bytes`, the connection with the most of them is closed.
         """
         self._high_water_bytes = high_water_bytes
         self._max_unsent_bytes = max_unsent_bytes
@@ -170,7 +169,7 @@ class _SystemListener:
         self.host, self.port = server.sockets[0].getsockname()[:2]
 
     async def close(self) -> None:
-        """Those who do not take the rest of their answers within a second lose it."""
+        """Close the listener. Peers that do not read their responses within a second lose them."""
         self._company.is_over = True
         self._accept_no_more()
         await _turn()
@@ -187,21 +186,21 @@ class _SystemListener:
             await asyncio.wait(gone)
 
     def _accept_no_more(self) -> None:
-        """A server of asyncio loses the connections that it has accepted and finds itself shut on before they
-        are made, so it has to be deaf for some turns first. uvloop's loses none, and this does nothing to it.
+        """Stop accepting. asyncio's server would lose connections that it is just accepting, so it stops
+        listening some turns earlier. uvloop's loses none, and this does nothing to it.
         """
         for listening in self._server.sockets:
             asyncio.get_running_loop().remove_reader(listening.fileno())
 
 
 async def _turn() -> None:
-    """Let connections that are just being accepted be made."""
+    """Let connections that are being accepted be made."""
     for _ in range(_TURNS_TO_ACCEPT):
         await asyncio.sleep(0)
 
 
 class _FramedConnection(asyncio.BufferedProtocol):
-    """One TCP connection: frames in both directions, and what holds either of them up."""
+    """One TCP connection: frames in both directions, with flow control."""
 
     peer = "nobody yet"
 
@@ -234,7 +233,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._outbox_bytes = 0
         self._is_post_due = False
 
-    # What the handler's side calls.
+    # Called by the handler's side.
 
     @property
     def unsent_bytes(self) -> int:
@@ -283,7 +282,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _post(self, size: int, parts: tuple[Buffer, ...]) -> None:
-        """Small frames of one turn of the loop go out together: a call of the kernel costs more than they."""
+        """Send the small frames of one loop turn together, because a system call costs more than they do."""
         self._outbox += (LENGTH.pack(size), *parts)
         self._outbox_bytes += LENGTH.size + size
         if self._outbox_bytes >= _OUTBOX_BYTES:
@@ -303,7 +302,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
             self._outbox.clear()
             self._outbox_bytes = 0
 
-    # What the loop calls.
+    # Called by the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -356,7 +355,7 @@ class _FramedConnection(asyncio.BufferedProtocol):
         self._half_sent.note(self, self._half_sent_bytes)
 
     def _catch_up(self) -> None:
-        """What a pause has kept back comes first; then there is room in the buffer for more."""
+        """Deliver frames held back by a pause first; then the buffer has room again."""
         self._deliver()
         if self._transport is not None and self._reading and not self._hung_up:
             self._transport.resume_reading()

@@ -1,4 +1,4 @@
-"""Ports for servers that are not there yet, or are away for a while."""
+"""Reserved ports for servers that are not running yet, or are down for a while."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import socket
 import sys
 
 _SEVERAL_MAY_BIND = sys.platform == "linux"
-"""Where a port that nobody listens on may be bound to by a second socket that also wants it so."""
+"""Whether a second socket can bind to a port on which nothing listens."""
 
 
 class HeldPort:
-    """A free port of an address that, until it is let go of, is dealt to nobody else who wants any port.
+    """A free port that no one else is dealt until it is released.
 
-    It is bound to and never listened on: who connects is refused, and a server that is told the number can
-    listen there, end, and listen there again. Only Linux has this; elsewhere the port is free when it is
-    found, and no more.
+    The port is bound but not listened on: connections are refused, and a server that knows the number can
+    listen there, end, and listen there again. Only Linux has this; elsewhere the port is merely free when it
+    is found.
     """
 
     def __init__(self, host: str) -> None:
@@ -32,5 +32,5 @@ class HeldPort:
             self._socket.close()
 
     def let_go(self) -> None:
-        """It may be let go of twice."""
+        """Release the port. A second call does nothing."""
         self._socket.close()

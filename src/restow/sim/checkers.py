@@ -1,4 +1,4 @@
-"""What must hold of the brokers at every moment, whatever was done to them."""
+"""Invariants of the brokers that hold at every moment, whatever faults occur."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class InvariantViolation(NamedTuple):
-    """Something that must never be."""
+    """A violated invariant."""
 
     at_s: float
     what: str
@@ -23,14 +23,14 @@ class InvariantViolation(NamedTuple):
 
 
 class Invariants:
-    """Checks of one cluster, made again and again; it remembers what it saw."""
+    """Repeated checks of one cluster, which remember earlier states."""
 
     def __init__(self, cluster: SimCluster) -> None:
         self._cluster = cluster
         self._leaders: dict[tuple[TopicPartition, int], int] = {}
 
     def check(self) -> Iterator[str]:
-        """Yield what does not hold now."""
+        """Yield the invariants that do not hold now."""
         for node in self._cluster.nodes.values():
             if node.broker.is_running:
                 for partition in node.broker.services.replicas.hosted():

@@ -27,9 +27,9 @@ class SimClient:
     async def ask(
         self, request: Message, broker: int, *, version: int | None = None, timeout_s: float = 30.0
     ) -> Message:
-        """Return a broker's answer. Raises ConnectionError or TimeoutError; then its fate is unknown.
+        """Return a broker's response. After ConnectionError or TimeoutError the outcome is unknown.
 
-        Without a version it is the newest that both sides speak.
+        Without a version, use the newest that both sides support.
         """
         key = int(request.API_KEY)
         if broker not in self._versions:

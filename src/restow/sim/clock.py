@@ -1,4 +1,4 @@
-"""A node's own clock: skewed, set by somebody, or standing still while the others go on."""
+"""A node's clock: skewed, set at will, or halted while the others go on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Timer
 
 EPOCH_MS = 1_700_000_000_000
-"""The wall clock when a simulation begins."""
+"""The wall clock at the start of a simulation."""
 
 
 class NodeClock:
     """Time as one node sees it.
 
-    A node that stands still (`halt`) gets no timer before it goes on (`go_on`); then all that were due come
-    at once, in their order, as a process that was stopped and continued gets them.
+    A halted node (`halt`) gets no timer before `go_on`; then all due timers fire at once in their order, as
+    in a process that was stopped and continued.
     """
 
     def __init__(self, *, skew_ms: int = 0) -> None:
@@ -58,22 +58,22 @@ class NodeClock:
         return timer
 
     def jump(self, by_ms: int) -> None:
-        """Let somebody set the wall clock; durations are not touched."""
+        """Set the wall clock; durations are not touched."""
         self._skew_ms += by_ms
 
     def halt(self) -> None:
-        """Hold every timer back from now on."""
+        """Hold back every timer from now on."""
         if self._halted is None:
             self._halted = []
 
     def go_on(self) -> None:
-        """Deliver what was held back."""
+        """Fire the timers that were held back."""
         held, self._halted = self._halted or [], None
         for timer in held:
             self._loop.call_soon(timer.is_due)
 
     def hold(self, timer: _HeldTimer) -> bool:
-        """Keep a timer that is due for later, if the node stands still."""
+        """Hold back a due timer if the node is halted."""
         if self._halted is None:
             return False
         self._halted.append(timer)

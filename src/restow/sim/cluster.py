@@ -1,4 +1,4 @@
-"""A cluster in virtual time: the production brokers on a simulated world, with every fault at hand.
+"""A cluster in virtual time: the production brokers on a simulated environment, with faults.
 
 async with SimCluster(brokers=5) as cluster:
     await cluster.nodes[1].kill()
@@ -29,7 +29,7 @@ _PORT = 9092
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedClusterSettings:
-    """What a simulated cluster is made of."""
+    """Settings of a simulated cluster."""
 
     seed: int | str = 0
     racks: tuple[str, ...] = ()
@@ -40,7 +40,7 @@ class SimulatedClusterSettings:
 
 
 class SimNode:
-    """One broker, its machine, and what can happen to them."""
+    """One broker, its machine, and their faults."""
 
     def __init__(
         self, broker_id: int, network: SimNetwork, store: EmbeddedStore, settings: SimulatedClusterSettings
@@ -80,24 +80,24 @@ class SimNode:
         await self.broker.stop()
 
     async def kill(self) -> None:
-        """End the process at once; what it wrote stays."""
+        """Kill the process; written data stays."""
         self._network.end_process(self.host)
         self.disk.kill()
         await self.broker.kill()
 
     async def lose_power(self) -> None:
-        """End the machine at once; what was not synced may be lost, and nobody is told."""
+        """Cut the machine's power; unsynced data may be lost, and peers get no notice."""
         self._network.lose_power(self.host)
         self.disk.lose_power()
         await self.broker.kill()
 
     def halt(self) -> None:
-        """Let the process stand still."""
+        """Halt the process."""
         self.clock.halt()
         self.store.halt()
 
     def go_on(self) -> None:
-        """Let it go on, with all that came for it meanwhile."""
+        """Continue the process, with everything that arrived meanwhile."""
         self.clock.go_on()
         self.store.go_on()
         self._network.deliver(self.host)

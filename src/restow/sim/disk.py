@@ -1,9 +1,9 @@
-"""A node's disk in memory: what was synced outlives a loss of power, what was not may be torn.
+"""A node's disk in memory: synced data survives a power loss, other data may be torn.
 
     disk.kill()         the process died: the kernel still writes all of it
-    disk.lose_power()   the machine died: synced bytes stay, of the rest a part drawn by chance
+    disk.lose_power()   the machine died: synced bytes stay, and a random part of the rest
 
-Log dirs are volumes of their own, which can be full, fail or vanish.
+Log dirs are separate volumes, which can be full, fail or vanish.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GARBAGE_BYTES = 64
 
 
 class _Inode:
-    """A file's bytes, and how many of them are safe."""
+    """A file's bytes, and how many of them are synced."""
 
     __slots__ = ("data", "old", "synced")
 
@@ -31,7 +31,7 @@ class _Inode:
         self.data = bytearray(data)
         self.synced = 0
         self.old: bytes | None = None
-        """What a file that was replaced without waiting for the disk held before."""
+        """The previous content of a file that was replaced without a sync."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Volume:
 
     total_bytes: int = _TOTAL_BYTES
     failed: bool = False
-    """Every call on it ends in an I/O error."""
+    """Whether every call on it fails with an I/O error."""
 
 
 class SimDisk:
@@ -57,16 +57,16 @@ class SimDisk:
     # Faults
 
     def volume(self, path: str) -> Volume:
-        """Return the volume that is mounted at this directory, a new one if there is none yet."""
+        """Return the volume mounted at this directory; make it if missing."""
         return self._volumes.setdefault(_tidy(path), Volume())
 
     def kill(self) -> None:
-        """End the process that uses this disk: its handles are void, and the kernel keeps what it wrote."""
+        """End the process that uses this disk: its handles are void, and written data stays."""
         self._life += 1
         self._locks.clear()
 
     def lose_power(self) -> None:
-        """Keep what was synced and, of what was not, as much as chance says, torn at the end."""
+        """Keep synced data and a random part of the rest, torn at the end."""
         self.kill()
         for path in sorted(self._files):
             inode = self._files[path]
@@ -185,14 +185,14 @@ class SimDisk:
     # For the files
 
     def check(self, path: str, life: int) -> None:
-        """Raise what a call on this path would."""
+        """Raise the error of a call on this path, if it would fail."""
         if life != self._life:
             raise OSError(errno.EBADF, "the process that opened it is gone", path)
         if self._volume_of(path)[1].failed:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def make_room(self, path: str, more: int) -> None:
-        """Raise ENOSPC if the volume cannot hold so many bytes more."""
+        """Raise ENOSPC if the volume cannot hold that many more bytes."""
         total = self._volume_of(path)[1].total_bytes
         if total < _TOTAL_BYTES and self.space(path)[1] < more:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
@@ -260,7 +260,7 @@ class SimFile:
         self._inode.synced, self._inode.old = len(self._inode.data), None
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because there are no resources."""
 
 
 class _SimLock:

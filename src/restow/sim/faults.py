@@ -1,7 +1,7 @@
-"""Faults, drawn by chance: which ones a run has at all, whom they meet, and how long they last.
+"""Random faults: their kinds, their targets and their durations.
 
-A seed draws a few kinds of faults and how often they come (a swarm), so that runs differ from each other more
-than they would if every run had all of them.
+A seed draws a few kinds of faults and their frequency (a swarm), so that runs differ more than if every run
+had all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEAL_S = 1.0
 
 
 class Harm(NamedTuple):
-    """One fault: whom it meets, and for how long."""
+    """One fault: its target and duration."""
 
     cluster: SimCluster
     node: SimNode
@@ -29,7 +29,7 @@ class Harm(NamedTuple):
 
 
 class Nemesis:
-    """Harms a cluster until it is told to stop; then it mends everything."""
+    """Causes faults in a cluster until it is stopped; then it repairs everything."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Nemesis:
         self.count = 0
 
     async def harm(self, until_s: float) -> None:
-        """Cause one fault after the other until that moment of virtual time."""
+        """Cause one fault after the other until that virtual time."""
         loop = asyncio.get_running_loop()
         while self._kinds:
             await asyncio.sleep(self._every_s * (500 + self._chance.randrange(1000)) / 1000)
@@ -131,4 +131,4 @@ _FAULTS: Mapping[str, Callable[[Harm], Awaitable[None]]] = {
     "clock": _set_clock,
 }
 KINDS = tuple(_FAULTS)
-"""Every kind of fault by its name."""
+"""Every kind of fault by name."""

@@ -1,7 +1,7 @@
 """An event loop whose time is virtual.
 
-There is no selector and no socket: when nothing is ready, the clock jumps to the next timer. A run is
-therefore a function of what was scheduled, and an hour of it takes as long as its events take to compute.
+There is no selector and no socket: when nothing is ready, the clock jumps to the next timer. So a run depends
+only on what was scheduled, and an hour of it takes as long as computing its events.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class NothingLeftToDo(RestowError):
-    """Everybody waits for somebody else: no callback is ready and no timer is set."""
+    """A deadlock: no callback is ready and no timer is set."""
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -35,7 +35,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now_s
 
     def select(self, timeout_s: float | None) -> tuple[()]:
-        """Let the time pass that asyncio would wait for a socket."""
+        """Advance the clock by the time that asyncio would wait for a socket."""
         if timeout_s is None:
             raise NothingLeftToDo("nothing is ready and no timer is set: the simulation waits for itself")
         if timeout_s > 0:
@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return ()
 
     def run_in_executor(self, _executor: Any, func: Any, *_: Any) -> NoReturn:  # type: ignore[override]
-        """Refuse: a thread runs in real time, so its end could not be foreseen."""
+        """Refuse: a thread runs in real time, so its result would not be deterministic."""
         raise RuntimeError(f"{func!r} would run in a thread, which virtual time has none of")
 
     def call_soon_threadsafe(  # type: ignore[override]
@@ -53,10 +53,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def _process_events(self, event_list: tuple[()]) -> None:
-        """asyncio hands over what `select` found, which is never anything."""
+        """Do nothing, because `select` never finds events."""
 
     def _write_to_self(self) -> None:
-        """asyncio wakes a selector with this, and there is none to wake."""
+        """Do nothing, because there is no selector to wake."""
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:

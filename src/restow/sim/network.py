@@ -1,12 +1,12 @@
-"""A network in memory: latency and bandwidth per link, and everything that can go wrong with one.
+"""A network in memory: latency and bandwidth per link, and network faults.
 
-    network.at("broker-1")                  what that node listens and connects with
-    network.cut("broker-1", "broker-2")     nothing gets from the first to the second any more
-    network.mend()                          everything gets through again
-    network.end_process("broker-1")         its connections are reset, as a kernel does for a dead process
-    network.lose_power("broker-1")          nobody hears of it: its connections are half open
+    network.at("broker-1")                  that node's network
+    network.cut("broker-1", "broker-2")     drop everything from the first to the second
+    network.mend()                          undo all cuts
+    network.end_process("broker-1")         reset its connections, as a kernel does for a dead process
+    network.lose_power("broker-1")          leave its connections half open
 
-What is sent into a cut link waits there, as TCP sends again, and arrives when the link is mended.
+Data sent into a cut link waits there, as TCP retransmits, and arrives when the link is mended.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _FIRST_PORT = 20_000
 _WINDOW_BYTES = 1024 * 1024
-"""What a receiver's kernel takes before its process reads."""
+"""Bytes that a receiver's kernel buffers before its process reads."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Wire:
     bytes_per_s: float = 125e6
     is_cut: bool = False
     free_at_s: float = 0.0
-    """When the last byte that was put on it has left."""
+    """When the last byte put on it has left."""
 
 
 class SimNetwork:
@@ -54,15 +54,15 @@ class SimNetwork:
         self._next_port = _FIRST_PORT
         self.clocks: dict[str, NodeClock] = {}
         self.trace: Callable[[float, str, str, bytes], None] | None = None
-        """Told of every frame that is delivered: when, from whom, to whom, what."""
+        """Called for every delivered frame: time, source, target, payload."""
 
     def at(self, node: str, clock: NodeClock) -> NodeNetwork:
-        """Return the network as this node sees it; `clock` says whether the node stands still."""
+        """Return the network as this node sees it; `clock` tells whether the node is halted."""
         self.clocks[node] = clock
         return NodeNetwork(self, node)
 
     def wire(self, source: str, target: str) -> Wire:
-        """Return one direction of a link, to be changed as wanted."""
+        """Return one direction of a link, to change its settings."""
         found = self._wires.get((source, target))
         if found is None:
             found = self._wires[source, target] = self._new_wire()
@@ -73,7 +73,7 @@ class SimNetwork:
         self.wire(source, target).is_cut = True
 
     def mend(self) -> None:
-        """Let everything through again, with what was waiting."""
+        """Let everything through again, including waiting data."""
         for wire in self._wires.values():
             wire.is_cut = False
         for ends in self._ends.values():
@@ -85,16 +85,16 @@ class SimNetwork:
         self._forget(node, tell=True)
 
     def lose_power(self, node: str) -> None:
-        """Let all connections of a machine vanish without a word."""
+        """Drop all connections of a machine without notice."""
         self._forget(node, tell=False)
 
     def reset(self, node: str) -> None:
-        """Reset every connection that this node has, while it lives on."""
+        """Reset every connection of this node, which lives on."""
         for end in tuple(self._ends.get(node, ())):
             end.abort(ConnectionResetError("the connection was reset"))
 
     def deliver(self, node: str) -> None:
-        """Hand a node that goes on what has come for it meanwhile."""
+        """Deliver to a continued node everything that has arrived meanwhile."""
         for end in tuple(self._ends.get(node, ())):
             end.deliver_soon()
 
@@ -156,7 +156,7 @@ class NodeNetwork:
 
 
 class _Listener:
-    """A port that a node listens on."""
+    """A listening port of a node."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class _Listener:
         self._accepted: dict[SimConnection, None] = {}
 
     def accept(self, node: str, handler: FrameHandler) -> SimConnection:
-        """Make both ends of a connection from that node and return its end."""
+        """Make both ends of a connection from that node and return the node's end."""
         theirs = SimConnection(self._network, node, handler, f"{self.host}:{self.port}", 1 << 30)
         port = self._network.free_port()
         ours = SimConnection(
@@ -214,7 +214,7 @@ class SimConnection:
         self._network.add(self)
         self._handler.opened(self)
 
-    # What the handler's side calls
+    # Called by the handler's side
 
     @property
     def unsent_bytes(self) -> int:
@@ -249,10 +249,10 @@ class SimConnection:
             self._put(_Bye(ConnectionResetError("the connection was reset")))
             self._end(reason)
 
-    # What the network calls
+    # Called by the network
 
     def vanish(self, *, tell: bool) -> None:
-        """Be gone with the process, which hears nothing any more."""
+        """Drop the connection together with its process, which gets no callback."""
         if self.is_gone:
             return
         if tell:
@@ -261,13 +261,13 @@ class SimConnection:
         self._let_go()
 
     def deliver_soon(self) -> None:
-        """Look again at what has come."""
+        """Deliver received data at the next turn."""
         if self.inbox and self._timer is None and not self.is_gone:
             at_s = max(self.inbox[0][0], asyncio.get_running_loop().time())
             self._timer = asyncio.get_running_loop().call_at(at_s, self._deliver)
 
     def _put(self, what: bytes | _Bye) -> None:
-        """Put it on the wire; it comes after everything that went before."""
+        """Put it on the wire behind everything sent before."""
         other = self.other
         if other is None or other.is_gone:
             if other is not None and not isinstance(what, _Bye):
@@ -286,7 +286,7 @@ class SimConnection:
         other.deliver_soon()
 
     def _answer_reset(self) -> None:
-        """The machine at the other end is up again and knows nothing of this connection."""
+        """Reset the connection, because the restarted machine does not know it."""
         self.inbox.append((asyncio.get_running_loop().time(), _Bye(ConnectionResetError("unknown there"))))
         self.deliver_soon()
 
@@ -342,7 +342,7 @@ class SimConnection:
         self.wake_drained()
 
     def wake_drained(self) -> None:
-        """Let those look again who wait until less is unsent."""
+        """Wake the tasks that wait for fewer unsent bytes."""
         waiting, self._drained = self._drained, []
         for each in waiting:
             if not each.done():
@@ -351,6 +351,6 @@ class SimConnection:
 
 @dataclass(frozen=True, slots=True)
 class _Bye:
-    """The end of a connection, which travels like everything else."""
+    """The end of a connection, which travels like data."""
 
     reason: Exception | None

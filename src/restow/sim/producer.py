@@ -1,8 +1,8 @@
 """An idempotent producer that remembers what was acknowledged.
 
-It sends one batch a partition at a time and sends it again, with the same sequence numbers, until the broker
-answers for it. So every record is in the log exactly once, in the order in which it was sent, and whatever
-was acknowledged must be there for good.
+It sends one batch per partition at a time and repeats it, with the same sequence numbers, until the broker
+answers. So every record is in the log exactly once and in order, and every acknowledged record must stay
+there.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _SENT_BEFORE = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
 
 @dataclass(slots=True)
 class Lane:
-    """What goes to one partition."""
+    """The batches of one partition."""
 
     waiting: list[bytes] = field(default_factory=list)
     batch: list[bytes] = field(default_factory=list)
-    """Sent at least once, and not answered for yet."""
+    """Sent at least once, without a response yet."""
     next_sequence: int = 0
     acknowledged: list[bytes] = field(default_factory=list)
-    """In their order."""
+    """In the order of sending."""
 
 
 class SimProducer:
@@ -58,11 +58,11 @@ class SimProducer:
         return not any(lane.waiting or lane.batch for lane in self.lanes.values())
 
     def put(self, partition: int, value: bytes) -> None:
-        """Send this with the next round."""
+        """Send this value with the next round."""
         self.lanes[partition].waiting.append(value)
 
     async def round(self) -> None:
-        """Send what waits, one request to each leader, and take the answers."""
+        """Send the waiting batches, one request to each leader, and handle the responses."""
         producer = await self._ready()
         if producer is None:
             return
@@ -101,7 +101,7 @@ class SimProducer:
         return None
 
     async def _send(self, leader: int, lanes: dict[int, Lane], producer: tuple[int, int]) -> bool:
-        """Say whether all of it is in the log."""
+        """Return whether all batches are in the log."""
         data = ProduceRequest.TopicProduceData
         partitions = [
             data.PartitionProduceData(index=partition, records=self._batch(lane, producer))
@@ -130,7 +130,7 @@ class SimProducer:
         )
 
     def _settle(self, answer: Message) -> int:
-        """Take one partition's answer; 0 if its batch is in the log."""
+        """Handle one partition's response; return 0 if its batch is in the log."""
         code = int(answer.error_code)
         if code in (0, _SENT_BEFORE):
             lane = self.lanes[answer.index]

@@ -1,4 +1,4 @@
-"""One simulated run: a cluster at work, faults, checks all the time, and what was found."""
+"""One simulated run: a working cluster, faults, continuous checks, and a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _QUIET_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """What a run is made of. The same scenario gives the same run."""
+    """Settings of a run. The same scenario gives the same run."""
 
     seed: int = 0
     duration_s: float = 60.0
@@ -45,7 +45,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationReport:
-    """What came of a run."""
+    """The result of a run."""
 
     seed: int
     virtual_seconds: float
@@ -56,7 +56,7 @@ class SimulationReport:
     lost: int
     violations: tuple[str, ...]
     trace: str
-    """A hash of every frame that was delivered and of every fault."""
+    """A hash of every delivered frame and every fault."""
     last_events: tuple[str, ...]
 
     @property
@@ -94,7 +94,7 @@ class _Simulation:
         self.steps = self.faults = self.acked = self.lost = 0
 
     async def run(self) -> float:
-        """Return the virtual seconds that it took."""
+        """Return the virtual seconds of the run."""
         scenario = self._scenario
         loop = asyncio.get_running_loop()
         settings = SimulatedClusterSettings(seed=scenario.seed, properties={"min.insync.replicas": "2"})
@@ -158,7 +158,7 @@ class _Simulation:
             await asyncio.sleep(_ROUND_EVERY_S)
 
     async def _become_healthy(self, cluster: SimCluster, producer: SimProducer) -> None:
-        """Wait until everything is acknowledged and in sync again, now that nothing goes wrong any more."""
+        """Wait, without further faults, until everything is acknowledged and in sync again."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _QUIET_S
         while loop.time() < until_s:
@@ -191,7 +191,7 @@ class _Simulation:
 
 
 def _unhealthy(cluster: SimCluster) -> Iterator[str]:
-    """Yield what is not as it should be in a cluster that nobody harms."""
+    """Yield what is wrong in a cluster without faults."""
     led = set()
     for node in cluster.nodes.values():
         if not node.broker.is_running:

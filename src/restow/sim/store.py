@@ -1,8 +1,8 @@
-"""A node's session with the store, which the node can be cut off from.
+"""A node's session with the store, which can be cut off.
 
-The store itself never fails: it stands for a ZooKeeper ensemble. What fails is the way to it. A node that is
-cut off is told that the store cannot be reached, its heartbeats do not arrive, and it hears that its session
-has expired only when it can reach the store again, as a ZooKeeper client does.
+The store itself never fails: it stands for a ZooKeeper ensemble. Only the connection fails. A node that is
+cut off gets StoreUnavailable, its heartbeats do not arrive, and it learns that its session has expired only
+when it reaches the store again, as a ZooKeeper client does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class StoreAccess:
-    """One node's way to the store."""
+    """One node's connection to the store."""
 
     def __init__(self, store: EmbeddedStore, clock: NodeClock, session_timeout_s: float) -> None:
         self._store, self._clock = store, clock
@@ -53,11 +53,11 @@ class StoreAccess:
             self.go_on()
 
     def halt(self) -> None:
-        """Stop with the node, which stands still."""
+        """Stop with the halted node."""
         self._beats.halt()
 
     def go_on(self) -> None:
-        """Deliver what came while nothing could."""
+        """Deliver everything that arrived while the node was halted or cut off."""
         if self._cut or self._clock.is_halted:
             return
         self._beats.go_on()
@@ -66,11 +66,11 @@ class StoreAccess:
             tell()
 
     def lose_answers(self, count: int) -> None:
-        """Carry out the next changes, and tell the node that their fate is unknown."""
+        """Carry out the next changes, but report their outcome as unknown."""
         self._lost_answers = count
 
     def tell(self, what: Callable[[], object]) -> None:
-        """Tell the node something, as soon as it can be reached."""
+        """Notify the node as soon as it can be reached."""
         if self._cut or self._clock.is_halted:
             self._waiting.append(what)
         else:
@@ -91,7 +91,7 @@ class StoreAccess:
 
 
 class SimSession:
-    """`restow.cluster.store.protocol.Store` over a way that can be cut."""
+    """`restow.cluster.store.protocol.Store` over a connection that can be cut."""
 
     def __init__(self, access: StoreAccess, inner: EmbeddedSession) -> None:
         self._access, self._inner = access, inner

@@ -1,5 +1,6 @@
 """Kafka's protocol as bytes: the codec, the hand-written hot paths, record batches and error codes.
 
-`codec` turns requests and responses into bytes and back, `messages` has their classes, and nobody else
-imports the library underneath. `metadata`, `fetch` and `produce` write by hand what is asked for most.
+`codec` turns requests and responses into bytes and back, `messages` has their classes, and only they import
+the underlying library. `metadata`, `fetch` and `produce` are hand-written encoders of the most frequent
+responses.
 """

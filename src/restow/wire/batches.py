@@ -1,4 +1,4 @@
-"""Record batches (magic 2) as brokers see them: a header of 61 bytes, and a payload nobody opens.
+"""Record batches (magic 2) as brokers see them: a header of 61 bytes, and an unopened payload.
 
     position  0  base offset    int64     outside the CRC
               8  length         int32     of what follows
@@ -31,11 +31,11 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_ENDS = 12
-"""How many bytes come before those that the length counts."""
+"""Number of bytes before those that the length counts."""
 CRC_BEGINS = SKIPPED_BYTES
-"""Where the bytes begin that the CRC covers."""
+"""Position of the first byte that the CRC covers."""
 PREFIX_BYTES = 16
-"""The bytes before the magic: the ones a leader sets."""
+"""The bytes before the magic, which a leader sets."""
 
 NO_PRODUCER = -1
 NO_SEQUENCE = -1
@@ -64,11 +64,11 @@ _SMALLEST_LENGTH = HEADER_BYTES - LENGTH_ENDS
 
 
 class CorruptBatch(RestowError):
-    """Bytes that are not the record batches they should be."""
+    """Bytes that are not valid record batches."""
 
 
 class BatchHeader(NamedTuple):
-    """What a batch says of itself. A tuple, because one is made for every batch that passes."""
+    """A batch's header. A tuple, because one is made for every batch."""
 
     base_offset: int
     length: int
@@ -91,17 +91,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of its last record, also where compaction took that record out."""
+        """The offset of its last record, even if compaction removed that record."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset behind it."""
+        """The offset after it."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of its last record, which begins anew at 0 behind 2³¹ - 1."""
+        """The sequence number of its last record, which wraps to 0 after 2³¹ - 1."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -123,25 +123,25 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether it holds a transaction's end instead of a user's records."""
+        """Whether it marks a transaction's end instead of holding user records."""
         return bool(self.attributes & CONTROL_BIT)
 
     @property
     def delete_horizon(self) -> int | None:
-        """From when on its tombstones may go, if compaction has seen them; it is kept as first timestamp."""
+        """When its tombstones may be removed, if compaction has seen them; stored as first timestamp."""
         return self.first_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
 
 def header_at(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header that stands there, whatever it says."""
-    # Not _make, which checks the number of fields once more: this is done for every batch.
+    """Return the header at the position, unchecked."""
+    # Not _make, which checks the number of fields again: this runs for every batch.
     return tuple.__new__(BatchHeader, HEADER.unpack_from(buffer, position))
 
 
 def scan(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """The batches and where they begin. A last one that is not all there is passed over.
+    """Yield the batches and their positions. An incomplete last one is skipped.
 
-    CRCs are not looked at; a length or magic that cannot be raises CorruptBatch.
+    CRCs are not checked; an impossible length or magic raises CorruptBatch.
     """
     position = 0
     end = len(buffer)
@@ -157,7 +157,7 @@ def scan(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
-    """The same, but every byte must belong to a whole batch whose CRC is right."""
+    """Return the batches and their positions, if every byte belongs to a complete batch with a valid CRC."""
     found = []
     position = 0
     end = len(buffer)
@@ -184,7 +184,7 @@ def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
 
 
 def crc_of(buffer: Buffer, position: int, end: int) -> int:
-    """The CRC-32C that the batch from `position` to `end` should have."""
+    """Return the CRC-32C of the batch from `position` to `end`."""
     if position == 0 and end == len(buffer) and isinstance(buffer, bytes):
         return crc_behind_prefix(buffer)
     value: int = google_crc32c.value(bytes(buffer[position + CRC_BEGINS : end]))
@@ -192,7 +192,7 @@ def crc_of(buffer: Buffer, position: int, end: int) -> int:
 
 
 def prefix(base_offset: int, length: int, leader_epoch: int) -> bytes:
-    """The first 16 bytes of a batch, to be written before its others, which need not be copied."""
+    """Return the first 16 bytes of a batch, to be written before the others without copying them."""
     return _PREFIX.pack(base_offset, length, leader_epoch)
 
 
@@ -203,7 +203,7 @@ def stamp(buffer: bytearray, position: int, base_offset: int, leader_epoch: int)
 
 
 def stamp_append_time(buffer: bytearray, position: int, timestamp_ms: int) -> None:
-    """Make this the time of every record of the batch, and the CRC what it is then."""
+    """Set the log append time of the batch, and update its CRC."""
     (length,) = _LENGTH.unpack_from(buffer, position + _LENGTH_AT)
     (attributes,) = _ATTRIBUTES.unpack_from(buffer, position + _ATTRIBUTES_AT)
     _ATTRIBUTES.pack_into(buffer, position + _ATTRIBUTES_AT, attributes | TIMESTAMP_TYPE_BIT)

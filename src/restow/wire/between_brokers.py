@@ -1,7 +1,7 @@
-"""What a controller tells its brokers, and how a broker takes its leave: keys 4 to 7, which no client speaks.
+"""Requests between controller and brokers: keys 4 to 7, which no client sends.
 
-Client libraries do not have them, so they are defined in `definitions/`. The field that Kafka calls Type is
-`request_type` here: a message has a `type` of another meaning already.
+Client libraries do not have them, so they are defined in `definitions/`. Kafka's field Type is `request_type`
+here, because a message already has a `type` with another meaning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def _rename_type(_: type, definition: dict[str, Any]) -> dict[str, Any]:
 
 
 def _message(name: str) -> Any:
-    """The class of that name, made of the definition of that name."""
+    """Return the message class made from the definition of that name."""
     attributes = {"__module__": __name__, "json_patch": classmethod(_rename_type)}
     return type(ApiMessage)(name, (ApiMessage,), attributes, load_json="restow.wire.definitions")
 

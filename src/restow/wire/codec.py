@@ -1,12 +1,12 @@
 """Requests and responses as bytes, and back.
 
-    Codec(versions).parse_request(payload)  ──►  Request           what a client sent
-    encode_response(request, body)          ──►  parts of a frame  what it gets
-    encode_request(key, version, …)         ──►  parts of a frame  what one broker asks another
-    parse_response(key, version, payload)   ──►  Response          what that one answers
+    Codec(versions).parse_request(payload)  ──►  Request           a client's request
+    encode_response(request, body)          ──►  parts of a frame  the response to it
+    encode_request(key, version, …)         ──►  parts of a frame  a broker's request to another
+    parse_response(key, version, payload)   ──►  Response          the response to that
 
-Which versions are spoken is the caller's to say; which exist is the protocol's. Frames come from anybody, so
-whatever cannot be read ends in MalformedRequest and nothing else.
+The caller chooses the supported versions; the protocol defines the existing ones. Frames come from untrusted
+clients, so anything unreadable raises MalformedRequest and nothing else.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _CANNOT_BE_READ = (ValueError, IndexError, struct.error)
 
 
 class MalformedRequest(RestowError):
-    """Bytes that are no request. There is no answer to it; the connection is closed."""
+    """Bytes that are no request. The connection is closed without a response."""
 
 
 class MalformedResponse(RestowError):
-    """Bytes that are no response to what was asked."""
+    """Bytes that are no response to the request."""
 
 
 class UnsupportedVersion(RestowError):
-    """A request of a version that is not spoken here, or of a key that is not served."""
+    """An unsupported version of a request, or an unsupported key."""
 
     def __init__(self, api_key: int, version: int, correlation_id: int) -> None:
         super().__init__(f"request {api_key} of version {version} is not served here")
@@ -56,7 +56,7 @@ class UnsupportedVersion(RestowError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request with its header. Of the body's class see `messages`."""
+    """A request with its header. `messages` has the body's class."""
 
     api_key: int
     api_version: int
@@ -67,17 +67,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A response with what its header says."""
+    """A response with its header."""
 
     correlation_id: int
     body: Message
 
 
 class Codec:
-    """Reads the requests of the versions it is given, by API key.
+    """Reads requests of the given versions, by API key.
 
-    Requests other than Produce may be `max_plain_bytes` long and no longer, because of a field that takes two
-    bytes in a frame comes an object that takes a hundred.
+    Requests other than Produce have at most `max_plain_bytes`, because a field of two bytes in a frame
+    becomes an object of a hundred bytes.
     """
 
     def __init__(self, versions: Mapping[int, range], *, max_plain_bytes: int = 16 * 1024 * 1024) -> None:
@@ -85,7 +85,7 @@ class Codec:
         self._max_plain_bytes = max_plain_bytes
 
     def parse_request(self, payload: bytes) -> Request:
-        """The request in a frame. Raises MalformedRequest or UnsupportedVersion."""
+        """Return the request in a frame. Raises MalformedRequest or UnsupportedVersion."""
         try:
             api_key, version, correlation_id = _HEADER.unpack_from(payload)
         except struct.error:
@@ -103,9 +103,9 @@ class Codec:
 
 
 def encode_response(request: Request, body: Message | tuple[Buffer, ...]) -> tuple[Buffer, ...]:
-    """The parts of a frame that answers this request, ready for `Connection.send`.
+    """Return the parts of a response frame, ready for `Connection.send`.
 
-    A tuple is a body that somebody has encoded already: one of the hot paths.
+    A tuple is an already encoded body from one of the hot paths.
     """
     flexible = RESPONSES[request.api_key].flexible_version_q(request.api_version)
     header = _INT32.pack(request.correlation_id)
@@ -119,7 +119,7 @@ def encode_response(request: Request, body: Message | tuple[Buffer, ...]) -> tup
 def encode_request(
     api_key: int, version: int, correlation_id: int, client_id: str | None, body: Message | tuple[Buffer, ...]
 ) -> tuple[Buffer, ...]:
-    """The parts of a frame that asks this, ready for `Connection.send`."""
+    """Return the parts of a request frame, ready for `Connection.send`."""
     header = _HEADER.pack(api_key, version, correlation_id)
     if _has_client_id(api_key, version):
         name = None if client_id is None else client_id.encode()
@@ -132,7 +132,7 @@ def encode_request(
 
 
 def parse_response(api_key: int, version: int, payload: bytes) -> Response:
-    """The response in a frame to a request of that key and version. Raises MalformedResponse."""
+    """Return the response to a request of that key and version. Raises MalformedResponse."""
     message = RESPONSES[api_key]
     try:
         (correlation_id,) = _INT32.unpack_from(payload)
@@ -164,5 +164,5 @@ def _read_request(payload: bytes, api_key: int, version: int, correlation_id: in
 
 
 def _has_client_id(api_key: int, version: int) -> bool:
-    """Every header but one: ControlledShutdown is older than client ids."""
+    """Return whether the header has a client id. Only ControlledShutdown version 0 has none."""
     return api_key != _CONTROLLED_SHUTDOWN or version > 0

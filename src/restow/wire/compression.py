@@ -1,8 +1,8 @@
 """The compressions of record batches, as Kafka's clients write and read them.
 
-gzip and zstd are streams. lz4 is a frame of independent blocks: Java's clients refuse blocks that refer
-to each other. snappy comes in two shapes, in xerial's frames from Java and bare from librdkafka; both are
-read, and frames are written, which everybody reads.
+gzip and zstd are streams. lz4 is a frame of independent blocks, because Java's clients refuse dependent ones.
+snappy has two forms, xerial's frames from Java and raw from librdkafka. Both are read; frames are written,
+which all clients read.
 
     xerial   "\\x82SNAPPY\\0", version int32, compatible int32, then per block its length int32 and its bytes
 """
@@ -23,7 +23,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 LARGEST_PAYLOAD_BYTES = 64 * 1024 * 1024
-"""What a batch may grow to. A megabyte of somebody's zstd can hold gigabytes, and would take them."""
+"""Largest uncompressed batch. A megabyte of zstd can hold gigabytes, and would take that memory."""
 
 _ZSTD_LEVEL = 3
 _XERIAL = struct.Struct(">8sii")
@@ -37,22 +37,22 @@ _TOO_SMALL = "failed to write whole buffer"
 
 
 class UnsupportedCompression(RestowError):
-    """There is no such compression."""
+    """An unknown compression."""
 
 
 class CannotDecompress(RestowError):
-    """Bytes that are not of the compression they are said to be, or that would grow too large."""
+    """Bytes that are not in the stated compression, or that would grow too large."""
 
 
 def compress(payload: bytes, compression: int) -> bytes:
-    """The payload in that compression. Raises UnsupportedCompression."""
+    """Compress the payload. Raises UnsupportedCompression."""
     if compression == NONE:
         return payload
     return _of(compression)[0](payload)
 
 
 def decompress(payload: bytes, compression: int) -> bytes:
-    """What was compressed. Raises UnsupportedCompression or CannotDecompress."""
+    """Decompress the payload. Raises UnsupportedCompression or CannotDecompress."""
     if compression == NONE:
         return payload
     reader = _of(compression)[1]
@@ -115,7 +115,7 @@ def _from_bare_snappy(block: bytes, room: int) -> bytes:
 
 
 def _reader_of(library: Any) -> Callable[[bytes], bytes]:
-    """Reads streams, which need not say how long they are, into ever larger buffers."""
+    """Return a reader of streams of unknown length, which uses growing buffers."""
 
     def read(payload: bytes) -> bytes:
         size = max(_GROWTH * len(payload), _SMALLEST_BUFFER_BYTES)

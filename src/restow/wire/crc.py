@@ -1,9 +1,9 @@
 """CRC-32C of the rest of a buffer, without copying the rest.
 
-The library takes whole `bytes` objects only, and a batch's CRC leaves out its first 21 bytes. Cutting
-those off would copy the batch, which for a large one takes longer than its CRC. But a CRC can be
-begun in any state, and its steps can be gone backwards: we begin in the one state from which the 21
-bytes lead to where a CRC normally begins, and let the library run over the whole.
+The library takes only whole `bytes` objects, and a batch's CRC leaves out its first 21 bytes. Slicing would
+copy the batch, which for a large one takes longer than its CRC. But a CRC can start in any state, and its
+steps can be reversed: we start in the one state that the 21 bytes turn into a CRC's normal start state, and
+let the library process everything.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _ALL_ONES = 0xFFFFFFFF
 
 
 def crc_behind_prefix(data: bytes) -> int:
-    """The CRC-32C of all but the first 21 bytes, of which there must be so many."""
+    """Return the CRC-32C of all but the first 21 bytes, which must exist."""
     state: int = google_crc32c.extend(_ALL_ONES, data[:SKIPPED_BYTES])
     low, middle, high, top = _BACK
     begin = low[state & 255] ^ middle[state >> 8 & 255] ^ high[state >> 16 & 255] ^ top[state >> 24]
@@ -26,7 +26,7 @@ def crc_behind_prefix(data: bytes) -> int:
 
 
 def _steps() -> list[int]:
-    """What each value of the lowest byte adds to the state when a byte of zeros is taken in."""
+    """Return what each lowest byte adds to the state when a zero byte is processed."""
     table = []
     for value in range(256):
         state = value
@@ -37,7 +37,7 @@ def _steps() -> list[int]:
 
 
 def _tables_back() -> tuple[list[int], ...]:
-    """For each byte of a state, what it was 21 bytes of zeros ago: the map is linear, so they add up."""
+    """Return, for each byte of a state, its value 21 zero bytes earlier. The map is linear, so they add."""
     steps = _steps()
     lowest_byte = {step >> 24: value for value, step in enumerate(steps)}
 

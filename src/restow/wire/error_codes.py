@@ -1,6 +1,6 @@
-"""Kafka's error codes as one table: the number, the name, whether it is worth trying again, and what it says.
+"""Kafka's error codes as one table: number, name, whether it is retriable, and a message.
 
-Names, numbers and flags are Kafka 3.9's; the sentences are ours.
+Names, numbers and flags are Kafka 3.9's; the messages are our own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """An error as it goes over the wire. `.retriable` and `.message` come with it."""
+    """An error code of the protocol, with `.retriable` and `.message`."""
 
     retriable: bool
     message: str
@@ -23,7 +23,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ErrorCode:
-        """The error of that number; one that we do not know counts as UNKNOWN_SERVER_ERROR, as in Kafka."""
+        """Return the error of that number; an unknown one is UNKNOWN_SERVER_ERROR, as in Kafka."""
         try:
             return cls(code)  # type: ignore[call-arg]
         except ValueError:

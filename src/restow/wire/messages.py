@@ -1,14 +1,14 @@
-"""The messages of Kafka's protocol by name, so that nobody else imports the library that has them.
+"""The messages of Kafka's protocol by name, so that other modules do not import the library that has them.
 
 A message is built from its fields in snake_case, and the structures inside it are attributes of its class:
 
     node = MetadataResponse.MetadataResponseBroker(node_id=1, host="a", port=9092)
     MetadataResponse(brokers=[node], topics=[])
 
-Fields left out have the protocol's defaults. A decoded message has the fields of its version; the others
-answer with their defaults, too. Two fields differ from Kafka's: `authorized_operations` of Metadata,
-DescribeCluster and DescribeGroups responses is a set of operation numbers, None if it was not asked for, and
-Type is `request_type` in what goes between brokers.
+Omitted fields have the protocol's defaults, and so have fields that a decoded message's version lacks. Two
+fields differ from Kafka's: `authorized_operations` of Metadata, DescribeCluster and DescribeGroups responses
+is a set of operation numbers, None if it was not requested, and Type is `request_type` in requests between
+brokers.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ from restow.wire.between_brokers import (
 )
 
 Message: TypeAlias = Any
-"""One of the below. The library has no types, so the checker cannot tell them apart."""
+"""One of the messages below. The library has no types, so the type checker cannot tell them apart."""
 
 __all__ = [
     "REQUESTS",

@@ -1,7 +1,7 @@
-"""Metadata responses, written by hand: everybody asks for them, and they change seldom.
+"""Hand-written encoder of Metadata responses, which clients often request and which rarely change.
 
-A `TopicMetadata` keeps the bytes of its partitions, so that an answer is put together of what is there.
-The thirteen versions of the response write a partition in four ways:
+A `TopicMetadata` keeps the encoded partitions, so that a response is quickly assembled. The thirteen versions
+of the response encode a partition in four ways:
 
     0–4    error, partition, leader, replicas, isr
     5–6    … and the offline replicas
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 VERSIONS = range(13)
 NOT_ASKED_FOR = -(2**31)
-"""What stands for authorized operations that were not asked for."""
+"""Stands for authorized operations that were not requested."""
 _NO_ID = bytes(16)
 
 
 class _Layout(IntEnum):
-    """The first version of each way to write a partition."""
+    """The first version of each partition encoding."""
 
     PLAIN = 0
     OFFLINE = 5
@@ -44,7 +44,7 @@ _LAYOUTS = tuple(_Layout.of(version) for version in VERSIONS)
 
 
 class PartitionMetadata(NamedTuple):
-    """What clients are told of a partition."""
+    """A partition as clients see it."""
 
     partition: int
     leader_id: int
@@ -56,7 +56,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class TopicMetadata:
-    """A topic as Metadata responses have it, encoded when asked for and remembered until it changes."""
+    """A topic in Metadata responses, encoded on demand and cached until it changes."""
 
     __slots__ = ("_encoded", "_joined", "_partitions", "is_internal", "name", "topic_id")
 
@@ -77,24 +77,24 @@ class TopicMetadata:
 
     @property
     def partitions(self) -> tuple[PartitionMetadata, ...]:
-        """All of them, in order."""
+        """All partitions, in order."""
         return tuple(self._partitions[partition] for partition in sorted(self._partitions))
 
     def put(self, it: PartitionMetadata) -> None:
-        """Add or replace a partition. One that is the same as before costs nothing later."""
+        """Add or replace a partition. An unchanged one costs nothing later."""
         if self._partitions.get(it.partition) != it:
             self._partitions[it.partition] = it
             self._forget(it.partition)
 
     def remove(self, partition: int) -> None:
-        """Let go of a partition, if it is there."""
+        """Remove a partition, if it exists."""
         if self._partitions.pop(partition, None) is not None:
             self._forget(partition)
 
     def encode(
         self, version: int, *, error_code: int = 0, authorized_operations: int = NOT_ASKED_FOR
     ) -> bytes:
-        """The topic's part of a response of that version."""
+        """Return the topic's part of a response of that version."""
         layout = _LAYOUTS[version]
         joined = self._joined.get(layout)
         if joined is None:
@@ -115,7 +115,7 @@ class TopicMetadata:
             encoded.pop(partition, None)
 
     def _join(self, layout: _Layout) -> bytes:
-        """Only what has changed is encoded anew."""
+        """Join the partitions, encoding only changed ones."""
         encoded = self._encoded.setdefault(layout, {})
         for partition, it in self._partitions.items():
             if partition not in encoded:
@@ -127,9 +127,9 @@ class TopicMetadata:
 def encode_unknown_topic(
     version: int, error_code: int, *, name: str | None = None, topic_id: UUID | None = None
 ) -> bytes:
-    """The part of a response that says why there is nothing to say of a topic.
+    """Return the part of a response with a topic's error.
 
-    From version 12 on the name may be missing, for a topic that was asked for by its id.
+    From version 12 on the name may be missing, for a topic that was requested by id.
     """
     if name is None and version < 12:
         raise ValueError(f"Metadata of version {version} cannot leave the topic's name out")
@@ -147,7 +147,7 @@ def encode_metadata_response(
     throttle_time_ms: int = 0,
     authorized_operations: int = NOT_ASKED_FOR,
 ) -> tuple[bytes, ...]:
-    """The body, for `encode_response`, of topics that have been encoded for the same version.
+    """Return the body, for `encode_response`, from topics encoded for the same version.
 
     Raises ValueError for a version that is not in VERSIONS.
     """

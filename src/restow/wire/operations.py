@@ -1,4 +1,4 @@
-"""What can be allowed or forbidden, by Kafka's numbers, and on what."""
+"""ACL operations and resource types, with Kafka's numbers."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ ON_TOPICS = frozenset({3, 4, 5, 6, 7, 8, 10, 11})
 
 
 def bits(operations: Iterable[int]) -> int:
-    """A set of operations as it is sent: the bit of each number."""
+    """Return a set of operations as a bit field."""
     return sum(1 << each for each in operations)

@@ -1,7 +1,7 @@
-"""The smallest pieces of Kafka's encoding, for what is written by hand.
+"""Primitive types of Kafka's encoding, for the hand-written encoders.
 
 Every version of a message is either plain, with int16 and int32 lengths, or flexible: then lengths are
-varints that are one more than the length, 0 is null, and every structure ends in a count of tagged fields.
+varints of the length plus one, 0 is null, and every structure ends in a count of tagged fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _NULL_INT32 = INT32.pack(-1)
 
 
 class Endpoint(NamedTuple):
-    """Where a broker can be reached."""
+    """A broker's address."""
 
     node_id: int
     host: str
@@ -32,14 +32,14 @@ class Endpoint(NamedTuple):
 
 
 class LeaderAndEpoch(NamedTuple):
-    """Who leads a partition, and since when."""
+    """A partition's leader and its epoch."""
 
     leader_id: int
     leader_epoch: int
 
 
 def varint(number: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     if number < 0x80:
         return bytes((number,))
     if number < 0x4000:
@@ -54,7 +54,7 @@ def varint(number: int) -> bytes:
 
 @lru_cache(maxsize=8192)
 def string(text: str | None, *, flexible: bool) -> bytes:
-    """Text or null. The names of topics and hosts come again and again, so the latest are remembered."""
+    """Encode a string or null. Names of topics and hosts repeat, so the latest are cached."""
     if text is None:
         return b"\x00" if flexible else _NULL_INT16
     data = text.encode()
@@ -62,24 +62,24 @@ def string(text: str | None, *, flexible: bool) -> bytes:
 
 
 def count(number: int, *, flexible: bool) -> bytes:
-    """How many elements of an array follow."""
+    """Encode the number of elements of an array."""
     return varint(number + 1) if flexible else INT32.pack(number)
 
 
 def null_array(*, flexible: bool) -> bytes:
-    """An array that is not there at all."""
+    """Encode a null array."""
     return b"\x00" if flexible else _NULL_INT32
 
 
 def int32s(numbers: Sequence[int], *, flexible: bool) -> bytes:
-    """An array of int32."""
+    """Encode an array of int32."""
     if flexible:
         return varint(len(numbers) + 1) + struct.pack(f">{len(numbers)}i", *numbers)
     return struct.pack(f">i{len(numbers)}i", len(numbers), *numbers)
 
 
 def tags(fields: Mapping[int, bytes]) -> bytes:
-    """Tagged fields by their number, in the order of their numbers."""
+    """Encode tagged fields in the order of their numbers."""
     if not fields:
         return NO_TAGS
     written = [varint(len(fields))]
@@ -89,12 +89,12 @@ def tags(fields: Mapping[int, bytes]) -> bytes:
 
 
 def leader_tag(leader: LeaderAndEpoch) -> bytes:
-    """The structure that tells a client who leads now."""
+    """Encode the current leader."""
     return struct.pack(">ii", *leader) + NO_TAGS
 
 
 def endpoints_tags(endpoints: Iterable[Endpoint]) -> bytes:
-    """The tagged fields at the end of Produce and Fetch responses: where the leaders in it can be reached."""
+    """Encode the tagged fields at the end of Produce and Fetch responses: the leaders' addresses."""
     written = [
         INT32.pack(node_id)
         + string(host, flexible=True)

@@ -1,11 +1,11 @@
-"""Produce responses, written by hand: one is sent for every batch or few.
+"""Hand-written encoder of Produce responses, which are sent for every few batches.
 
     responses: [topic, [partition, error, base offset, append time 2+, log start 5+,
                         record errors 8+, error message 8+]]
     throttle time 1+
 
-From version 9 on with compact lengths; from 10 on a partition may carry its current leader, and the whole the
-endpoints of those leaders.
+From version 9 on lengths are compact; from 10 on a partition may have its current leader, and the response
+the endpoints of those leaders.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _FROM_5 = struct.Struct(">ihqqq")
 
 
 class RecordError(NamedTuple):
-    """A record for whose sake its batch was refused."""
+    """A record because of which its batch was refused."""
 
     batch_index: int
     message: str | None = None
 
 
 class Produced(NamedTuple):
-    """What became of the batches for one partition."""
+    """The result for one partition."""
 
     partition: int
     error_code: int = 0
@@ -64,7 +64,7 @@ def encode_produce_response(
     throttle_time_ms: int = 0,
     endpoints: Iterable[Endpoint] = (),
 ) -> tuple[bytes, ...]:
-    """The body, for `encode_response`. Raises ValueError for a version that is not in VERSIONS."""
+    """Return the body, for `encode_response`. Raises ValueError for a version not in VERSIONS."""
     if version not in VERSIONS:
         raise ValueError(f"a Produce response of version {version} cannot be written; {VERSIONS} can")
     flexible = version >= _FIRST_FLEXIBLE

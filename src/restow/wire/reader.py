@@ -1,12 +1,12 @@
-"""Reading a message by its definition, from bytes that anybody may have sent.
+"""Reads a message by its definition, from untrusted bytes.
 
-The library has a decoder, too, but one for the answers of trusted brokers: it takes text that is cut off for
-whole, copies the rest of the frame for every tagged field, and follows a varint to whatever end. This one
-checks every length against what is left before it allocates anything, takes null only where the protocol has
-it, and goes over each byte once. It yields the same objects, and no more of them than anybody needs: what
-takes two bytes in a frame takes a hundred in memory, and work after that.
+The library's own decoder is for responses of trusted brokers: it accepts truncated text, copies the rest of
+the frame for every tagged field, and does not limit varints. This one checks every length against the
+remaining bytes before it allocates anything, accepts null only where the protocol allows it, and reads each
+byte once. It returns the same objects, and limits their number, because two bytes in a frame become a hundred
+in memory.
 
-As in the library, a function is written for every message and version, compiled when it is first needed, so
+As in the library, a function is generated for every message and version and compiled at its first use, so
 that nothing is looked up while reading:
 
     it.controller_id, it.controller_epoch = unpack1(data, at)
@@ -44,7 +44,7 @@ _FEW = 16
 _MOST_NUMBERS = 400_000
 _MOST_NUMBERS_IN_ORDERS = 10 * _MOST_NUMBERS
 _ORDERS = range(4, 7)
-"""LeaderAndIsr, StopReplica and UpdateMetadata, which tell of all partitions at once."""
+"""LeaderAndIsr, StopReplica and UpdateMetadata, which may have all partitions at once."""
 _NUMBERS_PER_STRUCTURE = 4
 
 
@@ -54,7 +54,7 @@ class Unreadable(ValueError):
 
 @cache
 def reader_of(message: Message, version: int) -> Read:
-    """A function (bytes, position) → (message, position behind it), made once per message and version."""
+    """Return a function (bytes, position) → (message, end position), made once per message and version."""
     first, last = _range(message.json["flexibleVersions"])
     most = _MOST_NUMBERS_IN_ORDERS if message.API_KEY in _ORDERS else _MOST_NUMBERS
     source = _ReaderSource(version, flexible=first <= version <= last, most=most)
@@ -62,7 +62,7 @@ def reader_of(message: Message, version: int) -> Read:
 
 
 def read_length(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned varint of at most 32 bits."""
+    """Read an unsigned varint of at most 32 bits."""
     value = data[at]
     at += 1
     if value < 0x80:
@@ -78,7 +78,7 @@ def read_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def skip_tags(data: bytes, at: int) -> int:
-    """The position behind tagged fields that nobody here knows."""
+    """Return the position after unknown tagged fields."""
     count, at = read_length(data, at)
     for _ in range(count):
         _, at = read_length(data, at)
@@ -88,7 +88,7 @@ def skip_tags(data: bytes, at: int) -> int:
 
 
 class _ReaderSource:
-    """The text of a reading function in the making, and what it refers to by name."""
+    """The source of a generated reader, and the values it refers to by name."""
 
     def __init__(self, version: int, *, flexible: bool, most: int = _MOST_NUMBERS) -> None:
         self._version = version
@@ -110,7 +110,7 @@ class _ReaderSource:
         }
 
     def compile(self, kind: Any, fields: Sequence[Definition]) -> Read:
-        """A reader of one structure."""
+        """Return a reader of one structure."""
         self._write("left = len(data)", f"spare = {self._most}")
         self._struct("it", kind, fields)
         self._write("return it, at")
@@ -132,7 +132,7 @@ class _ReaderSource:
         self._lines += [indent + line for line in lines]
 
     def _name(self, stem: str, value: Any = None) -> str:
-        """A name that nothing else has, for a variable or for a value that the text refers to."""
+        """Return a unique name, for a variable or for a value that the source refers to."""
         self._count += 1
         name = f"{stem}{self._count}"
         if value is not None:
@@ -140,7 +140,7 @@ class _ReaderSource:
         return name
 
     def _has(self, definition: Definition, versions: str = "versions") -> bool:
-        """Whether this version is among those that the definition gives under that name."""
+        """Return whether this version is in the definition's range of that name."""
         first, last = _range(definition.get(versions, "none"))
         return first <= self._version <= last
 
@@ -165,7 +165,7 @@ class _ReaderSource:
             self._tags(it, kind, [field for field in present if self._has(field, "taggedVersions")])
 
     def _fixed(self, it: str, fields: Sequence[Definition]) -> None:
-        """Neighbouring fields of fixed size, all at once."""
+        """Read adjacent fields of fixed size together."""
         if fields:
             layout = struct.Struct(">" + "".join(_FIXED[field["type"]] for field in fields))
             targets = "".join(f"{it}.{_field_name(field)}, " for field in fields)
@@ -182,7 +182,7 @@ class _ReaderSource:
         self._write("if data[at]:", f"    at = read_tags({it}, {name}, data, at)", "else:", "    at += 1")
 
     def _value(self, target: str, kind: Any, field: Definition) -> None:
-        """One value of whatever type that is not among its fixed neighbours."""
+        """Read one value of any other type."""
         type_name: str = field["type"]
         if type_name in _FIXED:
             layout = struct.Struct(f">{_FIXED[type_name]}")
@@ -208,7 +208,9 @@ class _ReaderSource:
         self._write(f"{target} = {it}")
 
     def _size(self, target: str, size: str, field: Definition, plain: str) -> None:
-        """Lengths come plainly, or as a varint that is one more. The next lines are for what is not null."""
+        """Read a plain length, or a varint of the length plus one. The following lines handle non-null
+        values.
+        """
         if self._flexible:
             self._write(f"{size} = data[at] - 1", "at += 1")
             self._write(
@@ -221,7 +223,7 @@ class _ReaderSource:
         self._write(f"    {null}", "else:")
 
     def _sized(self, target: str, field: Definition) -> None:
-        """Text or bytes."""
+        """Read a string or bytes."""
         is_text = field["type"] == "string"
         self._size(target, "size", field, "h" if is_text else "i")
         self._write("    end = at + size", "    if end > left: cut_off(size, left - at)")
@@ -254,13 +256,13 @@ class _ReaderSource:
 
 @cache
 def _few(code: str) -> tuple[Callable[[bytes, int], tuple[Any, ...]], ...]:
-    """Unpackers of no value, of one, two and so on: replica lists are short and many."""
+    """Return unpackers of zero values, one, two and so on: replica lists are short and many."""
     return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(_FEW))
 
 
 @cache
 def _range(versions: str) -> tuple[int, int]:
-    """`3+`, `2-5` or `4`, as the definitions have it; `none` is none."""
+    """Parse `3+`, `2-5`, `4` or `none`."""
     if versions == "none":
         return 1, 0
     first, to, last = versions.rstrip("+").partition("-")
@@ -270,7 +272,7 @@ def _range(versions: str) -> tuple[int, int]:
 
 
 def _field_name(definition: Definition) -> str:
-    """The library's way to write SnakeCase: an underscore before every capital."""
+    """Return the library's snake case: an underscore before every capital."""
     name: str = definition["name"]
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 

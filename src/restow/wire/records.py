@@ -1,7 +1,7 @@
-"""The records inside a batch, for the few places where a broker looks at them.
+"""The records inside a batch, for the few places where a broker reads or writes them.
 
-What the broker itself writes (committed offsets), what compaction keeps, and which record is the
-first of a timestamp. Batches of producers pass through everywhere else unopened.
+These are committed offsets, compaction, and the search for a timestamp. Elsewhere, producers' batches pass
+through unopened.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from restow.wire.batches import BatchHeader, Buffer
 
 MOST_RECORDS = 1_000_000
-"""A megabyte of zstd can hold ten times as many of nothing, which would take gigabytes as objects."""
+"""A megabyte of zstd can hold ten times as many empty records, which would take gigabytes as objects."""
 SMALLEST_RECORD_BYTES = 7
 
 _CRC_AT = 17
@@ -60,7 +60,7 @@ def build(
     producer_epoch: int = _NO_EPOCH,
     base_sequence: int = NO_SEQUENCE,
 ) -> bytes:
-    """A batch of records, which begins with the offset of the first. There must be one."""
+    """Build a batch of at least one record, starting at the first one's offset."""
     if not records:
         raise ValueError("a batch must have at least one record")
     first, last = records[0], records[-1]
@@ -83,11 +83,10 @@ def rebuild(
     delete_horizon: int | None = None,
     encoded: bytes | None = None,
 ) -> bytes:
-    """A batch with only these of its records, or none of them; all else about it stays.
+    """Rebuild a batch with only these records, or none; everything else stays.
 
-    Its first and last offset, its producer and sequence are what they were. With a `delete_horizon`
-    it says from when on its tombstones may go. `encoded` are the records as `encode_for` writes them, if
-    somebody has done so already.
+    First and last offset, producer and sequence stay. A `delete_horizon` sets when its tombstones may be
+    removed. `encoded` are the records from `encode_for`, if already encoded.
     """
     attributes = header.attributes if records else header.attributes & ~COMPRESSION_MASK
     base_timestamp = header.first_timestamp
@@ -112,18 +111,18 @@ def rebuild(
 
 
 def encode_for(header: BatchHeader, records: Sequence[Record], delete_horizon: int | None) -> bytes:
-    """Some of the records of a batch that is to be rebuilt with that horizon."""
+    """Encode some records of a batch that will be rebuilt with that horizon."""
     base_timestamp = header.first_timestamp if delete_horizon is None else delete_horizon
     return b"".join(_encode_record(record, header.base_offset, base_timestamp) for record in records)
 
 
 def parse(batch: Buffer) -> tuple[Record, ...]:
-    """The records of one batch. Raises CorruptBatch or UnsupportedCompression."""
+    """Return the records of one batch. Raises CorruptBatch or UnsupportedCompression."""
     return tuple(each_record(batch))
 
 
 def each_record(batch: Buffer) -> Iterator[Record]:
-    """The same one after the other, for those who may not want all. Raises when it gets there."""
+    """Yield the records one by one, for callers that may not need all. Raises when it gets to an error."""
     header = header_at(batch)
     payload = _payload(batch, header)
     append_time = header.max_timestamp if header.timestamp_type == LOG_APPEND_TIME else None
@@ -139,7 +138,7 @@ def each_record(batch: Buffer) -> Iterator[Record]:
 
 
 def each_time(batch: Buffer) -> Iterator[tuple[int, int]]:
-    """Offset and timestamp of one record after the other, without looking at the rest of it."""
+    """Yield offset and timestamp of each record without reading the rest."""
     header = header_at(batch)
     payload = _payload(batch, header)
     base_offset, base_timestamp = header.base_offset, header.first_timestamp
@@ -159,7 +158,7 @@ def each_time(batch: Buffer) -> Iterator[tuple[int, int]]:
 
 
 def _payload(batch: Buffer, header: BatchHeader) -> bytes:
-    """The records as bytes, uncompressed, if there can be as many in them as the header says."""
+    """Return the uncompressed records, if they can hold as many as the header says."""
     if header.count > MOST_RECORDS:
         raise CorruptBatch(f"a batch says it has {header.count} records; {MOST_RECORDS} are opened at most")
     try:
@@ -261,7 +260,7 @@ def _read_nullable(data: bytes, position: int) -> tuple[bytes | None, int]:
 
 
 def _varint(number: int) -> bytes:
-    """Zigzag, then seven bits a byte, the lowest first."""
+    """Encode zigzag, then seven bits per byte, the lowest first."""
     rest = number << 1 if number >= 0 else (~number << 1) | 1
     if rest < 0x80:
         return rest.to_bytes()
