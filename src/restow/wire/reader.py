@@ -208,9 +208,7 @@ class _ReaderSource:
         self._write(f"{target} = {it}")
 
     def _size(self, target: str, size: str, field: Definition, plain: str) -> None:
-        """Read a plain length, or a varint of the length plus one. The following lines handle non-null
-        values.
-        """
+        """Read a plain length, or a varint of the length plus one. The next lines are for non-null values."""
         if self._flexible:
             self._write(f"{size} = data[at] - 1", "at += 1")
             self._write(

@@ -1,16 +1,16 @@
-"""The ISR as its leader sees it: who is in sync, when to look again, and how a change is written.
+"""The ISR as its leader manages it: which followers are in sync, the next check, and the writes.
 
     in the ISR ── behind for longer than replica.lag.time.max.ms ──► out
     out ── has fetched up to the high watermark and the leader's epoch start ──► in
 
-    HostedPartition.review_isr     shrinks it (`without_laggards`), when IsrReviews says that it is time
+    HostedPartition.review_isr     shrinks it (`without_laggards`), when IsrReviews schedules it
     HostedPartition.consider_joins grows it (`may_join`), when a follower has fetched
-    IsrUpdates                     has the change written, again and again while nobody knows the outcome
-    StoreIsrWriter                 writes it to the store and leaves a note for the controller, which reads
-                                   it in `controller/isr.py` and tells all brokers
+    IsrUpdates                     writes the change, and retries while the outcome is unknown
+    StoreIsrWriter                 writes it to the store and notifies the controller, which reads
+                                   it in `controller/isr.py` and informs all brokers
 
-The high watermark is the smallest end of the ISR. While a change of the ISR is being written, those of
-the old and of the new one count, because nobody knows yet which of the two holds.
+The high watermark is the smallest log end of the ISR. While an ISR change is being written, the members of
+the old and the new ISR count, because either may be in force.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def smallest_end(members: Iterable[int], followers: Mapping[int, FollowerProgres
 
 
 class IsrReviews:
-    """When the ISR of which partition is to be reviewed. Only partitions with laggards are in here."""
+    """Times of the next ISR checks. Only partitions with lagging followers are in here."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -127,7 +127,7 @@ class IsrReviews:
         self._arm()
 
     def close(self) -> None:
-        """No more reviews."""
+        """Stop all checks."""
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -153,7 +153,7 @@ class IsrReviews:
 
 
 class IsrUpdates:
-    """Writes what partitions propose. A write whose outcome is not known is tried again."""
+    """Writes the ISRs that partitions propose. Retries if the outcome is unknown."""
 
     def __init__(self, broker_id: int, writer: IsrWriter, clock: Clock, retry_s: float) -> None:
         self._broker_id = broker_id
@@ -163,17 +163,17 @@ class IsrUpdates:
         self._tasks = Tasks()
 
     def write(self, partition: HostedPartition) -> None:
-        """Begin to write the partition's `proposed_isr`."""
+        """Start to write the partition's `proposed_isr`."""
         isr = partition.proposed_isr
         if isr is None:
             return
-        log.info("the ISR of %s is to be %s instead of %s", partition.topic_partition, isr, partition.isr)
+        log.info("writing the ISR of %s: %s instead of %s", partition.topic_partition, isr, partition.isr)
         self._tasks.start(
             self._write(partition, partition.order, isr), f"the ISR of {partition.topic_partition}"
         )
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel pending writes."""
         await self._tasks.close()
 
     async def _write(
@@ -206,7 +206,7 @@ class IsrUpdates:
 
 
 class StoreIsrWriter:
-    """Conditional on the version that the leader knows: only the current leader can change a partition."""
+    """Conditional on the version that the leader knows, so that only the current leader can write."""
 
     def __init__(self, store: Store, clock: Clock, tasks: Tasks, controller_epoch: Callable[[], int]) -> None:
         self._store = store
@@ -223,9 +223,9 @@ class StoreIsrWriter:
         isr: Sequence[int],
         expected_znode_version: int,
     ) -> int | None:
-        """The new version, or None if somebody else was faster. Raises StoreError if nobody knows.
+        """Return the new version, or None after a conflict. Raises StoreError if the outcome is unknown.
 
-        What was written by an earlier call whose answer got lost counts as written by this one.
+        A write of an earlier call whose response was lost counts as this call's write.
         """
         state = PartitionStateZNode(
             leader=leader,
@@ -246,7 +246,7 @@ class StoreIsrWriter:
         return version
 
     async def _has_written(self, path: str, wanted: PartitionStateZNode, version: int) -> bool:
-        """Whether the node is what was to be written. A controller elected meanwhile makes no difference."""
+        """Return whether the znode has the wanted state. Its controller epoch may differ."""
         (node,) = await self._store.get_each([path])
         if node is None or node.stat.version != version:
             return False
@@ -257,7 +257,7 @@ class StoreIsrWriter:
         return replace(found, controller_epoch=wanted.controller_epoch) == wanted
 
     def _note(self, partition: TopicPartition) -> None:
-        """Changes of one moment become one note."""
+        """Notify the controller. Changes of the same moment share one notification."""
         if not self._changed:
             self._clock.call_later(_GATHER_S, lambda: self._tasks.start(self._notify(), "isr notes"))
         self._changed[partition] = None

@@ -141,7 +141,7 @@ class ReplicaManager:
     # Requests of the controller
 
     def apply_leader_and_isr(self, request: Message) -> Message:
-        """Lead and follow as it says. `broker/orders.py` has checked that the controller is in office."""
+        """Lead and follow as the request says. `broker/orders.py` has checked the controller epoch."""
         led: list[HostedPartition] = []
         resigned: list[TopicPartition] = []
         follow: list[HostedPartition] = []
@@ -204,7 +204,7 @@ class ReplicaManager:
         return partition
 
     def stop_replicas(self, request: Message) -> Message:
-        """Serve and follow these no more, and delete those that it says to delete."""
+        """Stop these replicas, and delete those marked for deletion."""
         codes = {}
         resigned = []
         for each in stopped(request):

@@ -41,7 +41,7 @@ def text_of(topic_id: UUID | None) -> str | None:
 
 
 def assigned(request: Message) -> Iterator[Assigned]:
-    """What a LeaderAndIsr request says of each partition."""
+    """Yield each partition of a LeaderAndIsr request."""
     for topic in request.topic_states:
         topic_id = text_of(topic.topic_id)
         for state in topic.partition_states:
@@ -61,7 +61,7 @@ def _order(state: Message) -> LeaderAndIsrPartition:
 
 
 def assigned_response(request: Message, codes: Mapping[TopicPartition, ErrorCode]) -> Message:
-    """Answers partition by partition, by topic id."""
+    """Build the LeaderAndIsr response, by topic id."""
     kind = LeaderAndIsrResponse.LeaderAndIsrPartitionError
     topics = []
     for topic in request.topic_states:
@@ -77,7 +77,7 @@ def assigned_response(request: Message, codes: Mapping[TopicPartition, ErrorCode
 
 
 def stopped(request: Message) -> Iterator[Stopped]:
-    """What a StopReplica request says of each partition."""
+    """Yield each partition of a StopReplica request."""
     for topic in request.topic_states:
         for state in topic.partition_states:
             key = TopicPartition(topic.topic_name, state.partition_index)
@@ -85,7 +85,7 @@ def stopped(request: Message) -> Iterator[Stopped]:
 
 
 def stopped_response(codes: Mapping[TopicPartition, ErrorCode]) -> Message:
-    """Answers partition by partition."""
+    """Build the StopReplica response."""
     kind = StopReplicaResponse.StopReplicaPartitionError
     return StopReplicaResponse(
         error_code=0,
