@@ -38,10 +38,9 @@ from benchmarks.reassign import MB, THROTTLE_BYTES_PER_S, cluster_of
 from benchmarks.report import Row, command_line, print_rows
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.runs import runs_of
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.options import RunOptions
-from restow.execute.run.ready import readiness, why_not
-from restow.execute.run.start import RunContext, check_begin, execute
+from restow.execute.run.start import RunContext, check_begin, execute, readiness, why_not
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, TopicPartition
 from restow.plan.pin import Target, plan_from_targets

@@ -13,7 +13,7 @@ from restow.cli.runs.flags import options_from, world_of
 from restow.cli.runs.screen import Screen, conclude
 from restow.cli.runs.view import until
 from restow.cli.shared.connection import on_cluster
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.start import execute
 from restow.sizes import human_bytes
 

@@ -99,3 +99,16 @@ def _near(found: re.Match[str] | None) -> str:
         return ""
     bits = "a small b is for bits; " if found["unit"].endswith("b") else ""
     return f" ({bits}is {meant} meant?)"
+
+
+_TIMES = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,3})?)\s*(?P<unit>ms|s|m|h|d)\s*")
+
+
+def milliseconds(text: str, where: str) -> int:
+    """More than none. `where` is how a complaint calls the place it was written in."""
+    match = _DURATION.fullmatch(text)
+    found = round(float(match["number"]) * _TIMES[match["unit"]]) if match else 0
+    if found < 1:
+        raise InvalidInput(f"{where}: {text!r} is not a duration: write it like 500ms, 30s, 5m or 1h")
+    return found

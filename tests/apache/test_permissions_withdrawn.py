@@ -17,7 +17,7 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import ConnectionSettings, connected
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.fix import fix
+from restow.execute.repair.doctor import fix
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import resume
 from restow.execute.throttle.throttles import ThrottleRates

@@ -16,8 +16,8 @@ from harness.certificates import PASSWORD, as_jks
 from restow.cli.app import run
 from restow.cli.shared.connection import Manner, settings_for
 from restow.client import BrokerError, KafkaAdmin, NewTopic, Quorum, connected
-from restow.execute.run.mark import GROUP
-from restow.execute.run.ready import readiness
+from restow.execute.run.lock import GROUP
+from restow.execute.run.start import readiness
 from restow.model import Move, Plan, TopicPartition
 from restow.runtime.clock import SystemClock
 from restow.snapshot import capture

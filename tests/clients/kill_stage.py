@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
-from restow.execute.repair.fix import diagnose, fix
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
+from restow.execute.repair.doctor import diagnose, fix
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, resume, undo
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS, RATES, REPLICAS

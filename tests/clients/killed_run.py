@@ -15,7 +15,7 @@ from typing import Any
 
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import ThrottleRates

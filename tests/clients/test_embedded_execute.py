@@ -11,8 +11,8 @@ import pytest
 from restow.client import ConfigResource, ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.control import Control, Wishes
-from restow.execute.run.executor import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
 from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, ThrottleRates

@@ -16,7 +16,7 @@ import pytest
 
 from restow.client import ConnectionSettings, NewTopic, connected
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.fix import diagnose, fix
+from restow.execute.repair.doctor import diagnose, fix
 from restow.execute.run.control import Wishes
 from restow.execute.run.lock import ClusterLocked
 from restow.execute.run.options import Guards, RunOptions

@@ -18,10 +18,9 @@ from harness.jars import KAFKA_4, KAFKA_VERSION
 from restow.client import ConnectionSettings, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.fix import fix
+from restow.execute.repair.doctor import fix
 from restow.execute.run.control import Wishes
-from restow.execute.run.lock import ClusterLocked
-from restow.execute.run.mark import GROUP, other_at_it
+from restow.execute.run.lock import GROUP, ClusterLocked, other_at_it
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
 from restow.execute.throttle.throttles import ThrottleRates

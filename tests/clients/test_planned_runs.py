@@ -12,7 +12,7 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
 from restow.plan.explain.explain import explain

@@ -7,8 +7,8 @@ import json
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.control import Control, Wishes
-from restow.execute.run.executor import RunListener
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.plan.pin import Target, plan_from_targets

@@ -12,9 +12,8 @@ from kafka import KafkaProducer
 
 from harness.process import HOST, free_ports
 from restow.client import ConnectionSettings, NewTopic, ask_cluster
-from restow.pipeline.checkpoints import CheckpointTaken
+from restow.pipeline.checkpoints import CheckpointTaken, Kept
 from restow.pipeline.collect import collecting, into_lake
-from restow.pipeline.kept import Kept
 from restow.pipeline.lake import Lake
 from restow.pipeline.schemas import SAMPLED, table
 from restow.pipeline.topic import Arrived, connector_options, from_topic, into_topic

@@ -12,8 +12,8 @@ import pytest
 
 from restow.client import ConnectionSettings, NewTopic, ask_cluster, connected
 from restow.errors import LakeFailed
+from restow.pipeline.checkpoints import Kept
 from restow.pipeline.collect import into_lake
-from restow.pipeline.kept import Kept
 from restow.pipeline.lake import Lake
 from restow.pipeline.sampling.batches import GAPS, SAMPLES, TABLE, arrow_schema, batches
 from restow.pipeline.sampling.questions import Gap, Part, ask_over

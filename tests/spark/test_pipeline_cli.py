@@ -31,7 +31,7 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr("restow.cli.pipeline.spark_flags.spark_for", given)
+    monkeypatch.setattr("restow.cli.pipeline.options.spark_for", given)
 
 
 @pytest.fixture(scope="module")

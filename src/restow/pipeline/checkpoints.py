@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from restow.errors import LakeFailed, RestowError
+from restow.pipeline.files import LakeFiles
 from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pyspark.sql import DataFrame, SparkSession
+
     from restow.runtime.disk import Disk
+
 
 _LOCK = "lock"
 _SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]+):/")
@@ -51,3 +55,37 @@ def hold(checkpoint: str, disk: Disk | None = None) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+_DONE = "_SUCCESS"
+"""What Spark writes into a folder last of all."""
+
+
+class Kept:
+    """The samples of a stream, by the number of their batch, in a folder of its checkpoint."""
+
+    def __init__(self, spark: SparkSession, checkpoint: str) -> None:
+        self._spark = spark
+        self._files = LakeFiles(spark)
+        self._folder = f"{checkpoint}/samples"
+
+    def has(self, batch: int) -> bool:
+        return self._files.exists(f"{self._place(batch)}/{_DONE}")
+
+    def take(self, sample: DataFrame, batch: int) -> DataFrame:
+        """This batch's sample: the one that is kept, or else this one, which is evaluated once."""
+        if not self.has(batch):
+            writing = sample.write.mode("overwrite").option(
+                "mapreduce.fileoutputcommitter.marksuccessfuljobs", "true"
+            )
+            writing.parquet(self._place(batch))
+        return self._spark.read.schema(sample.schema).parquet(self._place(batch))
+
+    def forget_before(self, batch: int) -> None:
+        """A stream begins a batch only when it knows the one before to be done."""
+        for name in self._files.folders(self._folder):
+            if name.isdecimal() and int(name) < batch:
+                self._files.remove(f"{self._folder}/{name}")
+
+    def _place(self, batch: int) -> str:
+        return f"{self._folder}/{batch}"

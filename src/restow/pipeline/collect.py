@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as f
 
-from restow.pipeline.kept import Kept
+from restow.pipeline.checkpoints import Kept
 from restow.pipeline.sampling.batches import GAPS, TABLE
 from restow.pipeline.sampling.sample import GAPS_TOLD, Missing, Sample
 from restow.pipeline.sampling.where import EVERY

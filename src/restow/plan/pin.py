@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
-from restow.plan.request.limits import settled
+from restow.plan.request.request import settled
 from restow.plan.schedule.schedule import order_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from restow.model import BrokerId, Limits, Partition, Snapshot, Topic, TopicPartition
-    from restow.plan.request.limits import RequestedLimits
+    from restow.plan.request.request import RequestedLimits
 
 _NAMED = 5
 

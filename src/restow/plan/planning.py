@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.model import Limits, TopicPartition
-from restow.plan.request.limits import RequestedLimits, settled
-from restow.plan.request.request import PlanRequest
+from restow.plan.request.request import PlanRequest, RequestedLimits, settled
 from restow.sizes import parse_size
 
 if TYPE_CHECKING:

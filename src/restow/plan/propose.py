@@ -16,13 +16,13 @@ import numpy as np
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
 from restow.plan.explain.reasons import Reasons
-from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.goals import DEFAULT_BAND
 from restow.plan.judge.bound import HOW, least_bytes
 from restow.plan.pin import pinned_move, topic_ids
-from restow.plan.request.demotion import demoted_last, with_leaders_in_sync
+from restow.plan.request.demands import demoted_last, with_leaders_in_sync
 from restow.plan.request.framing import ask
-from restow.plan.request.limits import settled
 from restow.plan.request.promises import left_behind, promises_of
+from restow.plan.request.request import settled
 from restow.plan.request.trim import changed_by, load_of, out_of_band, trim
 from restow.plan.schedule.dirs import Shelves
 from restow.plan.schedule.schedule import order_of
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Limits, Snapshot, TopicPartition
     from restow.model.load import LoadModel
     from restow.plan.request.framing import Asked
-    from restow.plan.request.limits import RequestedLimits
-    from restow.plan.request.request import PlanRequest
+    from restow.plan.request.request import PlanRequest, RequestedLimits
     from restow.plan.search import Solution
     from restow.plan.search.arrays import Bools, Ints
 

@@ -12,7 +12,7 @@ import typer
 
 from restow.cli.app import app, run
 from restow.client import BrokerError
-from restow.execute.run.mark import GROUP
+from restow.execute.run.lock import GROUP
 from restow.model.permissions import NEEDED, RUN_GROUP, Acl
 from restow.wire.error_codes import ErrorCode
 

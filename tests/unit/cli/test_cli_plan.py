@@ -13,7 +13,7 @@ import pytest
 from restow.cli.app import run
 from restow.model import Copy, Limits, LiveBroker, Partition, Snapshot, Topic
 from restow.plan.files.text import loads
-from restow.plan.request.limits import RequestedLimits, settled
+from restow.plan.request.request import RequestedLimits, settled
 from restow.snapshot.text import dumps
 
 if TYPE_CHECKING:

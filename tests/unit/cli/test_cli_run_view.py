@@ -8,8 +8,7 @@ import json
 import pytest
 from rich.console import Console
 
-from restow.cli.runs.summary import draw_outcome
-from restow.cli.runs.view import duration, picture, until
+from restow.cli.runs.view import draw_outcome, duration, picture, until
 from restow.execute.progress.outcome import Ending, RunOutcome, Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
 from restow.execute.progress.standing import RunStatus, standing_of

@@ -6,8 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from restow.execute.progress.standing import RunListener
 from restow.execute.run.control import Control
-from restow.execute.run.executor import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
 from restow.execute.throttle.throttles import ThrottleRates

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
-from restow.execute.repair.doctor import Ill, examine
-from restow.execute.repair.fix import diagnose, fix
+from restow.execute.repair.doctor import Ill, diagnose, examine, fix
 from restow.execute.run.control import Wishes
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition

@@ -8,7 +8,7 @@ import pytest
 
 from restow.client import ConfigResource
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, RunOutcome
-from restow.execute.repair.fix import fix
+from restow.execute.repair.doctor import fix
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import Wishes
 from restow.execute.run.options import Guards, RunOptions

@@ -16,8 +16,7 @@ import pytest
 
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, Journal, UnwritableJournal
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.doctor import Ill
-from restow.execute.repair.fix import diagnose, fix
+from restow.execute.repair.doctor import Ill, diagnose, fix
 from restow.execute.run.control import BadControl, Control, Wishes
 from restow.execute.run.lock import BadStateFolder, holder_of
 from restow.execute.run.start import NotNow, cancel

@@ -12,11 +12,9 @@ import pytest
 
 from restow.client import BrokerError, Occupant
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.fix import fix
-from restow.execute.run.examine import examine
-from restow.execute.run.lock import ClusterLocked
-from restow.execute.run.mark import GROUP, who_is
-from restow.execute.run.start import cancel, resume
+from restow.execute.repair.doctor import fix
+from restow.execute.run.lock import GROUP, ClusterLocked, who_is
+from restow.execute.run.start import cancel, examine, resume
 from restow.model import Limits
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for

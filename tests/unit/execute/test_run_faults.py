@@ -13,8 +13,7 @@ import pytest
 from restow.client import BrokerError
 from restow.execute.journal.journal import FILE_NAME
 from restow.execute.progress.outcome import Ending
-from restow.execute.repair.doctor import Ill
-from restow.execute.repair.fix import diagnose, fix
+from restow.execute.repair.doctor import Ill, diagnose, fix
 from restow.execute.repair.undo import CannotUndo
 from restow.execute.run.control import Wishes
 from restow.execute.run.options import RunOptions

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
-from restow.execute.repair.fix import fix
-from restow.execute.run.executor import RunListener
+from restow.execute.progress.standing import RunListener
+from restow.execute.repair.doctor import fix
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import execute
 from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, ThrottleRates

@@ -6,10 +6,10 @@ import pytest
 
 from restow.client.secrets import Secret
 from restow.errors import InvalidInput
-from restow.pipeline.durations import milliseconds
 from restow.pipeline.sampling.where import Where
 from restow.pipeline.session import KAFKA_CONNECTOR, conf_from, settings_for
 from restow.pipeline.topic import connector_options
+from restow.sizes import milliseconds
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from restow.plan.search.groups import by_group
+from restow.plan.search.compiled import by_group
 from restow.plan.search.shed import _shuffle
 
 

@@ -21,8 +21,7 @@ from restow.model import (
     TopicPartition,
 )
 from restow.plan.schedule.admission import Admission
-from restow.plan.schedule.schedule import Schedule, waves_of
-from restow.plan.schedule.steps import steps_of
+from restow.plan.schedule.schedule import Schedule, steps_of, waves_of
 
 GB = 10**9
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from restow.model import Move, TopicPartition
-from restow.plan.schedule.steps import steps_of
+from restow.plan.schedule.schedule import steps_of
 
 replicas = st.lists(st.integers(0, 8), min_size=1, max_size=5, unique=True).map(tuple)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from restow.model import Limits, Move, TopicPartition
-from restow.plan.request.limits import RequestedLimits, settled
+from restow.plan.request.request import RequestedLimits, settled
 
 MIB, GIB = 1 << 20, 1 << 30
 

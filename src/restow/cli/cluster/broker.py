@@ -56,7 +56,7 @@ def command(
     import logging
     from pathlib import Path
 
-    from restow.cli.cluster.broker_run import run_until_told
+    from restow.cli.cluster.run import run_broker
     from restow.cli.shared.frame import CleanFormatter
     from restow.cluster.broker.broker import BrokerOptions
     from restow.cluster.config.table import InvalidConfig
@@ -86,7 +86,7 @@ def command(
     logging.basicConfig(level=log_level.upper(), handlers=[log])
     if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
         logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
-    run(run_until_told(broker, as_json=as_json))
+    run(run_broker(broker, as_json=as_json))
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog, spark_for
+from restow.cli.pipeline.options import Conf, Master, SparkLog, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput, LakeFailed
 
@@ -62,7 +62,7 @@ def command(
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per sample.")] = False,
 ) -> None:
     from restow.pipeline.checkpoints import local_path
-    from restow.pipeline.durations import milliseconds
+    from restow.sizes import milliseconds
 
     if (lake is None) == (to_topic is None):
         raise InvalidInput("where to? Say either --lake DIR or --to-topic TOPIC")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.pipeline.options import AsJson, Clusters, LakeFolder  # noqa: TC001  (typer reads them)
-from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.options import AsJson, Clusters, Conf, LakeFolder, Master, SparkLog  # noqa: TC001  (typer reads them)  # noqa: TC001  (typer reads them)
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:

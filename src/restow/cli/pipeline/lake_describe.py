@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.pipeline.options import AsJson, LakeFolder  # noqa: TC001  (typer reads them)
-from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.options import AsJson, Conf, LakeFolder, Master, SparkLog  # noqa: TC001  (typer reads them)  # noqa: TC001  (typer reads them)
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:

@@ -7,21 +7,55 @@ import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import Parameter, Signature, signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog  # noqa: TC001  (typer reads them)
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from restow.cli.shared.frame import Answer
     from restow.pipeline.lake import Lake
     from restow.pipeline.work import Scope
+
+
+SPARK = "Spark"
+
+Master: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        envvar="RESTOW_SPARK_MASTER",
+        help="local[N], spark://…, yarn, k8s://…; all cores of this machine if not given.",
+        rich_help_panel=SPARK,
+    ),
+]
+Conf: TypeAlias = Annotated[
+    list[str],
+    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.", rich_help_panel=SPARK),
+]
+SparkLog: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Keep what Spark says; it is thrown away otherwise.", rich_help_panel=SPARK
+    ),
+]
+
+
+@contextmanager
+def spark_for(
+    name: str, master: str | None, conf: Sequence[str], log: Path | None, *, kafka: bool = False
+) -> Iterator[Any]:
+    """A session as the flags have it."""
+    from restow.pipeline.session import conf_from, session
+
+    with session(name, master=master, conf=conf_from(conf), kafka=kafka, log=log) as spark:
+        yield spark
+
 
 SCOPE, OUTPUT = "Which samples", "Output"
 FORMATS = ("parquet", "csv", "json")
@@ -126,7 +160,6 @@ def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
 @contextmanager
 def opened(name: str, options: PipelineOptions) -> Iterator[Lake]:
     """The lake, with Spark under it, for as long as the block lasts; a terminal sees how far Spark is."""
-    from restow.cli.pipeline.spark_flags import spark_for
     from restow.pipeline.lake import Lake
 
     with spark_for(name, options.master, options.conf, options.spark_log) as spark:
@@ -141,7 +174,7 @@ def _watched(spark: Any, *, quiet: bool) -> Iterator[None]:
     if quiet:
         yield
         return
-    from restow.pipeline.progress import SparkProgress
+    from restow.pipeline.session import SparkProgress
 
     done = threading.Event()
     progress = SparkProgress(spark)
@@ -172,8 +205,8 @@ def _moment(text: str | None, flag: str) -> datetime | None:
         return None
     from datetime import UTC, datetime
 
-    from restow.pipeline.durations import milliseconds
     from restow.runtime.clock import SystemClock
+    from restow.sizes import milliseconds
 
     try:
         moment = datetime.fromisoformat(text)

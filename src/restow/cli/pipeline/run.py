@@ -49,10 +49,10 @@ def command(
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.cli.shared.drawing import count
-    from restow.pipeline.durations import milliseconds
     from restow.pipeline.jobs.rates import Windows
     from restow.pipeline.load_files import without_load
     from restow.pipeline.work import Work
+    from restow.sizes import milliseconds
 
     if statistic not in STATISTICS:
         raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.pipeline.spark_flags import Conf, Master, SparkLog, spark_for
+from restow.cli.pipeline.options import Conf, Master, SparkLog, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput
 
@@ -49,8 +49,8 @@ def command(
     from restow.cli.pipeline.streaming import run_until_told, say, say_document
     from restow.cli.shared.drawing import count
     from restow.cli.shared.signals import told_to_stop_here
-    from restow.pipeline.durations import milliseconds
     from restow.pipeline.names import file_name
+    from restow.sizes import milliseconds
 
     every_ms = milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))

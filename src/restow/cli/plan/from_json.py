@@ -55,7 +55,7 @@ def command(
     from restow.plan.explain.view import view_of
     from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
     from restow.plan.pin import check_limits, plan_from_targets
-    from restow.plan.request.limits import RequestedLimits, settled
+    from restow.plan.request.request import RequestedLimits, settled
 
     wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()

@@ -267,7 +267,7 @@ def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Ans
     from restow.plan.files.reading import read_load
     from restow.plan.pin import check_limits
     from restow.plan.planning import make_plan
-    from restow.plan.request.limits import RequestedLimits, settled
+    from restow.plan.request.request import RequestedLimits, settled
 
     options.wanted.check()
     limits = RequestedLimits(

@@ -33,8 +33,8 @@ def command(
     key: Annotated[str, typer.Option(metavar="FILE", help="The approver's private key, in PEM.")],
     as_json: AsJson = False,
 ) -> Answer:
+    from restow.plan.files.approval import sign
     from restow.plan.files.reading import read_key
-    from restow.plan.files.signature import sign
     from restow.plan.files.text import digest_of, loads
     from restow.text_files import read_text, write_text
 

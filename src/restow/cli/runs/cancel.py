@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.confirm import can_ask, confirm
-from restow.cli.runs.flags import JournalFolder, RunName, Yes, carry_out, world_of
+from restow.cli.runs.flags import JournalFolder, RunName, Yes, can_ask, carry_out, confirm, world_of
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean, count
 from restow.cli.shared.frame import Answer
@@ -13,7 +12,7 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.run.executor import RunListener
+    from restow.execute.progress.standing import RunListener
     from restow.execute.run.start import RunContext
 
 ABOUT = "Take back what a run has under way."

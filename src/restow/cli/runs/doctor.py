@@ -48,8 +48,8 @@ def command(
 
 
 async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
-    from restow.execute.repair import fix as doing
-    from restow.execute.run.executor import RunListener
+    from restow.execute.progress.standing import RunListener
+    from restow.execute.repair import doctor as doing
 
     world = world_of(admin, journal)
     if not fix:

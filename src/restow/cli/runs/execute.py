@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
-from restow.cli.runs.confirm import can_ask, confirm, demand_yes
 from restow.cli.runs.flags import (
     BY_HOUR,
     PACE,
@@ -21,7 +20,10 @@ from restow.cli.runs.flags import (
     MaxUnderReplicated,
     SpecialLast,
     Yes,
+    can_ask,
     carry_out,
+    confirm,
+    demand_yes,
     options_from,
     world_of,
 )
@@ -129,7 +131,7 @@ def _incomplete(plan: Plan, file: str) -> str:
 def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
     """Print what was found. What could not be found out does not keep a run from beginning."""
     from restow.cli.runs.verdict_view import tell
-    from restow.execute.run.examine import examine
+    from restow.execute.run.start import examine
     from restow.verify import blocking
 
     verdict = on_cluster(bootstrap, lambda admin: examine(world_of(admin, journal), plan))

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from restow.cli.shared.connection import on_cluster
-from restow.errors import RestowError
+from restow.cli.shared.frame import FAILED, console
+from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from rich.console import Console
+
     from restow.client import KafkaAdmin
     from restow.execute.journal.runs import Runs
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.run.executor import RunListener
+    from restow.execute.progress.standing import RunListener
     from restow.execute.run.options import RunOptions
     from restow.execute.run.start import RunContext
+
 
 PACE, SAFETY = "Pace", "Safety"
 RATES = "RATE|auto|none[,HOURS=…]"
@@ -206,3 +211,29 @@ def carry_out(
         code = conclude(outcome, interactive=screen.interactive)
         if code:
             raise typer.Exit(code)
+
+
+def can_ask(*, as_json: bool) -> bool:
+    """Whether somebody sits at a terminal, to read a question and to answer it."""
+    return not as_json and sys.stdout.isatty() and sys.stdin.isatty()
+
+
+def confirm(question: str, draw: Callable[[Console], None]) -> None:
+    """Show what would happen and go on only if the answer is yes. Only where `can_ask`."""
+    page = console()
+    draw(page)
+    try:
+        answer = input(f"{question} [y/N] ").strip().lower()
+    except EOFError:
+        answer = ""
+    if answer not in ("y", "yes"):
+        page.print("Nothing was changed.")
+        raise typer.Exit(FAILED)
+
+
+def demand_yes(what: str) -> None:
+    """Refuse where nobody can be asked and `--yes` was not given."""
+    raise InvalidInput(
+        f"{what} changes the cluster, and there is no terminal to ask on: add --yes to do it, or --check to "
+        "look at everything without changing anything"
+    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.files import Digest  # noqa: TC001  (typer reads it)
-from restow.cli.runs.confirm import can_ask, confirm
 from restow.cli.runs.flags import (
     DirThrottle,
     Elect,
@@ -18,7 +17,9 @@ from restow.cli.runs.flags import (
     SpecialLast,
     Throttle,
     Yes,
+    can_ask,
     carry_out,
+    confirm,
     options_from,
     world_of,
 )
@@ -96,8 +97,8 @@ def _sentence(left: dict[str, object]) -> str:
 
 
 async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, object]:
-    from restow.execute.run.chains import chains_of
     from restow.execute.run.start import run_to_resume
+    from restow.execute.run.under_way import chains_of
     from restow.runtime.clock import SystemClock
     from restow.snapshot import capture
 

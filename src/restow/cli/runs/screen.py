@@ -15,12 +15,11 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
-from restow.cli.runs.confirm import can_ask
+from restow.cli.runs.flags import can_ask
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
-from restow.execute.progress.standing import RunEvent
+from restow.execute.progress.standing import RunEvent, RunListener
 from restow.execute.run.control import CANCEL, LEAVE, Control, Wishes
-from restow.execute.run.executor import RunListener
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.runtime.disk import SystemDisk
 
@@ -189,7 +188,7 @@ def leave_at_once(code: int) -> NoReturn:
 def conclude(outcome: RunOutcome, *, interactive: bool) -> int:
     """Say how it came out, where that has not been said as an event; returns the exit code."""
     if interactive:
-        from restow.cli.runs.summary import draw_outcome
+        from restow.cli.runs.view import draw_outcome
 
         draw_outcome(console(), outcome)
     return 0 if outcome.is_good else FAILED

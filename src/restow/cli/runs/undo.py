@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.confirm import can_ask, confirm
-from restow.cli.runs.flags import JournalFolder, RunName, Throttle, Yes, carry_out, throttled, world_of
+from restow.cli.runs.flags import (
+    JournalFolder,
+    RunName,
+    Throttle,
+    Yes,
+    can_ask,
+    carry_out,
+    confirm,
+    throttled,
+    world_of,
+)
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean, count
 from restow.cli.shared.frame import Answer
@@ -16,7 +25,7 @@ from restow.sizes import human_bytes
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.run.executor import RunListener
+    from restow.execute.progress.standing import RunListener
     from restow.execute.run.start import RunContext
     from restow.model import Plan
 

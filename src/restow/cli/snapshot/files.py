@@ -15,7 +15,7 @@ def snapshot_from(bootstrap: str | None, path: str | None) -> Snapshot:
 
     A file counts more than a cluster, for that may come from the environment.
     """
-    from restow.cli.cluster.unseen import unseen
+    from restow.cli.cluster.status_view import unseen
     from restow.cli.shared.frame import warn
 
     found = _snapshot(bootstrap, path)

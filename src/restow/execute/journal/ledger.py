@@ -1,4 +1,4 @@
-"""What a journal adds up to: what was set, what is under way, what is done.
+"""What a journal adds up to: what was set, what is under way, what is done. A `Book` keeps both together.
 
     began      the plan, and who carries it out           resumed    who does so from here on
     throttle   what is about to be set, and what was there     throttled    which of it failed
@@ -25,6 +25,7 @@ from restow.execute.journal.records import (
     partition_of,
     plan_of,
     setting_of,
+    step_document,
     step_of,
     text_of,
     text_or_none,
@@ -33,8 +34,9 @@ from restow.execute.journal.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from restow.execute.journal.journal import Journal
     from restow.execute.throttle.throttles import Setting
     from restow.model import Plan, Snapshot, Step, TopicPartition
 
@@ -217,3 +219,38 @@ _CHANGES: dict[str, Callable[[RunLedger, Any], RunLedger]] = {
     "resumed": _resumed,
     "ended": _ended,
 }
+
+
+class Book:
+    """An open journal whose first entry is the beginning of a run."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._ledger = ledger_of(journal.entries, journal.folder)
+
+    @property
+    def folder(self) -> str:
+        return self._journal.folder
+
+    @property
+    def ledger(self) -> RunLedger:
+        return self._ledger
+
+    def write(self, kind: str, **facts: object) -> JournalEntry:
+        """Returns when the entry is on the disk."""
+        entry = self._journal.write(kind, **facts)
+        self._ledger = self._ledger.after(entry)
+        return entry
+
+    def settle(self, under_way: Collection[TopicPartition], snapshot: Snapshot) -> None:
+        """Write down the end of steps that came to it while nobody looked; these are still `under_way`."""
+        lost = [step for name, step in self._ledger.under_way.items() if name not in under_way]
+        now = {step.partition: snapshot.partition(step.partition) for step in lost}
+        arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
+        if arrived:
+            self.write("finished", steps=[step_document(step) for step in arrived])
+        if gone := [list(step.partition) for step in lost if step not in arrived]:
+            self.write("cancelled", partitions=gone)
+
+    def close(self) -> None:
+        self._journal.close()

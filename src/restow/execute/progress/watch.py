@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
-from restow.execute.progress.posting import posted
 from restow.execute.progress.progress import RunProgress
 from restow.execute.progress.sight import look
-from restow.execute.progress.standing import RunStatus
+from restow.execute.progress.standing import RunStatus, posted
 from restow.execute.run.lock import holder_of
 from restow.model import ANY_DIR, ReplicaAssignment, Step
 

@@ -1,20 +1,30 @@
-"""The way back: a plan that undoes what a run has done, the newest first."""
+"""The way back: cancel what is under way, and plan the moves that undo what has arrived."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from restow.client import BrokerError, TopicPartitionReplica
 from restow.errors import RestowError
-from restow.model import ANY_DIR, Plan, ReplicaAssignment
+from restow.execute.journal.records import step_document
+from restow.execute.progress.outcome import Ending, RunOutcome
+from restow.execute.run.foreign import Submitter
+from restow.execute.run.under_way import partitions_now
+from restow.model import ANY_DIR, Plan, ReplicaAssignment, Step
 from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.pin import pinned_move, topic_ids
-from restow.plan.schedule.schedule import waves_of
-from restow.plan.schedule.steps import steps_of
+from restow.plan.schedule.schedule import steps_of, waves_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from restow.client import Admin
+    from restow.execute.journal.ledger import Book
     from restow.execute.journal.runs import Run
-    from restow.model import Move, Partition, Snapshot, Step
+    from restow.execute.progress.standing import Tell
+    from restow.model import BrokerId, Move, Partition, Snapshot, TopicPartition
+    from restow.runtime.clock import Clock
 
 
 class CannotUndo(RestowError):
@@ -97,3 +107,159 @@ def _problem(move: Move, now: Partition, snapshot: Snapshot, extra_copies: int) 
         if broker not in snapshot.broker:
             return f"{move.partition} was on broker {broker}, which is not there"
     return None
+
+
+_WAIT_S = 60.0
+_GRACE_S = 5.0
+"""For so long a broker may not have heard of what the controller has done."""
+_LOOK_EVERY_S = 0.2
+
+
+@dataclass(slots=True, kw_only=True)
+class Taken:
+    """What came of it."""
+
+    back: list[TopicPartition] = field(default_factory=list)
+    arrived: list[TopicPartition] = field(default_factory=list)
+    """These had ended before they could be taken back."""
+    refused: dict[TopicPartition, str] = field(default_factory=dict)
+    others: dict[TopicPartition, str] = field(default_factory=dict)
+    """Somebody else has sent these elsewhere since, and they are left to them."""
+
+    def concluded(self, tell: Tell) -> RunOutcome:
+        """Tell of every move, and return how the run ends."""
+        for name, why in self.refused.items():
+            tell("not cancelled", partition=str(name), why=why)
+        for name in self.back:
+            tell("cancelled", partition=str(name))
+        if self.refused:
+            why = f"{len(self.refused)} moves could not be taken back: {next(iter(self.refused.values()))}"
+            return RunOutcome(ending=Ending.LEFT, reason=why)
+        return RunOutcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
+
+
+async def take_back(
+    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+) -> Taken:
+    """Cancel these steps. One that has lost an original replica since it began is left to go on.
+
+    Only a move that goes where the step sent it is cancelled: any other is somebody else's.
+    """
+    taken = Taken()
+    able = {}
+    gone = _gone_before(book.ledger.plan)
+    moving = await admin.list_partition_reassignments([step.partition for step in steps]) if steps else {}
+    for step in steps:
+        move = moving.get(step.partition)
+        target = None if move is None else ReplicaAssignment(move.replicas, move.adding, move.removing).target
+        if target is not None and target != step.after:
+            taken.others[step.partition] = f"somebody else is moving it to {list(target)}"
+            continue
+        known = gone.get(step.partition, frozenset())
+        dead = [broker for broker in step.before if broker not in alive and broker not in known]
+        if alive.isdisjoint(step.before):
+            taken.refused[step.partition] = "none of its original replicas is there"
+        elif dead:
+            taken.refused[step.partition] = f"its original replica on broker {dead[0]} is not there"
+        else:
+            able[step.partition] = step
+    if not able:
+        return taken
+    book.write("cancel", partitions=[list(name) for name in able])
+    if ours := [name for name in able if name in moving]:
+        await admin.alter_partition_reassignments(dict.fromkeys(ours, None))
+    await _dirs_back(admin, book, able)
+    await _until_at_rest(admin, clock, able)
+    now = await _when_heard(admin, clock, able)
+    moves = await admin.list_partition_reassignments(able)
+    reorder = []
+    for name, step in able.items():
+        there = now.get(name)
+        if name in moves:
+            taken.refused[name] = "it is still being moved"
+        elif there is None or set(there.replicas) == set(step.before) != set(step.after):
+            taken.back.append(name)
+            if there is not None and there.replicas != step.before:
+                reorder.append(Step(partition=name, before=there.replicas, after=step.before))
+        else:
+            taken.arrived.append(name)
+    if taken.arrived:
+        book.write("finished", steps=[step_document(able[name]) for name in taken.arrived])
+    if taken.back:
+        book.write("cancelled", partitions=[list(name) for name in taken.back])
+    await _reorder(admin, clock, book, reorder, alive)
+    return taken
+
+
+def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:
+    """Replicas of which nothing was known when the plan was made: their brokers were down already."""
+    return {
+        move.partition: frozenset(broker for broker in move.before if broker not in move.dirs_before)
+        for move in plan.moves
+        if move.dirs_before
+    }
+
+
+async def _when_heard(
+    admin: Admin, clock: Clock, steps: Mapping[TopicPartition, Step]
+) -> dict[TopicPartition, Partition]:
+    """What the controller has at rest, once a broker tells it so too."""
+    until_s = clock.monotonic_s() + _GRACE_S
+    while True:
+        now = await partitions_now(admin, (name.topic for name in steps))
+        seen = ((now.get(name), step) for name, step in steps.items())
+        if all(each is None or _rests(each, step) for each, step in seen) or clock.monotonic_s() >= until_s:
+            return now
+        await clock.sleep(_LOOK_EVERY_S)
+
+
+def _rests(partition: Partition, step: Step) -> bool:
+    """At one end of the step or the other. On its way it may have the same replicas, but not all in sync."""
+    if set(partition.replicas) == set(step.before):
+        return True
+    return partition.replicas == step.after and set(step.after) <= set(partition.isr)
+
+
+async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:
+    """Ask for the directories that replicas came from, which ends their way to those the steps asked for.
+
+    A replica that is in a third directory, or on its way there, was sent there by somebody else.
+    """
+    came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
+    wished = {
+        TopicPartitionReplica(name, broker): path
+        for name, step in steps.items()
+        for broker, path in zip(step.after, step.log_dirs, strict=False)
+        if path != ANY_DIR and broker in step.before and broker in came_from.get(name, {})
+    }
+    if not wished:
+        return
+    disks = await admin.describe_log_dirs(sorted({which.broker for which in wished}))
+    wishes = {
+        which: came_from[which.partition][which.broker]
+        for broker, told in disks.items()
+        if not isinstance(told, BrokerError)
+        for replica in told.replicas
+        if wished.get(which := TopicPartitionReplica(replica.partition, broker)) == replica.log_dir
+    }
+    if wishes:
+        await admin.alter_replica_log_dirs(wishes)
+
+
+async def _reorder(
+    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+) -> None:
+    """A cancelled move leaves the replicas it had, but in the order of those it was to have."""
+    if not steps:
+        return
+    book.write("submit", steps=[step_document(step) for step in steps])
+    await Submitter(admin).submit(steps, alive)
+    await _until_at_rest(admin, clock, [step.partition for step in steps])
+    book.write("cancelled", partitions=[list(step.partition) for step in steps])
+
+
+async def _until_at_rest(admin: Admin, clock: Clock, names: Iterable[TopicPartition]) -> None:
+    wanted = tuple(names)
+    until_s = clock.monotonic_s() + _WAIT_S
+    while await admin.list_partition_reassignments(wanted) and clock.monotonic_s() < until_s:
+        await clock.sleep(_LOOK_EVERY_S)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.client import Admin
-    from restow.execute.journal.book import Book
+    from restow.execute.journal.ledger import Book
     from restow.execute.progress.standing import Tell
     from restow.model import BrokerId, Partition, TopicPartition
     from restow.runtime.clock import Clock

@@ -14,10 +14,8 @@ from restow.execute.journal.records import step_document
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
 from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.sight import look
-from restow.execute.progress.standing import RunEvent, RunListener
-from restow.execute.progress.telling import Telling
-from restow.execute.repair.taking_back import take_back
-from restow.execute.run.chains import chains_of
+from restow.execute.progress.standing import RunEvent, RunListener, Telling
+from restow.execute.repair.undo import take_back
 from restow.execute.run.elections import Elections
 from restow.execute.run.foreign import (
     REFUSED_FOR_GOOD,
@@ -28,9 +26,8 @@ from restow.execute.run.foreign import (
     dir_taken,
     look_at,
 )
-from restow.execute.run.holding import Holding
-from restow.execute.run.patience import Patience
-from restow.execute.run.under_way import Running, StepState, fulfil_dirs, partitions_now, wishes_of
+from restow.execute.run.patience import Holding, Patience
+from restow.execute.run.under_way import Running, StepState, chains_of, fulfil_dirs, partitions_now, wishes_of
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
@@ -42,17 +39,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from restow.client import Admin, TopicPartitionReplica
-    from restow.execute.journal.book import Book
-    from restow.execute.journal.ledger import RunLedger
+    from restow.execute.journal.ledger import Book, RunLedger
     from restow.execute.progress.sight import Sight
     from restow.execute.run.control import Control
-    from restow.execute.run.mark import Mark
+    from restow.execute.run.lock import Mark
     from restow.execute.run.options import RunOptions
     from restow.model import BrokerId, Partition, Snapshot, Step, TopicPartition
     from restow.runtime.clock import Clock
-
-
-__all__ = ["Executor", "RunListener"]
 
 
 class Executor:

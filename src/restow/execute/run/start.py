@@ -1,42 +1,45 @@
-"""Begin a run, go on with one, take one back: each under the cluster's lock, each with its journal."""
+"""Begin a run, go on with one, take one back: each under the cluster's lock, each with its journal.
+
+What has to hold before the first change is checked here too; `examine` only says what was found.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from restow.client import ClientError
+from restow.client import ClientError, versions_of
 from restow.errors import RestowError
-from restow.execute.journal.book import Book
 from restow.execute.journal.journal import Journal
-from restow.execute.journal.ledger import has_heard_of
+from restow.execute.journal.ledger import Book, has_heard_of
 from restow.execute.journal.records import plan_document
 from restow.execute.journal.runs import Run, Runs, runs_of
-from restow.execute.progress.posting import posting
-from restow.execute.progress.standing import RunEvent
+from restow.execute.progress.standing import RunEvent, RunListener, posting
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, Wishes
-from restow.execute.run.executor import Executor, RunListener
-from restow.execute.run.lock import Holder, holder_of
-from restow.execute.run.mark import Mark, claimed
+from restow.execute.run.executor import Executor
+from restow.execute.run.lock import Holder, Mark, claimed, holder_of, other_at_it
 from restow.execute.run.options import RunOptions
-from restow.execute.run.ready import FOR_ALL, FOR_SOME, readiness, rest_of, why_not
+from restow.execute.run.under_way import chains_of
+from restow.model import Check, CheckOutcome
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
 from restow.plan.pin import topic_ids
+from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
 from restow.snapshot import capture
-from restow.verify.evidence import some
+from restow.verify import blocking, preflight
+from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from restow.client import Admin
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.run.mark import Seats
-    from restow.model import Plan, Snapshot
+    from restow.execute.run.lock import Seats
+    from restow.model import Plan, Snapshot, Verdict
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -279,3 +282,81 @@ def _opened(world: RunContext, folder: str) -> Iterator[Book]:
         yield book
     finally:
         book.close()
+
+
+FOR_ALL = ("cluster", "api versions", "permissions")
+"""Checks without which nothing at all would go."""
+FOR_SOME = ("brokers alive", "leaders alive", "log dirs", "free space")
+"""Checks that concern single partitions, which the executor holds back while the others go on."""
+
+
+async def readiness(admin: Admin, plan: Plan, snapshot: Snapshot) -> Verdict:
+    """What brokers can do and allow, held against the plan. One that does not answer is left out."""
+    versions = await versions_of(admin, (broker.id for broker in snapshot.brokers))
+    topics = sorted({move.partition.topic for move in plan.moves})
+    return preflight(snapshot, plan, versions, await admin.permissions(topics))
+
+
+def why_not(verdict: Verdict, of: Collection[str] | None = None) -> str | None:
+    """What forbids to begin, of all checks or of the named ones, in a sentence each; None if nothing does."""
+    stops = [f"{check.name}: {check.evidence} ({check.advice})" for check in blocking(verdict, of)]
+    return "; ".join(stops) or None
+
+
+def rest_of(plan: Plan, snapshot: Snapshot) -> Plan:
+    """What is left of a plan that was begun, from where its partitions are now."""
+    left = {steps[0].partition: steps[0].before for steps in chains_of(plan, snapshot).steps}
+    moves = (replace(move, before=left[move.partition]) for move in plan.moves if move.partition in left)
+    return replace(plan, moves=tuple(moves))
+
+
+async def examine(world: RunContext, plan: Plan) -> Verdict:
+    """Return what `execute` would find before it begins. Neither the cluster nor the journals are touched."""
+    runs = await world.runs()
+    snapshot = await capture(world.admin, world.clock)
+    verdict = await readiness(world.admin, plan, snapshot)
+    elsewhere = await other_at_it(world, runs)
+    own = (_nobody_at_it(world, runs, elsewhere), _earlier_runs(runs, snapshot), _limits(plan, snapshot))
+    return replace(verdict, checks=(*verdict.checks, *own))
+
+
+def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check:
+    holder = holder_of(world.disk, runs.folder)
+    if holder is None and elsewhere is not None:
+        return Check(
+            name="no other run",
+            outcome=CheckOutcome.FAILS,
+            evidence=f"another machine carries out a run: {elsewhere}",
+            advice="wait until it has ended",
+        )
+    if holder is None:
+        return Check(
+            name="no other run", outcome=CheckOutcome.HOLDS, evidence="nobody here carries out a run on it"
+        )
+    return Check(
+        name="no other run",
+        outcome=CheckOutcome.FAILS,
+        evidence=f"{holder.user} carries out run {holder.run}, process {holder.pid} on {holder.host}",
+        advice="watch it (restow watch), or wait until it has ended",
+    )
+
+
+def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
+    name = "earlier runs"
+    try:
+        check_earlier_runs(runs, snapshot.cluster_id)
+    except NotNow as error:
+        return Check(name=name, outcome=CheckOutcome.FAILS, evidence=str(error))
+    return Check(name=name, outcome=CheckOutcome.HOLDS, evidence="all of them were brought to their end")
+
+
+def _limits(plan: Plan, snapshot: Snapshot) -> Check:
+    """Whether every step gets its turn within the plan's limits, as the executor would admit them."""
+    moves = [move for move in plan.moves if snapshot.partition(move.partition) is not None]
+    return none_of(
+        "limits",
+        [f"{step.partition}: {why}" for step, why in order_of(moves, snapshot, plan.limits).stuck],
+        "step",
+        good="every step gets its turn within the limits of the plan",
+        advice="make room, or plan with other limits (--moves-in, --moves-out, --fill)",
+    )

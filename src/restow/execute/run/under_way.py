@@ -1,4 +1,8 @@
-"""What has become of the steps that were submitted.
+"""What is left of a plan, and what has become of the steps that were submitted.
+
+A run that begins finds all of its partitions where the plan says. One that is resumed finds some of them
+there, some done, some under way, some between two steps. And others may have been at work meanwhile: what is
+neither is left alone. A step that was submitted is one of these:
 
 moving      the controller has it, and it goes where we sent it
 arrived     it has the replicas it should have, in their order and in their directories
@@ -8,19 +12,22 @@ taken       somebody else has cancelled it, or sends it elsewhere; or its topic 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, TopicPartitionReplica
-from restow.model import ANY_DIR, ReplicaAssignment, TopicPartition
+from restow.model import ANY_DIR, ReplicaAssignment, Step, TopicPartition
+from restow.plan.drift import REMADE, ids_of, remade
+from restow.plan.schedule.schedule import steps_of
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from restow.client import Admin, PartitionReassignment
-    from restow.model import BrokerId, Copy, Partition, Step, Topic
+    from restow.model import BrokerId, Copy, Move, Partition, Plan, Snapshot, Topic
+
 
 _GRACE_S = 10.0
 """For so long brokers may know less than the controller."""
@@ -145,3 +152,86 @@ _NOT_YET = (
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chains:
+    """What is left of a plan."""
+
+    steps: tuple[tuple[Step, ...], ...]
+    """Partition by partition, in the order in which they should begin."""
+    under_way: tuple[Step, ...]
+    """The first steps of those that are being moved already."""
+    strange: dict[TopicPartition, str]
+    """Partitions that are left alone, each with the reason."""
+
+
+def chains_of(
+    plan: Plan,
+    snapshot: Snapshot,
+    topic_ids: Mapping[str, str] | None = None,
+    submitted: Collection[TopicPartition] | None = None,
+) -> Chains:
+    """Compare the plan with what is there. `topic_ids` are those that topics had when the run began.
+
+    Of the partitions that are being moved only those that the run has `submitted` can be its own.
+    """
+    left: list[tuple[Step, ...]] = []
+    under_way: list[Step] = []
+    strange: dict[TopicPartition, str] = {}
+    gone = remade(topic_ids or {}, ids_of(snapshot))
+    for move in plan.moves_in_order:
+        now = snapshot.partition(move.partition)
+        if now is None:
+            strange[move.partition] = "it does not exist any more"
+            continue
+        if move.partition.topic in gone:
+            strange[move.partition] = REMADE
+            continue
+        ours = submitted is None or move.partition in submitted
+        first = _step_under_way(move, now, plan.limits.extra_copies, ours=ours)
+        if isinstance(first, str):
+            strange[move.partition] = first
+            continue
+        steps = _rest(move, now, first, plan.limits.extra_copies)
+        if isinstance(steps, str):
+            strange[move.partition] = steps
+        elif steps:
+            left.append(steps)
+            if first is not None:
+                under_way.append(first)
+    return Chains(steps=tuple(left), under_way=tuple(under_way), strange=strange)
+
+
+def _step_under_way(move: Move, now: Partition, extra_copies: int, *, ours: bool) -> Step | str | None:
+    """Return the step that is under way; or why it is not ours; or None.
+
+    A cluster tells which replicas a partition had, but not in which order; the plan knows that.
+    """
+    if not now.moving:
+        return None
+    moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
+    for step in steps_of(move, extra_copies):
+        if ours and step.after == moving.target:
+            known = set(step.before) == set(moving.origin)
+            return step if known else replace(step, before=moving.origin)
+    return f"somebody else is moving it to {list(moving.target)}"
+
+
+def _rest(move: Move, now: Partition, first: Step | None, extra_copies: int) -> tuple[Step, ...] | str:
+    if first is not None:
+        later = replace(move, before=first.after)
+        return (first, *(steps_of(later, extra_copies) if first.after != move.after else ()))
+    if now.replicas == move.after:
+        return () if _dirs_are_right(move, now) else steps_of(replace(move, before=move.after), extra_copies)
+    known = {move.before, *(step.after for step in steps_of(move, extra_copies))}
+    if now.replicas in known or set(now.replicas) == set(move.before):
+        return steps_of(replace(move, before=now.replicas), extra_copies)
+    return f"it has the replicas {list(now.replicas)}, which is nowhere on the way of this plan"
+
+
+def _dirs_are_right(move: Move, now: Partition) -> bool:
+    if not move.log_dirs:
+        return True
+    lies = {copy.broker: copy.log_dir for copy in now.copies if not copy.future}
+    return not replace(move, before=move.after, dirs_before=lies).dir_changes

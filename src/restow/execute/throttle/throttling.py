@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ConfigResource
-from restow.execute.throttle.borrowed import used_by_others
 from restow.execute.throttle.throttles import (
     DIR_RATE,
     RATES,
+    REPLICAS,
     REPLICATION_RATES,
     Setting,
     ThrottleRates,
+    entries,
     merged,
     needed,
     restoration,
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from restow.client import Admin
-    from restow.execute.journal.book import Book
+    from restow.execute.journal.ledger import Book
     from restow.execute.progress.standing import Tell
     from restow.model import BrokerId, Step, TopicPartition
     from restow.runtime.clock import Clock
+
 
 _UNKNOWN = object()
 _OURS = {"broker": "broker", "topic": "topic"}
@@ -247,3 +249,25 @@ class Throttling:
             failed=[{"setting": list(s), "error": str(error)} for s, error in failed.items()],
         )
         return failed
+
+
+async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> frozenset[BrokerId]:
+    """Return the brokers on which somebody else's moves are throttled.
+
+    A tool that throttles a move names its replicas in the topic's config. A rate that an operator keeps set
+    for good goes with `*`, or with lists that do not follow the moves.
+    """
+    moves = {
+        name: move for name, move in (await admin.list_partition_reassignments()).items() if name not in own
+    }
+    if not moves:
+        return frozenset()
+    configs = await admin.describe_configs(sorted({ConfigResource("topic", name.topic) for name in moves}))
+    used: set[BrokerId] = set()
+    for name, move in moves.items():
+        told = configs.get(ConfigResource("topic", name.topic))
+        if told is None or isinstance(told, BrokerError):
+            continue
+        listed = {each for key in REPLICAS if key in told for each in entries(told[key].value or "")}
+        used.update(broker for broker in move.replicas if f"{name.partition}:{broker}" in listed)
+    return frozenset(used)

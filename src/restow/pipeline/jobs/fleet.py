@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from restow.pipeline.jobs.current import current
-from restow.pipeline.jobs.leadership import newest
+from restow.pipeline.jobs.leadership import current, newest
 from restow.pipeline.planning import GOALS, RESOURCES, FleetRequest, planned
 from restow.pipeline.schemas import Table, columns
 

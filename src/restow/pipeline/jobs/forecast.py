@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from restow.pipeline.jobs.current import current
-from restow.pipeline.jobs.leadership import PARTITION
+from restow.pipeline.jobs.leadership import PARTITION, current
 from restow.pipeline.schemas import AT, CLUSTER, Table, columns
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from restow.pipeline.jobs.current import current
+from restow.pipeline.jobs.leadership import current
 from restow.pipeline.schemas import Table, columns
 
 if TYPE_CHECKING:

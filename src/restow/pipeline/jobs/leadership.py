@@ -17,6 +17,7 @@ from restow.pipeline.schemas import AT, CLUSTER
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+
 PARTITION = (CLUSTER, "topic", "partition")
 SLOT = "slot"
 """A hash of the partition's name. First in every sort and shuffle: numbers are compared faster than names."""
@@ -58,3 +59,17 @@ def newest(rows: DataFrame, *per: str) -> DataFrame:
     by = (CLUSTER, *per)
     last = rows.groupBy(*by).agg(f.max(AT).alias(AT))
     return rows.join(f.broadcast(last), on=[*by, AT], how="left_semi")
+
+
+ONE_LOOK_S = 60
+"""The answers of one look at a cluster are no further apart than this, slow brokers included."""
+
+
+def current(assignment: DataFrame) -> DataFrame:
+    """The rows of every topic's newest answer, without topics that are no longer there."""
+    topics = assignment.groupBy(CLUSTER, "topic").agg(f.max(AT).alias(AT))
+    clusters = topics.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
+    there = topics.join(f.broadcast(clusters), CLUSTER).where(
+        f.unix_micros(AT) >= f.unix_micros("last") - ONE_LOOK_S * 1_000_000
+    )
+    return assignment.join(f.broadcast(there.drop("last")), [CLUSTER, "topic", AT], "left_semi")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from restow.pipeline.jobs.current import ONE_LOOK_S, current
-from restow.pipeline.jobs.leadership import PARTITION, newest
+from restow.pipeline.jobs.leadership import ONE_LOOK_S, PARTITION, current, newest
 from restow.pipeline.schemas import AT, CLUSTER
 
 if TYPE_CHECKING:

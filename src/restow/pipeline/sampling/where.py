@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from restow.client.properties import settings
 from restow.client.property_files import Property
 from restow.errors import InvalidInput
-from restow.pipeline.durations import milliseconds
+from restow.sizes import milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.explain.amounts import by_dir
-from restow.plan.goals.base import DEFAULT_BAND
+from restow.plan.goals import DEFAULT_BAND
 from restow.plan.request.promises import unsettled
 
 if TYPE_CHECKING:

@@ -6,14 +6,19 @@ request. A signature says who approved it, and travels in the file itself.
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from restow.errors import InvalidInput
-from restow.plan.files.text import digest_of
+from restow.errors import InvalidDocument, InvalidInput, RestowError
+from restow.model import fields
+from restow.plan.files.text import digest_of, dumps, loads
 
 if TYPE_CHECKING:
     from restow.model import Plan
+
 
 _LEAST_DIGITS = 12
 _DIGEST = re.compile(rf"(?:sha256:)?([0-9a-f]{{{_LEAST_DIGITS},64}})")
@@ -47,3 +52,99 @@ def check_digest(plan: Plan, given: str, source: str) -> None:
 def short(digest: str) -> str:
     """The start of a digest, which is enough to tell plans apart."""
     return digest[: len("sha256:") + _LEAST_DIGITS]
+
+
+_MEMBER = "signatures"
+
+
+class CannotSign(RestowError):
+    """Signing needs a library that is not there."""
+
+
+def sign(text: str, key: bytes, source: str, key_source: str) -> str:
+    """Return a plan's file with a signature by this private key (PEM) added to those it has."""
+    plan = loads(text, source)
+    secret = _private_key(key, key_source)
+    made = {
+        "key": _base64(secret.public_key().public_bytes_raw()),
+        "signature": _base64(secret.sign(_message(digest_of(plan)))),
+    }
+    others = [each for each in _signatures(text, source) if each["key"] != made["key"]]
+    first, rest = dumps(plan).split("\n", 1)
+    return f"{first}\n{json.dumps(_MEMBER)}: {json.dumps([*others, made])},\n{rest}"
+
+
+def check_signed_by(text: str, key: bytes, source: str, key_source: str) -> None:
+    """Refuse a plan that the owner of this public key (PEM) has not signed."""
+    approver = _public_key(key, key_source)
+    from cryptography.exceptions import InvalidSignature
+
+    message = _message(digest_of(loads(text, source)))
+    for each in _signatures(text, source):
+        try:
+            approver.verify(base64.b64decode(each["signature"], validate=True), message)
+        except (InvalidSignature, binascii.Error):
+            continue
+        return
+    raise NotApproved(
+        f"{source} has no signature by the key in {key_source} that fits what it says: have it approved with "
+        f"`restow plan sign {source} --key …`"
+    )
+
+
+def _message(digest: str) -> bytes:
+    """What is signed says what it is, so that a signature over it is good for nothing else."""
+    return f"restow plan {digest}".encode()
+
+
+def _signatures(text: str, source: str) -> list[dict[str, Any]]:
+    try:
+        found = fields.items(json.loads(text).get(_MEMBER, []))
+        return [
+            {name: fields.text(fields.members(each)[name]) for name in ("key", "signature")} for each in found
+        ]
+    except fields.DAMAGE as error:
+        raise InvalidDocument(f"{source}: its signatures are damaged: {fields.what(error)}") from None
+
+
+def _private_key(pem: bytes, source: str) -> Any:
+    serialization, ed25519, unreadable = _library()
+    try:
+        key = serialization.load_pem_private_key(pem, password=None)
+    except TypeError:
+        raise InvalidDocument(f"{source}: this private key has a password; give one without") from None
+    except unreadable as error:
+        raise InvalidDocument(f"{source} is no private key in PEM: {error}") from None
+    return _ed25519(key, ed25519.Ed25519PrivateKey, source)
+
+
+def _public_key(pem: bytes, source: str) -> Any:
+    serialization, ed25519, unreadable = _library()
+    try:
+        key = serialization.load_pem_public_key(pem)
+    except unreadable as error:
+        raise InvalidDocument(f"{source} is no public key in PEM: {error}") from None
+    return _ed25519(key, ed25519.Ed25519PublicKey, source)
+
+
+def _ed25519(key: Any, kind: Any, source: str) -> Any:
+    if not isinstance(key, kind):
+        raise InvalidDocument(
+            f"{source} is no Ed25519 key: make one with `openssl genpkey -algorithm ed25519`"
+        )
+    return key
+
+
+def _library() -> tuple[Any, Any, Any]:
+    """The parts that are needed of a library that not everybody has."""
+    try:
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError:
+        raise CannotSign("signatures need the library cryptography: pip install 'restow[sign]'") from None
+    return serialization, ed25519, (ValueError, UnsupportedAlgorithm)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -33,7 +33,7 @@ def read_plan(
     if digest is not None:
         check_digest(plan, digest, str(path))
     if signed_by is not None:
-        from restow.plan.files.signature import check_signed_by
+        from restow.plan.files.approval import check_signed_by
 
         check_signed_by(text, read_key(signed_by), str(path), str(signed_by))
     return plan

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.groups import by_group
+from restow.plan.search.compiled import by_group
 
 if TYPE_CHECKING:
     from restow.plan.request.framing import Asked

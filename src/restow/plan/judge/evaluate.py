@@ -1,27 +1,27 @@
 """The judge of plans, ours or another tool's: is anything broken, and how good is it?
 
 It shares no code with what makes plans: it counts with dictionaries, partition by partition, what the search
-counts with arrays.
+counts with arrays. `crowded` looks at each topic by itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.model import ANY_DIR
-from restow.plan.judge.topics import crowded
+from restow.model import ANY_DIR, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from restow.model import BrokerId, LogDir, Move, Partition, Snapshot, TopicPartition
+    from restow.model import BrokerId, LogDir, Move, Partition, Snapshot
     from restow.model.load import LoadModel
     from restow.plan.request.request import PlanRequest
 
     Loads = Mapping[str, tuple[float, float]]
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,3 +353,40 @@ def _strength(
         known = {}
     typical = sum(known.values()) / len(known) if known else 1.0
     return {broker: known.get(broker, typical) or 1.0 for broker in able}
+
+
+_BAND = 0.09
+
+
+def crowded(
+    snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
+) -> Mapping[str, tuple[int, int]]:
+    """Replicas and leaders of topics beyond a broker's share, widened by the band, before and after."""
+    there = [
+        broker.id
+        for broker in snapshot.brokers
+        if not broker.log_dirs or any(not each.failed for each in broker.log_dirs)
+    ]
+    able = set(there) - request.barred
+    found = {"topic_replicas": [0, 0], "topic_leaders": [0, 0]}
+    for topic in snapshot.topics:
+        sides: list[list[tuple[BrokerId, ...]]] = [[], []]
+        for partition in topic.partitions:
+            move = moves.get(TopicPartition(topic.name, partition.number))
+            sides[0].append(partition.replicas)
+            sides[1].append(partition.replicas if move is None else move.after)
+        total = sum(map(len, sides[1])), len(sides[1])
+        for side, lists in enumerate(sides):
+            replicas = Counter(broker for each in lists for broker in each)
+            leaders = Counter(next((one for one in each if one in there), each[0]) for each in lists)
+            for goal, counts, many in zip(found, (replicas, leaders), total, strict=True):
+                most = _most(many, len(able), request.bands.get(goal, _BAND))
+                found[goal][side] += sum(max(counts[broker] - most, 0) for broker in able)
+    return {goal: (before, after) for goal, (before, after) in found.items()}
+
+
+def _most(many: int, brokers: int, band: float | None) -> int:
+    if band is None or not brokers:
+        return many
+    share = many / brokers
+    return max(math.ceil(share - 1e-9), math.floor(share * (1 + band) + 1e-9))

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.errors import InvalidInput
-from restow.plan.goals import GOALS, TOPIC_LEADERS, TOPIC_REPLICAS, most_per_broker, resource_goal
-from restow.plan.goals.base import DEFAULT_BAND
-from restow.plan.request.demands import slots_of
-from restow.plan.request.demotion import demotable
+from restow.plan.goals import (
+    DEFAULT_BAND,
+    GOALS,
+    TOPIC_LEADERS,
+    TOPIC_REPLICAS,
+    most_per_broker,
+    resource_goal,
+)
+from restow.plan.request.demands import demotable, slots_of
 from restow.plan.request.refusals import check_brokers, check_factors, check_numbers, check_replacements
 from restow.plan.search.arrays import arrays_of, mask_of
 from restow.plan.search.problem import Problem

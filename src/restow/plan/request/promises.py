@@ -13,8 +13,7 @@ import numpy as np
 from restow.model import Left, Promise
 from restow.plan.explain.amounts import loads_of, sides_of
 from restow.plan.goals import DISK, LEADERS, REPLICAS
-from restow.plan.request.demands import wanted_factor
-from restow.plan.request.demotion import led_by_demoted
+from restow.plan.request.demands import led_by_demoted, wanted_factor
 from restow.plan.search.arrays import mask_of
 
 if TYPE_CHECKING:

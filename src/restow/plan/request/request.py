@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from restow.model import Limits
 
-    from restow.model import BrokerId, TopicPartition
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from restow.model import BrokerId, Move, TopicPartition
 
 
 _WILDCARDS = ("*", "?", "[")
@@ -106,3 +108,48 @@ class PlanRequest:
             if fnmatchcase(topic, pattern) and not (internal and pattern.startswith(_WILDCARDS))
         ]
         return wanted[-1] if wanted else None
+
+
+USUAL = Limits()
+_BYTES_IN = 2 << 30
+_MOST_IN = 10 * USUAL.moves_in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestedLimits:
+    """Limits of which some are left open until the moves are known."""
+
+    extra_copies: int = USUAL.extra_copies
+    moves_in: int | None = None
+    moves_out: int | None = None
+    fill: float = USUAL.fill
+
+    def for_moves(self, moves: Iterable[Move]) -> Limits:
+        """Where replicas are small more of them may be under way."""
+        times = _times_the_usual(moves)
+        return Limits(
+            extra_copies=self.extra_copies,
+            moves_in=round(USUAL.moves_in * times) if self.moves_in is None else self.moves_in,
+            moves_out=round(USUAL.moves_out * times) if self.moves_out is None else self.moves_out,
+            fill=self.fill,
+        )
+
+
+def settled(limits: Limits | RequestedLimits | None, moves: Iterable[Move]) -> Limits:
+    """Limits in numbers, for these moves."""
+    if isinstance(limits, Limits):
+        return limits
+    return (limits or RequestedLimits()).for_moves(moves)
+
+
+def _times_the_usual(moves: Iterable[Move]) -> float:
+    """Where no size is known, or there is nothing to copy, the usual has to do."""
+    copies = copied_bytes = 0
+    for move in moves:
+        made = len(move.adding) + len(move.dir_changes)
+        copies += made
+        copied_bytes += move.bytes_to_copy
+    if not copied_bytes:
+        return 1.0
+    usual_bytes = USUAL.moves_in * copied_bytes / copies
+    return min(max(_BYTES_IN / usual_bytes, 1.0), _MOST_IN / USUAL.moves_in)

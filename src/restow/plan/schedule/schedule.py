@@ -15,13 +15,50 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from restow.model import ANY_DIR, Step
 from restow.plan.schedule.admission import Admission, Gate, Route
-from restow.plan.schedule.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from restow.model import Limits, Move, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Limits, Move, Snapshot, TopicPartition
+
+
+def steps_of(move: Move, extra_copies: int = 1) -> tuple[Step, ...]:
+    """At least one step; its last leaves the replicas as the move wants them, in their order."""
+    if extra_copies < 1:
+        raise ValueError(f"a move needs room for at least one extra copy, not {extra_copies}")
+    most = max(len(move.before), len(move.after)) + extra_copies
+    wanted_dir = dict(zip(move.after, move.log_dirs, strict=False)) if move.log_dirs else {}
+    steps: list[Step] = []
+    now, after = move.before, move.after
+    while not steps or now != after:
+        then = _next(now, after, most)
+        dirs = tuple(wanted_dir.get(broker, ANY_DIR) for broker in then) if wanted_dir else ()
+        steps.append(
+            Step(
+                partition=move.partition,
+                before=now,
+                after=then,
+                size_bytes=move.size_bytes,
+                log_dirs=dirs,
+            )
+        )
+        now = then
+    return tuple(steps)
+
+
+def _next(now: tuple[BrokerId, ...], after: tuple[BrokerId, ...], most: int) -> tuple[BrokerId, ...]:
+    """The replicas to have after one step."""
+    missing = [broker for broker in after if broker not in now]
+    coming = missing[: most - len(now)]
+    if len(coming) == len(missing):
+        return after
+    size = min(len(after), len(now) + len(coming))
+    going = [broker for broker in now if broker not in after]
+    spare = size - len(coming) - (len(now) - len(going))
+    staying = set(now) - set(going) | set(going[: max(spare, 0)])
+    return (*(broker for broker in now if broker in staying), *coming)
 
 
 @dataclass(slots=True)

@@ -15,8 +15,8 @@ from restow.plan.search.compiled import compiled
 from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Bools, Floats, Ground, Ints, SearchState
     from restow.plan.search.leaders import Lead
+    from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
 
 # What being out of band by the share of an average broker counts in the end against copying its bytes. On the
 # way it counts less, so that one good state can be reached from another through worse ones.

@@ -11,8 +11,7 @@ from restow.plan.search.scale import sums
 from restow.plan.search.trade import trade_leaders
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ints
-    from restow.plan.search.problem import Problem
+    from restow.plan.search.problem import Floats, Ints, Problem
     from restow.plan.search.scale import Scaled
 
 # Leaders cost nothing, so their bands are aimed at this far inside, as a share of their width: the search

@@ -10,7 +10,7 @@ from restow.plan.search.compiled import compiled
 from restow.plan.search.rules import wrong, wrong_after
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Bools, Floats, Ints
+    from restow.plan.search.problem import Bools, Floats, Ints
 
 _NOTHING = 1e-12
 

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from restow.plan.search.compiled import compiled
-from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Bools, Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
 
 _NOTHING = 1e-19
 # A change must be worth this share of what is wrong with the broker that it is made for.

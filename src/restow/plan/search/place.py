@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.compiled import compiled
-from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Floats, Ground, Ints, SearchState
 
 # This share of them, drawn at random, goes as they come; the rest from large to small, to fill the gaps.
 _AT_RANDOM = 0.7

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, SearchState
+    from restow.plan.search.problem import Floats, Ground, SearchState
 
 
 @compiled

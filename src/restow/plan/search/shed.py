@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from restow.plan.search.compiled import compiled
-from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.compiled import begin, compiled, pick, step
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Floats, Ground, Ints, SearchState
 
 _DRAWN = 16
 _DRAWN_NEAR_THE_END = 256

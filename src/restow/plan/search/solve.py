@@ -13,22 +13,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.ground import Ground, SearchState
-from restow.plan.search.groups import by_group
+from restow.plan.search.compiled import by_group
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
-from restow.plan.search.problem import Problem, Solution
-from restow.plan.search.scale import scale, sums
+from restow.plan.search.problem import Ground, Problem, SearchState, Solution
+from restow.plan.search.scale import drained_to, filled_to, scale, sums
 from restow.plan.search.shed import shed
 from restow.plan.search.thrift import save
 from restow.plan.search.tries import improve
-from restow.plan.search.water import drained_to, filled_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.plan.search.ground import Floats, Ints
+    from restow.plan.search.problem import Floats, Ints
 
 _ROUNDS = 20_000
 _ROUNDS_AT_A_TIME = 2_000

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.plan.search.compiled import compiled
-from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.rules import has_room, may_go, transfer, wrong_after
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Ground, Ints, SearchState
     from restow.plan.search.mend import Task
+    from restow.plan.search.problem import Ground, Ints, SearchState
 
 _NOTHING = 1e-19
 

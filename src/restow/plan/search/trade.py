@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.compiled import compiled
-from restow.plan.search.draw import begin, pick, step
+from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.leaders import is_crowded, pass_on
 from restow.plan.search.rules import wrong, wrong_after
 
 if TYPE_CHECKING:
-    from restow.plan.search.ground import Floats, Ints
     from restow.plan.search.leaders import Lead
+    from restow.plan.search.problem import Floats, Ints
 
 _NOTHING = 1e-18
 _TRIES = 20_000

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from restow.plan.search.anneal import Chances, Cooling, anneal
-from restow.plan.search.ground import SearchState
 from restow.plan.search.lead import lead_of, out_of_band, table
+from restow.plan.search.problem import SearchState
 from restow.plan.search.scale import sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.plan.search.ground import Bools, Ints
-    from restow.plan.search.problem import Problem
+    from restow.plan.search.problem import Bools, Ints, Problem
     from restow.plan.search.scale import Scaled
 
 _SMALL = 1_000
