@@ -12,46 +12,46 @@ import pytest
 
 from tests.unit.controller import fake_cluster
 from tests.unit.controller.test_controller_brokers import (
-    test_a_broker_that_takes_its_leave_hands_its_leaders_over,
-    test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker,
-    test_another_in_sync_replica_leads_when_the_leader_dies,
-    test_elections_that_are_asked_for,
+    test_controlled_shutdown_moves_leaders_away,
+    test_controller_elects_in_sync_replica_when_the_leader_dies,
+    test_elect_leaders_holds_requested_elections,
+    test_failed_log_dir_takes_only_its_replicas_offline,
 )
 from tests.unit.controller.test_controller_failover import (
-    test_a_successor_may_be_deposed_before_it_has_read_everything,
+    test_new_controller_may_be_deposed_while_it_reads_the_store,
 )
 from tests.unit.controller.test_controller_office import (
-    test_a_lost_session_ends_the_office_at_once,
-    test_of_many_candidates_one_is_elected_and_another_when_it_goes,
-    test_the_nodes_of_an_election_are_those_of_kafka,
-    test_whoever_finds_the_epoch_raised_gives_way_and_stands_again,
+    test_controller_ends_its_term_when_its_session_expires,
+    test_controller_resigns_and_stands_again_when_the_epoch_was_raised,
+    test_election_has_one_winner_and_repeats_when_it_leaves,
+    test_election_writes_the_znodes_of_kafka,
 )
 from tests.unit.controller.test_controller_requests import (
-    test_an_isr_that_a_leader_changed_becomes_known_everywhere,
-    test_preferred_leaders_by_a_node_that_goes_away_when_done,
+    test_isr_change_of_a_leader_reaches_all_brokers,
+    test_preferred_election_znode_is_carried_out_and_removed,
 )
 from tests.unit.controller.test_controller_topics import (
-    test_a_deleted_topic_leaves_nothing,
-    test_more_partitions_leave_the_old_ones_alone,
+    test_deleted_topic_leaves_no_znodes_or_replicas,
+    test_new_partitions_do_not_change_existing_ones,
 )
 
 if TYPE_CHECKING:
     from tests.conformance.stores import Remote
 
 __all__ = [
-    "test_a_broker_that_takes_its_leave_hands_its_leaders_over",
-    "test_a_deleted_topic_leaves_nothing",
-    "test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker",
-    "test_a_lost_session_ends_the_office_at_once",
-    "test_a_successor_may_be_deposed_before_it_has_read_everything",
-    "test_an_isr_that_a_leader_changed_becomes_known_everywhere",
-    "test_another_in_sync_replica_leads_when_the_leader_dies",
-    "test_elections_that_are_asked_for",
-    "test_more_partitions_leave_the_old_ones_alone",
-    "test_of_many_candidates_one_is_elected_and_another_when_it_goes",
-    "test_preferred_leaders_by_a_node_that_goes_away_when_done",
-    "test_the_nodes_of_an_election_are_those_of_kafka",
-    "test_whoever_finds_the_epoch_raised_gives_way_and_stands_again",
+    "test_controlled_shutdown_moves_leaders_away",
+    "test_controller_elects_in_sync_replica_when_the_leader_dies",
+    "test_controller_ends_its_term_when_its_session_expires",
+    "test_controller_resigns_and_stands_again_when_the_epoch_was_raised",
+    "test_deleted_topic_leaves_no_znodes_or_replicas",
+    "test_elect_leaders_holds_requested_elections",
+    "test_election_has_one_winner_and_repeats_when_it_leaves",
+    "test_election_writes_the_znodes_of_kafka",
+    "test_failed_log_dir_takes_only_its_replicas_offline",
+    "test_isr_change_of_a_leader_reaches_all_brokers",
+    "test_new_controller_may_be_deposed_while_it_reads_the_store",
+    "test_new_partitions_do_not_change_existing_ones",
+    "test_preferred_election_znode_is_carried_out_and_removed",
 ]
 
 pytestmark = pytest.mark.jvm

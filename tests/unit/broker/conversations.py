@@ -1,4 +1,4 @@
-"""A client that speaks frames to a broker's server, and loops to run scenarios on."""
+"""A client that sends frames to a broker's server, and loops to run scenarios on."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HOST = "127.0.0.1"
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
-    """A scenario has five minutes, so that a hang is a failure and a busy machine is none."""
+    """Run a scenario for at most five minutes, so that a hang fails and a busy machine does not."""
     asyncio.run(asyncio.wait_for(scenario, 300))
 
 
 class Client:
-    """One connection. `ask` sends without waiting; `answer` is the next frame that comes."""
+    """One connection. `ask` sends without waiting; `answer` returns the next frame."""
 
     def __init__(self) -> None:
         self.frames: asyncio.Queue[bytes] = asyncio.Queue()
@@ -49,7 +49,7 @@ class Client:
         self.connection.send(*encode_request(api_key, version, number, "test", body))
 
     async def number(self) -> int:
-        """Which request the next frame answers."""
+        """Return the correlation id of the next frame."""
         return int(struct.unpack(">i", (await self.frames.get())[:4])[0])
 
     async def answer(self, api_key: int, version: int) -> Any:

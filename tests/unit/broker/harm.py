@@ -1,4 +1,4 @@
-"""Whether a broker comes unharmed out of what clients did to it."""
+"""Checks that a broker is unharmed after hostile clients."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def port_of(cluster: EmbeddedCluster, broker_id: int = 0) -> int:
 
 
 def memory() -> int:
-    """What is resident, in bytes."""
+    """Return the resident bytes."""
     gc.collect()
     return psutil.Process().memory_info().rss
 
@@ -41,9 +41,8 @@ async def unharmed(
     most_grown: int = 64 * MEGABYTE,
     more_files: int = 0,
 ) -> AsyncIterator[Client]:
-    """Somebody else is served all the while. Afterwards there are no more tasks, connections and files than
-    before (but those of topics that were made), memory has not grown by more, and nobody had to report an
-    error.
+    """Check that another client is served meanwhile. Afterwards there are no more tasks, connections and
+    files than before (except those of new topics), memory has not grown by more, and no error was logged.
     """
     process, loop = psutil.Process(), asyncio.get_running_loop()
     reported: list[dict[str, Any]] = []
@@ -79,6 +78,6 @@ async def still_served(client: Client) -> None:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """The scenario's own limit ends this, if nothing else does."""
+    """Wait for a condition; the scenario's limit ends the wait."""
     while not condition():
         await asyncio.sleep(0.02)

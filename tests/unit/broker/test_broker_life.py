@@ -1,4 +1,4 @@
-"""A broker's life: registration, a lost session, a failed disk, an orderly end."""
+"""A broker's lifecycle: registration, a lost session, a failed disk, an orderly stop."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARTITION = TopicPartition("t", 0)
 
 
 async def with_topic(cluster: EmbeddedCluster, factor: int, partitions: int = 1) -> None:
-    """Every broker knows the topic's leaders."""
+    """Create a topic and wait until every broker knows its leaders."""
     creation = cluster.brokers[0].services.creation
     await creation.create(await creation.plan(RequestedTopic(name="t", partitions=partitions, factor=factor)))
     for broker in cluster.brokers.values():
@@ -54,7 +54,7 @@ async def until_led_by_another(cluster: EmbeddedCluster, former: int) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_brokers_are_registered_as_kafka_registers_them(tmp_path: Path) -> None:
+def test_broker_registration_equals_that_of_kafka(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(2, racks=("a", "b"), data=tmp_path, fsync=False) as cluster:
             services = cluster.brokers[1].services
@@ -69,7 +69,7 @@ def test_brokers_are_registered_as_kafka_registers_them(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_broker_id_is_taken_once() -> None:
+def test_second_broker_with_same_id_is_refused() -> None:
     async def scenario() -> None:
         server = EmbeddedStore()
         first, second = server.session(), server.session()
@@ -86,7 +86,7 @@ def test_a_broker_id_is_taken_once() -> None:
     run(scenario())
 
 
-def test_a_broker_that_lost_its_session_begins_anew(tmp_path: Path) -> None:
+def test_broker_starts_again_after_losing_its_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
             await with_topic(cluster, factor=3)
@@ -114,14 +114,14 @@ def test_a_broker_that_lost_its_session_begins_anew(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_failed_log_dir_takes_its_replicas_offline_and_not_the_broker(tmp_path: Path) -> None:
+def test_failed_log_dir_takes_only_its_replicas_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
             await with_topic(cluster, factor=2, partitions=4)
             broker = cluster.brokers[0].services
             hosted = {each for directory in broker.logs.directories for each in directory.logs}
             leads = {each for each in hosted if broker.metadata.partition(each).leader_id == 0}
-            # Leaders and log dirs may alternate in step: one dir is to go that leaves something to lead.
+            # Leaders and log dirs may alternate in step: fail the one that leaves partitions to lead.
             directory, other = sorted(
                 broker.logs.directories, key=lambda each: len(leads.intersection(each.logs))
             )
@@ -151,7 +151,7 @@ def test_a_failed_log_dir_takes_its_replicas_offline_and_not_the_broker(tmp_path
     run(scenario())
 
 
-def test_a_broker_without_any_disk_left_ends_and_others_lead(tmp_path: Path) -> None:
+def test_broker_without_log_dirs_ends_and_others_lead(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
             await with_topic(cluster, factor=2, partitions=4)
@@ -172,7 +172,7 @@ def test_a_broker_without_any_disk_left_ends_and_others_lead(tmp_path: Path) -> 
     run(scenario())
 
 
-def test_a_cluster_that_cannot_start_as_a_whole_does_not_start_at_all(tmp_path: Path) -> None:
+def test_cluster_stops_all_brokers_if_one_cannot_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path / "first", fsync=False) as first:
             port = int(first.brokers[0].address.rpartition(":")[2])
@@ -184,7 +184,7 @@ def test_a_cluster_that_cannot_start_as_a_whole_does_not_start_at_all(tmp_path: 
     run(scenario())
 
 
-def test_an_orderly_stop_hands_leaders_over_before_the_broker_goes(tmp_path: Path) -> None:
+def test_stop_moves_leaders_away_before_the_broker_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
             await with_topic(cluster, factor=3)
@@ -203,7 +203,7 @@ def test_an_orderly_stop_hands_leaders_over_before_the_broker_goes(tmp_path: Pat
     run(scenario())
 
 
-def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_broker_that_cannot_start_releases_everything(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
             store = EmbeddedStore()
@@ -233,14 +233,14 @@ def test_a_broker_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> Non
     run(scenario())
 
 
-def test_clusters_that_cannot_be() -> None:
+def test_cluster_refuses_invalid_sizes() -> None:
     with pytest.raises(InvalidBrokers, match="at least one broker"):
         EmbeddedCluster(0)
     with pytest.raises(InvalidBrokers, match="at least one log dir"):
         EmbeddedCluster(1, log_dirs=0)
 
 
-def test_a_temporary_folder_goes_with_the_cluster() -> None:
+def test_cluster_removes_its_temporary_folder() -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, fsync=False) as cluster:
             folder = cluster._temporary
@@ -253,7 +253,7 @@ def test_a_temporary_folder_goes_with_the_cluster() -> None:
     run(scenario())
 
 
-def test_ports_are_held_until_the_cluster_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cluster_reserves_ports_until_it_stops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     held = set()
 
     class Watched(HeldPort):
@@ -277,8 +277,8 @@ def test_ports_are_held_until_the_cluster_is_stopped(tmp_path: Path, monkeypatch
     assert held == set()
 
 
-def test_a_session_lost_as_the_broker_begins_is_noticed(tmp_path: Path) -> None:
-    """Else it would serve on, and nobody would know that it is there."""
+def test_broker_notices_session_lost_during_its_start(tmp_path: Path) -> None:
+    """Otherwise it would serve on without being registered."""
 
     async def scenario() -> None:
         store = EmbeddedStore()
@@ -311,7 +311,7 @@ def test_a_session_lost_as_the_broker_begins_is_noticed(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_broker_that_cannot_begin_anew_says_why(tmp_path: Path) -> None:
+def test_broker_that_cannot_start_again_logs_the_reason(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
             broker = cluster.brokers[0]
@@ -323,8 +323,8 @@ def test_a_broker_that_cannot_begin_anew_says_why(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_broker_that_has_heard_nothing_yet_does_not_deny_that_topics_exist(tmp_path: Path) -> None:
-    """A client that asks a broker as it begins gets its answer when there is one."""
+def test_metadata_waits_for_the_controller_while_broker_starts(tmp_path: Path) -> None:
+    """A client that asks a starting broker gets its response when the broker has metadata."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:

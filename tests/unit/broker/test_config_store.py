@@ -1,4 +1,4 @@
-"""Dynamic configs through the store: several brokers that follow the same notes."""
+"""Dynamic configs through the store: several brokers follow the same notifications."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Follower:
-    """One broker's configs, and what it was told of."""
+    """One broker's configs, and its recorded callbacks."""
 
     def __init__(self, broker_id: int, server: EmbeddedStore) -> None:
         self.configs = BrokerConfigs()
@@ -51,7 +51,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_everybody_follows_a_change() -> None:
+def test_all_brokers_follow_a_change() -> None:
     async def scenario() -> None:
         server = await served()
         brokers = [Follower(number, server) for number in range(3)]
@@ -71,7 +71,7 @@ def test_everybody_follows_a_change() -> None:
     run(scenario())
 
 
-def test_what_only_was_checked_or_cannot_be_is_not_written() -> None:
+def test_validated_or_invalid_change_is_not_written() -> None:
     async def scenario() -> None:
         server = await served()
         broker = Follower(0, server)
@@ -86,7 +86,7 @@ def test_what_only_was_checked_or_cannot_be_is_not_written() -> None:
     run(scenario())
 
 
-def test_changes_at_the_same_time_are_all_made() -> None:
+def test_concurrent_changes_are_all_applied() -> None:
     async def scenario() -> None:
         server = await served()
         brokers = [Follower(number, server) for number in range(3)]
@@ -107,7 +107,7 @@ def test_changes_at_the_same_time_are_all_made() -> None:
     run(scenario())
 
 
-def test_who_comes_later_reads_it_and_new_topics_are_learnt_without_a_note() -> None:
+def test_later_broker_and_new_topics_read_configs_without_notification() -> None:
     async def scenario() -> None:
         server = await served()
         first = Follower(0, server)
@@ -126,14 +126,14 @@ def test_who_comes_later_reads_it_and_new_topics_are_learnt_without_a_note() -> 
     run(scenario())
 
 
-def test_notes_do_not_pile_up_and_who_missed_some_reads_everything() -> None:
+def test_notifications_are_removed_and_a_gap_causes_full_read() -> None:
     async def scenario() -> None:
         server = await served()
         writer, sleeper = Follower(0, server), Follower(1, server)
         await writer.written.start()
         await sleeper.written.start()
         held = sleeper.tasks
-        await held.close()  # What it is told of from now on it does not act upon.
+        await held.close()  # It no longer acts on notifications.
         for number in range(120):
             await writer.written.alter_topic(
                 f"t-{number}", set_to(retention_ms=str(number)), only_check=False
@@ -147,7 +147,7 @@ def test_notes_do_not_pile_up_and_who_missed_some_reads_everything() -> None:
     run(scenario())
 
 
-def test_brokers_have_their_own_and_common_ones() -> None:
+def test_brokers_have_own_and_common_configs() -> None:
     async def scenario() -> None:
         server = await served()
         brokers = [Follower(number, server) for number in range(2)]
@@ -167,7 +167,7 @@ def test_brokers_have_their_own_and_common_ones() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"{", b"\xff", b'{"version":9}', b'{"version":2,"entity_path":"users/u"}'])
-def test_notes_and_configs_that_nobody_understands_are_passed_over(junk: bytes) -> None:
+def test_invalid_notifications_and_configs_are_skipped(junk: bytes) -> None:
     async def scenario() -> None:
         server = await served()
         broker = Follower(0, server)

@@ -40,7 +40,7 @@ async def told(client: Client, version: int = 5) -> list[bool]:
 
 
 async def create(cluster: EmbeddedCluster, new: RequestedTopic) -> dict[int, tuple[int, ...]]:
-    """Make the topic, wait until it is known, and say where its replicas are."""
+    """Create the topic, wait until it is known, and return its replicas."""
     services = cluster.brokers[0].services
     planned = await services.creation.plan(new)
     await services.creation.create(planned)
@@ -49,7 +49,7 @@ async def create(cluster: EmbeddedCluster, new: RequestedTopic) -> dict[int, tup
     return dict(planned.assignment)
 
 
-def test_cordoned_log_dir_is_told_and_gets_no_new_replicas(tmp_path: Path) -> None:
+def test_cordoned_log_dir_is_described_and_gets_no_new_replicas(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False, log_dirs=3) as cluster:
             client = await Client.connect(port_of(cluster))
@@ -73,7 +73,7 @@ def test_cordoned_log_dir_is_told_and_gets_no_new_replicas(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("how", ["*", "all by name"])
-def test_broker_that_has_only_cordoned_log_dirs_is_no_target_of_placement(tmp_path: Path, how: str) -> None:
+def test_placement_leaves_out_broker_with_only_cordoned_log_dirs(tmp_path: Path, how: str) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(brokers=3, data=tmp_path, fsync=False, log_dirs=2) as cluster:
             client = await Client.connect(port_of(cluster, 1))
@@ -119,7 +119,7 @@ async def expand(cluster: EmbeddedCluster, topic: str, count: int) -> None:
     assert await known.until(lambda: known.partition_count(topic) == count, 60)
 
 
-def test_cordoning_begins_with_the_brokers_file_and_names_its_log_dirs_only(tmp_path: Path) -> None:
+def test_cordoned_log_dirs_are_read_from_file_and_must_be_own_log_dirs(tmp_path: Path) -> None:
     async def scenario() -> None:
         properties: dict[str, Any] = {"cordoned.log.dirs": "*"}
         async with EmbeddedCluster(data=tmp_path / "a", fsync=False, properties=properties) as cluster:

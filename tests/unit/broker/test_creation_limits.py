@@ -1,4 +1,4 @@
-"""How many topics and partitions one client can have made: so many per request, and so many in passing."""
+"""Limits of topics and partitions that a client can create: per request, and by auto-creation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def create(*counts: int) -> Any:
-    """Topics of so many partitions, which are only checked."""
+    """Build a request that only validates topics with that many partitions."""
     request = messages.CreateTopicsRequest
     topics = [
         request.CreatableTopic(
@@ -44,7 +44,7 @@ async def codes(client: Client, body: Any) -> list[ErrorCode]:
     return [ErrorCode.of(each.error_code) for each in (await client.answer(19, 5)).topics]
 
 
-def test_partitions_of_one_request_are_limited_over_all_its_topics(tmp_path: Path) -> None:
+def test_create_topics_limits_partitions_over_all_topics(tmp_path: Path) -> None:
     refused = ErrorCode.POLICY_VIOLATION
 
     async def scenario() -> None:
@@ -73,7 +73,7 @@ def grow(*counts: tuple[str, int]) -> Any:
     return request(topics=topics, timeout_ms=1000, validate_only=True)
 
 
-def test_partitions_added_by_one_request_are_limited_over_all_its_topics(tmp_path: Path) -> None:
+def test_create_partitions_limits_partitions_over_all_topics(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             services = cluster.brokers[0].services
@@ -95,7 +95,7 @@ def test_partitions_added_by_one_request_are_limited_over_all_its_topics(tmp_pat
 
 
 class StillClock:
-    """Time passes only when it is told to."""
+    """Time passes only when the test advances it."""
 
     def __init__(self, services: Services) -> None:
         self._clock = services.clock
@@ -108,10 +108,10 @@ class StillClock:
         return getattr(self._clock, name)
 
 
-def test_topics_made_in_passing_are_limited_at_once_and_by_time(
+def test_auto_created_topics_are_limited_at_once_and_by_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The others are answered as unknown, which clients take as a reason to ask again."""
+    """The others are answered as unknown, and clients ask again."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
@@ -138,7 +138,9 @@ def test_topics_made_in_passing_are_limited_at_once_and_by_time(
     run(scenario())
 
 
-def test_complaints_about_topics_do_not_pile_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_topic_names_are_not_remembered_without_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def scenario() -> None:
         properties = {"default.replication.factor": "3"}
         async with EmbeddedCluster(data=tmp_path, fsync=False, properties=properties) as cluster:

@@ -1,4 +1,4 @@
-"""Every version of every request that is offered is answered with something that can be read."""
+"""Every offered version of every request gets a readable response."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 TOPIC = "t"
-# What only a controller sends changes the broker under test; other tests are about these.
+# Controller requests change the broker under test, and other tests cover them.
 ORDERS = {4, 5, 6, 7}
 PLAIN = [
     (key, version) for key, served in served_versions().items() if key not in ORDERS for version in served
@@ -106,7 +106,7 @@ def describe_configs() -> Any:
 
 
 def bodies(topic_id: UUID) -> dict[int, Callable[[], Any]]:
-    """What to ask so that there is something to answer; other requests are asked empty."""
+    """Return requests with something to answer; other requests are sent empty."""
     return {
         0: produce,
         1: lambda: fetch(topic_id),
@@ -126,7 +126,7 @@ def bodies(topic_id: UUID) -> dict[int, Callable[[], Any]]:
 
 
 def check(key: int, version: int, answer: Any) -> None:
-    """The answers of which one knows what they must be."""
+    """Check the responses whose content is known."""
     if key == 0:
         (produced,) = answer.responses[0].partition_responses
         expected = 0 if version >= 3 else ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
@@ -153,7 +153,7 @@ def check(key: int, version: int, answer: Any) -> None:
 
 
 async def prepared(cluster: EmbeddedCluster) -> Client:
-    """A topic with a record, and a group with a commit."""
+    """Create a topic with a record, and a group with a commit."""
     services = cluster.brokers[0].services
     client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))
     known = services.metadata
@@ -175,8 +175,8 @@ async def prepared(cluster: EmbeddedCluster) -> Client:
     return client
 
 
-def test_all_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One broker for all, because they are quickly asked."""
+def test_broker_answers_every_version(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One broker serves all versions, because that is quick."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
@@ -200,7 +200,7 @@ def test_all_of_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(ORDERS - {7}))
-def test_orders_of_an_earlier_controller_are_refused(tmp_path: Path, key: int) -> None:
+def test_request_of_earlier_controller_epoch_is_refused(tmp_path: Path, key: int) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await Client.connect(int(cluster.brokers[0].address.rpartition(":")[2]))

@@ -1,4 +1,4 @@
-"""What handlers refuse and how, over a real connection to a cluster of two brokers."""
+"""Refusals of the handlers, over a real connection to a cluster of two brokers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def produce(
     )
 
 
-def test_batches_that_are_not_taken(tmp_path: Path) -> None:
+def test_produce_refuses_invalid_batches(tmp_path: Path) -> None:
     damaged = bytearray(GOOD)
     damaged[-1] ^= 1
     cases = [
@@ -93,7 +93,7 @@ def test_batches_that_are_not_taken(tmp_path: Path) -> None:
     on_bench(tmp_path, scenario)
 
 
-def test_without_acknowledgement_there_is_no_answer_and_a_refusal_hangs_up(tmp_path: Path) -> None:
+def test_produce_with_acks_0_has_no_response_and_refusal_closes_the_connection(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         client = bench.clients[0]
         client.ask(PRODUCE, 9, 1, produce(acks=0))
@@ -106,7 +106,7 @@ def test_without_acknowledgement_there_is_no_answer_and_a_refusal_hangs_up(tmp_p
     on_bench(tmp_path, scenario)
 
 
-def test_who_comes_to_the_wrong_broker_is_told_the_right_one(tmp_path: Path) -> None:
+def test_broker_that_does_not_lead_names_the_leader(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         leader = bench.cluster.brokers[0]
         answer = await bench.ask(PRODUCE, 10, produce(), broker=1)
@@ -136,7 +136,7 @@ def fetch(topic_id: UUID, *, offset: int = 0, session_id: int = 0, epoch: int = 
     )
 
 
-def test_an_unknown_topic_id_ends_the_session(tmp_path: Path) -> None:
+def test_fetch_with_unknown_topic_id_ends_the_session(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         begun = await bench.ask(FETCH, 13, fetch(bench.topic_id, epoch=0))
         assert begun.session_id > 0
@@ -151,7 +151,7 @@ def test_an_unknown_topic_id_ends_the_session(tmp_path: Path) -> None:
     on_bench(tmp_path, scenario)
 
 
-def test_a_waiting_fetch_is_woken_by_what_is_written(tmp_path: Path) -> None:
+def test_waiting_fetch_returns_when_records_are_appended(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         body = fetch(bench.topic_id)
         body.max_wait_ms = 30_000
@@ -166,7 +166,7 @@ def test_a_waiting_fetch_is_woken_by_what_is_written(tmp_path: Path) -> None:
     on_bench(tmp_path, scenario)
 
 
-def test_metadata_of_some_all_none_and_unknown_topics(tmp_path: Path) -> None:
+def test_metadata_answers_some_all_no_and_unknown_topics(tmp_path: Path) -> None:
     wanted = messages.MetadataRequest.MetadataRequestTopic
 
     async def scenario(bench: Bench) -> None:
@@ -186,7 +186,7 @@ def test_metadata_of_some_all_none_and_unknown_topics(tmp_path: Path) -> None:
     on_bench(tmp_path, scenario)
 
 
-def test_transactions_are_refused_at_the_door(tmp_path: Path) -> None:
+def test_transactional_requests_are_refused(tmp_path: Path) -> None:
     async def scenario(bench: Bench) -> None:
         find = messages.FindCoordinatorRequest(key="x", key_type=1, coordinator_keys=["x"])
         single = await bench.ask(10, 3, find)
@@ -204,7 +204,7 @@ def test_transactions_are_refused_at_the_door(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [19, 20, 37, 43])
-def test_only_the_controller_changes_topics(tmp_path: Path, key: int) -> None:
+def test_topic_changes_need_the_controller(tmp_path: Path, key: int) -> None:
     create = messages.CreateTopicsRequest
     bodies = {
         19: create(topics=[create.CreatableTopic(name="u", num_partitions=1, replication_factor=1)]),
@@ -231,7 +231,7 @@ def test_only_the_controller_changes_topics(tmp_path: Path, key: int) -> None:
     on_bench(tmp_path, scenario)
 
 
-def test_configs_of_the_wrong_kind_are_refused_one_by_one(tmp_path: Path) -> None:
+def test_config_resources_are_refused_one_by_one(tmp_path: Path) -> None:
     resource = messages.IncrementalAlterConfigsRequest.AlterConfigsResource
 
     def change(kind: int, name: str, config: str, value: str) -> Any:
@@ -258,7 +258,7 @@ def test_configs_of_the_wrong_kind_are_refused_one_by_one(tmp_path: Path) -> Non
     on_bench(tmp_path, scenario)
 
 
-def test_records_are_not_deleted_where_they_must_stay(tmp_path: Path) -> None:
+def test_delete_records_refuses_compacted_and_internal_topics(tmp_path: Path) -> None:
     request = messages.DeleteRecordsRequest
     partition = request.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=0, offset=-1)
     expected = {

@@ -1,7 +1,7 @@
-"""Batches that are cut off, damaged, or not what they say: refused with the protocol's error, and not stored.
+"""Truncated, damaged or lying batches: refused with the protocol's error, and not stored.
 
-What a broker does not look into it stores as it came, as long as nothing that it does later with the batch
-comes to harm: asking for offsets by time, compaction, and the groups' own topic.
+A broker stores payloads unopened as long as later work on the batch is safe: offset lookups by time,
+compaction, and the loading of groups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LENGTH_AT, MAGIC_AT, CRC_AT, ATTRIBUTES_AT, LAST_DELTA_AT, PRODUCER_AT, COUNT_AT
 
 
 def with_fields(batch: bytes, *fields: tuple[int, str, int]) -> bytes:
-    """The batch with these numbers at these places, and a CRC that says so."""
+    """Return the batch with these numbers at these positions, and a matching CRC."""
     changed = bytearray(batch)
     for at, layout, value in fields:
         struct.pack_into(f">{layout}", changed, at, value)
@@ -41,7 +41,7 @@ def with_fields(batch: bytes, *fields: tuple[int, str, int]) -> bytes:
 
 
 def holding(payload: bytes, count: int, compression: int) -> bytes:
-    """A batch of anything, said to be so many records."""
+    """Return a batch with an arbitrary payload and record count."""
     head = bytearray(GOOD[:HEADER_BYTES])
     struct.pack_into(">i", head, LENGTH_AT, HEADER_BYTES - 12 + len(payload))
     fields = ((ATTRIBUTES_AT, "h", compression), (LAST_DELTA_AT, "i", count - 1), (COUNT_AT, "i", count))
@@ -104,7 +104,9 @@ async def offset_at(client: Client, timestamp: int) -> int:
     return int(found.offset)
 
 
-def test_bad_batches_are_refused_and_not_stored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_produce_refuses_bad_batches_and_stores_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await prepared(cluster)
@@ -123,7 +125,7 @@ def test_bad_batches_are_refused_and_not_stored(tmp_path: Path, caplog: pytest.L
 
 
 @pytest.mark.parametrize("name", ["a wrong CRC", "magic 1", "more than fit", "cut off in the header"])
-def test_who_wants_no_answer_is_hung_up_on(
+def test_bad_batch_with_acks_0_closes_the_connection(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
     async def scenario() -> None:
@@ -141,10 +143,10 @@ def test_who_wants_no_answer_is_hung_up_on(
 
 
 @pytest.mark.parametrize("compression", [GZIP, SNAPPY, LZ4, ZSTD])
-def test_bombs_and_lies_inside_compressed_batches(
+def test_offset_lookup_survives_bombs_and_lies_in_compressed_batches(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, compression: int
 ) -> None:
-    """What is inside is looked at when somebody asks for an offset by time."""
+    """A lookup by time opens the batch."""
     empty_record = bytes([12, 0, 0, 0, 1, 1, 0])
     inside = {
         "much more than was sent": (compress(bytes(15 * MEGABYTE), compression), 3),
@@ -172,10 +174,10 @@ def test_bombs_and_lies_inside_compressed_batches(
     run(scenario())
 
 
-def test_junk_in_the_groups_topic_does_not_keep_groups_from_loading(
+def test_groups_load_despite_invalid_batches_in_consumer_offsets(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Admin clients may write there. The groups beside the junk are loaded when the broker comes back."""
+    """Admin clients may write there. The other groups are loaded when the broker restarts."""
     junk = [
         build([Record(0, 1, None, b"no key")]),
         build([Record(0, 1, b"\xff\xff", b"an unknown kind")]),

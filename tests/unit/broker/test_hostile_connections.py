@@ -1,4 +1,4 @@
-"""Clients that open, announce, ask and leave as no client should: the broker and its other clients go on."""
+"""Misbehaving connections: the broker and its other clients go on."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def request(api_key: int, version: int, body: Any) -> bytes:
 
 @contextmanager
 def callers(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections, all closed at the end."""
+    """Open that many connections and close them at the end."""
     with ExitStack() as stack:
         yield [stack.enter_context(socket.create_connection((HOST, port))) for _ in range(count)]
 
 
 def hung_up(connection: socket.socket) -> bool:
-    """Whether the other side has, one way or the other; what it said before is passed over."""
+    """Return whether the other side has closed; earlier data is skipped."""
     connection.setblocking(False)
     try:
         while connection.recv(65536):
@@ -56,7 +56,9 @@ def hung_up(connection: socket.socket) -> bool:
     return True
 
 
-def test_thousands_come_and_go(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_survives_thousands_of_short_connections(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     chance = random.Random(seeded(7))
     beginnings = [
         b"",
@@ -83,7 +85,7 @@ def test_thousands_come_and_go(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     run(scenario())
 
 
-def test_many_that_say_nothing_or_begin_something_hold_little(
+def test_idle_and_incomplete_connections_take_little_memory(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A thousand at once, most of which announce a megabyte or a hundred."""
@@ -106,7 +108,9 @@ def test_many_that_say_nothing_or_begin_something_hold_little(
     run(scenario())
 
 
-def test_idle_ones_are_closed_by_the_brokers_config(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_idle_connections_are_closed_after_configured_time(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario() -> None:
         properties = {"connections.max.idle.ms": "300", "offsets.topic.num.partitions": "1"}
         async with EmbeddedCluster(data=tmp_path, fsync=False, properties=properties) as cluster:
@@ -124,7 +128,9 @@ LENGTHS = {"negative": -1, "most negative": -(2**31), "one too many": 100_001, "
 
 
 @pytest.mark.parametrize("length", LENGTHS.values(), ids=LENGTHS.keys())
-def test_lengths_that_may_not_be(tmp_path: Path, caplog: pytest.LogCaptureFixture, length: int) -> None:
+def test_invalid_frame_length_closes_the_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, length: int
+) -> None:
     async def scenario() -> None:
         properties = {"socket.request.max.bytes": "100000"}
         async with (
@@ -159,7 +165,9 @@ HUGE = {
 
 
 @pytest.mark.parametrize("frame", HUGE.values(), ids=HUGE.keys())
-def test_requests_of_millions(tmp_path: Path, caplog: pytest.LogCaptureFixture, frame: bytes) -> None:
+def test_broker_survives_requests_with_millions_of_elements(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, frame: bytes
+) -> None:
     async def scenario() -> None:
         async with (
             EmbeddedCluster(data=tmp_path, fsync=False) as cluster,
@@ -173,8 +181,10 @@ def test_requests_of_millions(tmp_path: Path, caplog: pytest.LogCaptureFixture, 
     run(scenario())
 
 
-def test_those_who_fetch_and_never_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Fifty of them ask for forty megabytes sixty times each. Others still get all of it."""
+def test_other_clients_are_served_while_some_fetch_and_never_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Fifty clients ask for forty megabytes sixty times each. Others still get all of it."""
     fetch = messages.FetchRequest
     topic = fetch.FetchTopic
 
@@ -223,8 +233,8 @@ def test_those_who_fetch_and_never_read(tmp_path: Path, caplog: pytest.LogCaptur
     run(scenario())
 
 
-def test_a_listener_that_closes_while_they_come(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """On the plain loop, too, nobody is lost between the door and the room."""
+def test_listener_closes_while_connections_arrive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """On the plain loop, too, no connection is lost while it is accepted."""
 
     async def scenario() -> None:
         reported: list[dict[str, Any]] = []

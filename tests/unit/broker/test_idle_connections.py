@@ -1,4 +1,4 @@
-"""Connections on which nothing moves are closed; those that wait for us are not."""
+"""Idle connections are closed; those that wait for a response are not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEARTBEAT = 12
 
 
 class Hands:
-    """A clock that is moved by hand."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -59,7 +59,7 @@ def heartbeat() -> Any:
     return HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
-def test_what_stays_the_same_for_the_limit_is_given_up() -> None:
+def test_idle_watch_calls_back_when_the_mark_stays_for_the_limit() -> None:
     hands: Any = Hands()
     mark: list[object] = [0]
     given_up: list[Idle] = []
@@ -81,13 +81,13 @@ def test_what_stays_the_same_for_the_limit_is_given_up() -> None:
     assert not hands.due
 
 
-def test_limits_come_from_the_configs() -> None:
+def test_idle_limits_come_from_the_configs() -> None:
     assert server_limits(BrokerConfigs()) == ServerLimits()
     configs = BrokerConfigs({"connections.max.idle.ms": "-1", "socket.request.max.bytes": "5000"})
     assert server_limits(configs) == ServerLimits(max_idle_ms=-1, max_frame_bytes=5000)
 
 
-def test_who_says_nothing_is_hung_up_on() -> None:
+def test_silent_connection_is_closed() -> None:
     async def scenario() -> None:
         listener = await listening(max_idle_ms=40)
         silent, halted = await Client.connect(listener.port), await Client.connect(listener.port)
@@ -99,7 +99,7 @@ def test_who_says_nothing_is_hung_up_on() -> None:
     run(scenario())
 
 
-def test_who_is_owed_an_answer_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_that_waits_for_a_response_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its request outlives another connection that is closed for idleness after it began."""
     gate = asyncio.Event()
 
@@ -122,7 +122,7 @@ def test_who_is_owed_an_answer_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario())
 
 
-def test_without_a_limit_nobody_is() -> None:
+def test_no_connection_is_closed_without_a_limit() -> None:
     async def scenario() -> None:
         unlimited, limited = await listening(max_idle_ms=-1), await listening(max_idle_ms=20)
         patient = await Client.connect(unlimited.port)
@@ -136,7 +136,7 @@ def test_without_a_limit_nobody_is() -> None:
     run(scenario())
 
 
-def test_who_does_not_read_is_hung_up_on_with_all_that_was_made_for_him(
+def test_connection_that_does_not_read_is_closed_and_its_memory_released(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def handle(request: Any, _: Any) -> Any:
@@ -171,8 +171,8 @@ def test_who_does_not_read_is_hung_up_on_with_all_that_was_made_for_him(
     run(scenario())
 
 
-def test_a_fetch_waits_until_those_before_it_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many that are sent at once only so many are answered as the client reads."""
+def test_fetch_waits_until_earlier_responses_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many fetches sent at once, only as many are answered as the client reads."""
     begun = 0
 
     async def handle(request: Any, _: Any) -> Any:

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs and DescribeLogDirs as clients send them, and moves onto brokers with a broken disk."""
+"""AlterReplicaLogDirs and DescribeLogDirs requests, and reassignments to brokers with a failed disk."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def connect(cluster: EmbeddedCluster, broker: int = 0) -> Client:
 
 
 async def alter(client: Client, version: int, **wishes: dict[str, list[int]]) -> dict[tuple[str, int], int]:
-    """From path to topic to partitions; answers the error codes."""
+    """Send paths with their topics and partitions; return the error codes."""
     make = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     topic = make.AlterReplicaLogDirTopic
     body = AlterReplicaLogDirsRequest(
@@ -56,7 +56,7 @@ async def alter(client: Client, version: int, **wishes: dict[str, list[int]]) ->
 
 
 async def describe(client: Client, version: int, *topics: str) -> dict[str, Any]:
-    """Each log dir's result, by its path."""
+    """Return each log dir's result by path."""
     asked = [DescribeLogDirsRequest.DescribableLogDirTopic(topic=each, partitions=[0]) for each in topics]
     client.ask(DESCRIBE, version, 2, DescribeLogDirsRequest(topics=asked if topics else None))
     answer = await client.answer(DESCRIBE, version)
@@ -64,7 +64,7 @@ async def describe(client: Client, version: int, *topics: str) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_request_with_good_and_bad_parts(tmp_path: Path, version: int) -> None:
+def test_alter_replica_log_dirs_answers_good_and_bad_parts(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, log_dirs=2, data=tmp_path, fsync=False) as cluster:
             await create(cluster, 0)
@@ -93,7 +93,7 @@ def test_a_request_with_good_and_bad_parts(tmp_path: Path, version: int) -> None
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_a_move_is_seen_while_it_goes_on(tmp_path: Path, version: int) -> None:
+def test_describe_log_dirs_shows_ongoing_move(tmp_path: Path, version: int) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, log_dirs=2, data=tmp_path, fsync=False) as cluster:
             await create(cluster, 0)
@@ -123,7 +123,7 @@ def test_a_move_is_seen_while_it_goes_on(tmp_path: Path, version: int) -> None:
     run(scenario())
 
 
-def test_a_log_dir_that_has_failed(tmp_path: Path) -> None:
+def test_describe_log_dirs_shows_failed_log_dir(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(1, log_dirs=2, data=tmp_path, fsync=False) as cluster:
             await create(cluster, 0)
@@ -140,8 +140,8 @@ def test_a_log_dir_that_has_failed(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_move_onto_a_broker_with_an_offline_log_dir(tmp_path: Path) -> None:
-    """The new replica is made in a log dir that is left (KAFKA-10314)."""
+def test_reassignment_to_broker_with_offline_log_dir_uses_another(tmp_path: Path) -> None:
+    """KAFKA-10314."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:

@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster, by what the controller told it."""
+"""A broker's metadata cache, fed by UpdateMetadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE, TWO = UUID(int=1), UUID(int=2)
 def update(
     *topics: tuple[str, UUID, dict[int, tuple[int, ...]]], brokers: tuple[int, ...] = (1, 2, 3), **more: Any
 ) -> Any:
-    """Replicas by partition; the first leads and all are in sync."""
+    """Build a request from replicas by partition; the first leads and all are in sync."""
     request = UpdateMetadataRequest
     return request(
         controller_id=2,
@@ -68,7 +68,7 @@ def cache(*requests: Any) -> MetadataCache:
     return made
 
 
-def test_leaders_brokers_and_names_are_known() -> None:
+def test_cache_returns_leaders_brokers_and_names() -> None:
     known = cache(update(("t", ONE, {0: (1, 2), 1: (2, 3)})))
     assert known.controller_id == 2
     assert known.name_of(ONE) == "t"
@@ -79,7 +79,7 @@ def test_leaders_brokers_and_names_are_known() -> None:
     assert known.partitions("u") == ()
 
 
-def test_a_dead_leader_is_none_and_dead_replicas_are_offline_until_they_come_back() -> None:
+def test_dead_leader_and_replicas_are_hidden_until_they_return() -> None:
     known = cache(update(("t", ONE, {0: (1, 2)})), update(brokers=(2, 3)))
     (told,) = known.topics["t"].partitions
     assert (told.leader_id, told.offline_replicas) == (-1, (1,))
@@ -89,7 +89,7 @@ def test_a_dead_leader_is_none_and_dead_replicas_are_offline_until_they_come_bac
     assert (told.leader_id, told.offline_replicas, told.error_code) == (1, (), 0)
 
 
-def test_a_deleted_topic_is_gone_with_its_last_partition() -> None:
+def test_deleted_topic_is_gone_with_its_last_partition() -> None:
     known = cache(update(("t", ONE, {0: (1,), 1: (1,)})))
     assert known.apply(update(("t", ONE, {0: (1,)}), leader=BEING_DELETED)) == (TopicPartition("t", 0),)
     assert [each.partition for each in known.partitions("t")] == [1]
@@ -99,7 +99,7 @@ def test_a_deleted_topic_is_gone_with_its_last_partition() -> None:
     assert known.apply(update(("t", ONE, {1: (1,)}), leader=BEING_DELETED)) == (TopicPartition("t", 1),)
 
 
-def test_a_topic_made_again_has_none_of_its_old_partitions() -> None:
+def test_recreated_topic_has_no_old_partitions() -> None:
     known = cache(update(("t", ONE, {0: (1,), 1: (1,)})), update(("t", TWO, {0: (2,)})))
     assert [each.leader_id for each in known.partitions("t")] == [2]
     assert (known.name_of(ONE), known.name_of(TWO)) == (None, "t")
@@ -107,7 +107,7 @@ def test_a_topic_made_again_has_none_of_its_old_partitions() -> None:
 
 
 @given(st.lists(st.sets(st.integers(1, 3), min_size=1), min_size=1, max_size=6))
-def test_what_clients_see_follows_from_the_last_brokers_alone(lives: list[set[int]]) -> None:
+def test_client_view_depends_only_on_the_last_live_brokers(lives: list[set[int]]) -> None:
     topic = ("t", ONE, {number: (number % 3 + 1, (number + 1) % 3 + 1) for number in range(6)})
     stepwise = cache(update(topic), *(update(brokers=tuple(alive)) for alive in lives))
     at_once = cache(update(topic, brokers=tuple(lives[-1])))
@@ -116,7 +116,7 @@ def test_what_clients_see_follows_from_the_last_brokers_alone(lives: list[set[in
         assert stepwise.topics["t"].encode(version) == at_once.topics["t"].encode(version)
 
 
-def test_waiting_ends_when_the_controller_has_said_it_or_the_time_is_up() -> None:
+def test_until_returns_on_matching_metadata_or_timeout() -> None:
     async def scenario() -> None:
         known = cache()
         there = asyncio.create_task(known.until(lambda: "t" in known.topics, 30))
@@ -134,7 +134,7 @@ def test_waiting_ends_when_the_controller_has_said_it_or_the_time_is_up() -> Non
 
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
-def test_internal_topics_are_marked(name: str) -> None:
+def test_internal_topics_are_marked_as_internal(name: str) -> None:
     known = cache(update((name, ONE, {0: (1,)}), ("plain", TWO, {0: (1,)})))
     assert known.topics[name].is_internal
     assert not known.topics["plain"].is_internal

@@ -1,4 +1,4 @@
-"""Requests with bytes changed, cut off or added: a broker answers or hangs up, and goes on."""
+"""Requests with changed, missing or extra bytes: a broker answers or closes, and goes on."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import pytest
 
 FRAMES = 1500
-# Mutated into another topic's name these would fill the disk with topics; what they refuse has its own tests.
+# Mutated topic names would fill the disk with topics; other tests cover the refusals.
 LEFT_OUT = {19, 20, 37}
 
 
 def mutated(frame: bytes, chance: random.Random) -> bytes:
-    """Up to four changes behind key and version, which have tests of their own."""
+    """Make up to four changes after key and version, which have their own tests."""
     changed = bytearray(frame)
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(4, len(changed) + 1)
@@ -41,13 +41,13 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def test_a_broker_survives_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_broker_survives_mutated_frames(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(seeded(20_240))
 
     async def send(port: int, frame: bytes) -> None:
         reader, writer = await asyncio.open_connection(HOST, port)
         writer.write(len(frame).to_bytes(4, "big") + frame)
-        with suppress(OSError):  # TimeoutError is one
+        with suppress(OSError):  # includes TimeoutError
             async with asyncio.timeout(0.02):
                 await reader.read(1)
         writer.close()

@@ -1,7 +1,7 @@
-"""What a session really said, with bytes changed, cut off, added or told twice: the broker goes on.
+"""Recorded sessions with changed, missing, extra or repeated bytes: the broker goes on.
 
-The requests are those of a client that asks every version of everything, well and badly; what only
-controllers send is left out, because whoever sends that well is obeyed.
+The requests are those of a client that asks every version of everything, well and badly. Controller requests
+are left out, because a broker obeys valid ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def requests(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 
 def spoiled(frame: bytes, chance: random.Random) -> bytes:
-    """Mostly behind the header; now and then key, version or all of it."""
+    """Change a frame, mostly after the header; now and then key, version or all of it."""
     kind = chance.random()
     if kind < 0.1:
         head = bytearray(frame[:4])
@@ -57,7 +57,7 @@ def spoiled(frame: bytes, chance: random.Random) -> bytes:
 
 
 def is_modest(frame: bytes) -> bool:
-    """Thousands of partitions are refused or made; here there is no time to make them."""
+    """Return whether the frame creates few partitions; thousands would take too long."""
     try:
         body = CODEC.parse_request(frame).body
     except (MalformedRequest, UnsupportedVersion):
@@ -70,11 +70,11 @@ def is_modest(frame: bytes) -> bool:
 
 
 async def send(port: int, frames: list[bytes]) -> None:
-    """Several at once over one connection, which is closed whatever has been answered."""
+    """Send several frames over one connection, then close it."""
     reader, writer = await asyncio.open_connection(HOST, port)
     for frame in frames:
         writer.write(len(frame).to_bytes(4, "big") + frame)
-    with suppress(OSError):  # TimeoutError is one
+    with suppress(OSError):  # includes TimeoutError
         async with asyncio.timeout(_CLOSE_AFTER_S):
             await reader.read(1)
     writer.close()
@@ -84,7 +84,7 @@ async def send(port: int, frames: list[bytes]) -> None:
     ("seed", "rounds"),
     [(1, FEW), *(pytest.param(seed, MANY, marks=pytest.mark.full) for seed in range(2, 7))],
 )
-def test_a_broker_survives_them(
+def test_broker_survives_mutated_sessions(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, requests: list[bytes], seed: int, rounds: int
 ) -> None:
     chance = random.Random(seeded(seed))

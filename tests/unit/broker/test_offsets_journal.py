@@ -1,4 +1,4 @@
-"""What groups write down is read back, in order, whatever batches it came in."""
+"""Group records are read back in order, from any batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_records_come_back_and_partitions_led_elsewhere_are_refused(tmp_path: Path) -> None:
+def test_journal_reads_back_records_and_refuses_partitions_led_elsewhere(tmp_path: Path) -> None:
     async def scenario() -> None:
         properties = {"offsets.topic.num.partitions": "2", "offsets.topic.replication.factor": "1"}
         async with EmbeddedCluster(2, data=tmp_path, fsync=False, properties=properties) as cluster:

@@ -1,4 +1,6 @@
-"""Orders are taken from the controller in office alone, and a broker's farewell from that broker alone."""
+"""Controller requests are accepted only from the current controller, ControlledShutdown only from that
+broker.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store
 
 OURS = 77
-"""The epoch with which the broker under test is registered."""
+"""The broker epoch of the broker under test."""
 
 
 def order(epoch: int, controller_id: int = 1, broker_epoch: int = OURS) -> Any:
@@ -33,7 +35,7 @@ def order(epoch: int, controller_id: int = 1, broker_epoch: int = OURS) -> Any:
 
 
 async def elected(store: Store, controller_id: int, epoch: int) -> None:
-    """Put a controller into the store, as an election would."""
+    """Write a controller into the store, as an election would."""
     if await store.exists(ControllerZNode.PATH):
         await store.delete(ControllerZNode.PATH)
     if not await store.exists(ControllerEpoch.PATH):
@@ -53,7 +55,7 @@ async def with_controller(controller_id: int = 1, epoch: int = 5) -> tuple[Order
     return orders, store
 
 
-def test_order_is_taken_if_it_agrees_with_the_store() -> None:
+def test_request_is_accepted_if_it_agrees_with_the_store() -> None:
     async def scenario() -> None:
         orders, _ = await with_controller()
         assert await orders.refusal_of(order(5)) == ErrorCode.NONE
@@ -62,8 +64,8 @@ def test_order_is_taken_if_it_agrees_with_the_store() -> None:
     run(scenario())
 
 
-def test_order_of_an_epoch_that_the_store_does_not_have_is_not_answered() -> None:
-    """A controller whose election this broker cannot see yet asks again, and is heard then."""
+def test_request_of_controller_epoch_unknown_to_the_store_is_not_answered() -> None:
+    """A controller whose election this broker cannot see yet retries, and is then accepted."""
 
     async def scenario() -> None:
         orders, store = await with_controller()
@@ -80,7 +82,7 @@ def test_order_of_an_epoch_that_the_store_does_not_have_is_not_answered() -> Non
     run(scenario())
 
 
-def test_order_of_somebody_who_is_not_the_controller_is_refused() -> None:
+def test_request_of_other_broker_than_the_controller_is_refused() -> None:
     async def scenario() -> None:
         orders, _ = await with_controller()
         for _ in range(2):
@@ -91,7 +93,7 @@ def test_order_of_somebody_who_is_not_the_controller_is_refused() -> None:
     run(scenario())
 
 
-def test_order_is_refused_while_nobody_is_controller() -> None:
+def test_request_is_refused_without_a_controller() -> None:
     async def scenario() -> None:
         orders, store = await with_controller()
         await store.delete(ControllerZNode.PATH)
@@ -103,7 +105,7 @@ def test_order_is_refused_while_nobody_is_controller() -> None:
 
 
 @pytest.mark.parametrize("broker_epoch", [-1, 0, OURS - 1, OURS + 1, 2**63 - 1])
-def test_order_for_another_life_of_the_broker_is_refused(broker_epoch: int) -> None:
+def test_request_with_other_broker_epoch_is_refused(broker_epoch: int) -> None:
     async def scenario() -> None:
         orders, _ = await with_controller()
         refusal = await orders.refusal_of(order(5, broker_epoch=broker_epoch))
@@ -112,7 +114,7 @@ def test_order_for_another_life_of_the_broker_is_refused(broker_epoch: int) -> N
     run(scenario())
 
 
-def test_order_that_comes_before_the_broker_knows_its_epoch_is_taken() -> None:
+def test_request_is_accepted_before_the_broker_knows_its_epoch() -> None:
     async def scenario() -> None:
         orders, _ = await with_controller()
         orders.broker_epoch = 0
@@ -122,7 +124,7 @@ def test_order_that_comes_before_the_broker_knows_its_epoch_is_taken() -> None:
 
 
 def forged(cluster: EmbeddedCluster) -> list[tuple[int, int, Any]]:
-    """Orders that would break the cluster, by somebody who knows all that requests tell of it."""
+    """Forge requests that would break the cluster, with everything that a client can know."""
     stop = messages.StopReplicaRequest
     topic = stop.StopReplicaTopicState
     part = topic.StopReplicaPartitionState(partition_index=0, leader_epoch=-1, delete_partition=True)
@@ -138,7 +140,7 @@ def forged(cluster: EmbeddedCluster) -> list[tuple[int, int, Any]]:
     ]
 
 
-def test_forged_orders_change_nothing(tmp_path: Path) -> None:
+def test_forged_controller_requests_change_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(brokers=2, data=tmp_path, fsync=False) as cluster:
             services = [broker.services for broker in cluster.brokers.values()]

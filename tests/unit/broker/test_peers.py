@@ -29,7 +29,7 @@ async def served(port: int = 0) -> Any:
 
 
 def peers_at(*ports: int) -> Peers:
-    """Broker ids are positions; each call of `locate` looks anew."""
+    """Broker ids are positions; each call of `locate` looks again."""
 
     async def locate(broker_id: int) -> Address:
         if broker_id >= len(ports):
@@ -43,7 +43,7 @@ def heartbeat(group: str = "g") -> Any:
     return HeartbeatRequest(group_id=group, generation_id=1, member_id="m")
 
 
-def test_answers_find_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_reach_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
 
     async def handle(request: Any, _: Any) -> Any:
@@ -65,7 +65,7 @@ def test_answers_find_their_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     run(scenario())
 
 
-def test_a_peer_that_does_not_answer_in_time_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_to_peer_is_closed_after_a_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     async def handle(request: Any, _: Any) -> Any:
         await asyncio.Event().wait()
 
@@ -88,7 +88,7 @@ def test_a_peer_that_does_not_answer_in_time_is_hung_up_on(monkeypatch: pytest.M
     run(scenario())
 
 
-def test_a_lost_connection_is_made_again() -> None:
+def test_lost_connection_is_opened_again() -> None:
     async def scenario(port: int) -> None:
         listener = await served(port)
         peers = peers_at(port)
@@ -108,7 +108,7 @@ def test_a_lost_connection_is_made_again() -> None:
         run(scenario(port))
 
 
-def test_nobody_knows_that_broker() -> None:
+def test_call_to_unknown_broker_raises_connection_error() -> None:
     async def scenario() -> None:
         with pytest.raises(ConnectionError, match="not registered"):
             await peers_at().call(7, 3, 1, MetadataRequest(topics=[]))

@@ -1,4 +1,4 @@
-"""Producer ids are nobody else's, whoever asks and however often brokers come back."""
+"""Producer ids are unique over all brokers and restarts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from restow.cluster.store.znodes import ProducerIdBlock
 from tests.unit.broker.conversations import run
 
 
-def test_brokers_never_hand_out_the_same_id() -> None:
+def test_brokers_never_allocate_the_same_id() -> None:
     async def scenario() -> None:
         server = EmbeddedStore()
         await ensure_paths(server.session(), [ProducerIdBlock.PATH])
@@ -29,7 +29,7 @@ def test_brokers_never_hand_out_the_same_id() -> None:
     run(scenario())
 
 
-def test_when_all_are_used_up() -> None:
+def test_take_raises_when_all_ids_are_used() -> None:
     async def scenario() -> None:
         server = EmbeddedStore()
         store = server.session()

@@ -1,4 +1,4 @@
-"""What the page of what is not supported says, asked of a running broker: key by key, version by version."""
+"""docs/unsupported.md against a running broker, key by key and version by version."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LAST_KEY = 100
 
 
 def told() -> dict[int, range]:
-    """The versions of each key, as the page has them; an empty range for what is not served."""
+    """Return the page's versions of each key; an empty range for unsupported keys."""
     found = ROW.findall(PAGE.read_text())
     return {
         int(key): range(int(first), int(last or first) + 1) if first else range(0)
@@ -31,14 +31,14 @@ def told() -> dict[int, range]:
 
 
 async def is_hung_up_on(port: int, key: int, version: int) -> bool:
-    """Whether a request with nothing in it but its header closes the connection without an answer."""
+    """Return whether a request of only a header closes the connection without a response."""
     client = await Client.connect(port)
     client.connection.send(struct.pack(">hhih", key, version, 1, -1))
     await client.is_closed.wait()
     return client.frames.empty()
 
 
-def test_what_is_offered_is_what_the_page_says(tmp_path: Path) -> None:
+def test_api_versions_equal_the_page(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await Client.connect(port_of(cluster))
@@ -52,8 +52,10 @@ def test_what_is_offered_is_what_the_page_says(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_everything_else_is_hung_up_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """All keys that there are and some that there are not, and the versions beside those served."""
+def test_other_keys_and_versions_close_the_connection(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All existing keys, some others, and the versions next to the supported ones."""
     served = {key: versions for key, versions in told().items() if versions and key != API_VERSIONS}
     refused = [
         (key, version)
@@ -76,7 +78,7 @@ def test_everything_else_is_hung_up_on(tmp_path: Path, caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "t/partitions", "n\x7f", "\ud7ff", "x" * 300])
-def test_a_name_that_no_topic_has_cannot_be_deleted(tmp_path: Path, name: str) -> None:
+def test_delete_topics_refuses_unknown_names(tmp_path: Path, name: str) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             client = await Client.connect(port_of(cluster))

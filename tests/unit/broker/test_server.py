@@ -1,4 +1,4 @@
-"""Frames in, answers out: in order, whatever comes."""
+"""Requests in, responses out: in order, whatever comes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def software(**fields: str) -> Any:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_api_versions_offers_what_is_registered(version: int) -> None:
+def test_api_versions_offers_registered_handlers(version: int) -> None:
     async def scenario() -> None:
         listener = await listening()
         client = await Client.connect(listener.port)
@@ -62,7 +62,7 @@ def test_api_versions_offers_what_is_registered(version: int) -> None:
     run(scenario())
 
 
-def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
+def test_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     async def scenario() -> None:
         listener = await listening()
         client = await Client.connect(listener.port)
@@ -80,7 +80,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "-a", "a b", "ü", "a-"])
-def test_clients_must_have_a_name(name: str) -> None:
+def test_api_versions_refuses_invalid_client_names(name: str) -> None:
     async def scenario() -> None:
         listener = await listening()
         client = await Client.connect(listener.port)
@@ -91,8 +91,8 @@ def test_clients_must_have_a_name(name: str) -> None:
     run(scenario())
 
 
-def test_answers_come_in_the_order_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The later a request was sent, the earlier its handler is done; and all have begun by then."""
+def test_responses_come_in_the_order_of_the_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later requests finish earlier, and all have started by then."""
     count = 200
     gates = [asyncio.Event() for _ in range(count)]
     begun: list[int] = []
@@ -119,8 +119,8 @@ def test_answers_come_in_the_order_of_the_requests(monkeypatch: pytest.MonkeyPat
     run(scenario())
 
 
-def test_a_fetch_that_waits_is_ended_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A follower that has more to ask for asks, and must not wait until the leader has something to say."""
+def test_waiting_fetch_is_ended_by_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A follower with more to ask for must not wait until the leader has data."""
     asked_again = asyncio.Event()
 
     async def handle(request: Any, _: Any) -> Any:
@@ -142,7 +142,7 @@ def test_a_fetch_that_waits_is_ended_by_the_next_one(monkeypatch: pytest.MonkeyP
     run(scenario())
 
 
-def test_a_handler_that_fails_closes_its_own_connection_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_handler_closes_only_its_own_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     async def handle(request: Any, _: Any) -> Any:
         raise RuntimeError("not foreseen")
 
@@ -160,7 +160,7 @@ def test_a_handler_that_fails_closes_its_own_connection_only(monkeypatch: pytest
     run(scenario())
 
 
-def test_what_still_waits_ends_with_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_requests_end_with_their_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = [], []
 
     async def handle(request: Any, _: Any) -> Any:
@@ -204,7 +204,7 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("frame", BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
-def test_frames_that_are_no_requests_close_the_connection(frame: bytes) -> None:
+def test_invalid_frames_close_the_connection(frame: bytes) -> None:
     async def scenario() -> None:
         listener = await listening()
         client, other = await Client.connect(listener.port), await Client.connect(listener.port)
@@ -218,7 +218,7 @@ def test_frames_that_are_no_requests_close_the_connection(frame: bytes) -> None:
     run(scenario())
 
 
-def test_noise_is_survived() -> None:
+def test_server_survives_random_bytes() -> None:
     async def scenario() -> None:
         listener = await listening(max_frame_bytes=1000)
         for _ in range(100):
@@ -235,8 +235,10 @@ def test_noise_is_survived() -> None:
     run(scenario())
 
 
-def test_a_client_that_does_not_read_is_not_read_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers of a megabyte each: only so many are made for one who leaves them; in the end he gets all."""
+def test_server_stops_reading_from_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Responses of a megabyte each: only a few are made for a client that leaves them; in the end it gets
+    all.
+    """
     count, size = 400, 1_000_000
     begun = 0
 
@@ -271,10 +273,10 @@ def test_a_client_that_does_not_read_is_not_read_from(monkeypatch: pytest.Monkey
     run(scenario())
 
 
-def test_large_requests_that_wait_for_answers_are_bounded_over_all_connections(
+def test_waiting_large_requests_are_limited_over_all_connections(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Small ones are let in all the same, and when something was answered there is room again."""
+    """Small requests are still accepted, and a response makes room again."""
     go_on = asyncio.Event()
     begun: list[Request] = []
 

@@ -1,4 +1,4 @@
-"""Where a broker of its own process finds its store, and what it says of an address that cannot be."""
+"""Store addresses of a standalone broker, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from restow.errors import InvalidAddress
         ("zookeeper://a:1/x/y/", ("a:1",), "/x/y"),
     ],
 )
-def test_addresses(text: str, hosts: tuple[str, ...], root: str) -> None:
+def test_parse_reads_store_addresses(text: str, hosts: tuple[str, ...], root: str) -> None:
     assert StoreAddress.parse(text) == StoreAddress(hosts=hosts, root=root)
 
 
@@ -36,7 +36,7 @@ def test_addresses(text: str, hosts: tuple[str, ...], root: str) -> None:
         ("zookeeper://a:1/x/../y", "has a root that cannot be"),
     ],
 )
-def test_addresses_that_cannot_be(text: str, complaint: str) -> None:
+def test_parse_refuses_invalid_store_addresses(text: str, complaint: str) -> None:
     with pytest.raises(InvalidAddress, match=r"write|must be|cannot be") as raised:
         StoreAddress.parse(text)
     assert complaint in str(raised.value)

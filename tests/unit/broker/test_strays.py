@@ -1,4 +1,4 @@
-"""Logs left behind by moves and deletions that a broker was away for."""
+"""Logs left behind by reassignments and deletions while a broker was down."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def logs_in(path: Path) -> LogManager:
     return logs
 
 
-def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
-    """One of them belongs to a topic that was made anew while the broker was down (KAFKA-14616)."""
+def test_remove_strays_removes_only_unassigned_logs(tmp_path: Path) -> None:
+    """One of them belongs to a topic that was created again while the broker was down (KAFKA-14616)."""
 
     async def scenario() -> None:
         store = EmbeddedStore(tmp_path / "store.sqlite", fsync=False, clock=SystemClock())
@@ -84,8 +84,8 @@ def test_what_is_a_stray_and_what_is_not(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_partition_moved_away_while_its_broker_was_down(tmp_path: Path) -> None:
-    """Nobody could tell it to delete its replica (KAFKA-13972)."""
+def test_replica_reassigned_while_its_broker_was_down_is_removed(tmp_path: Path) -> None:
+    """The broker got no StopReplica (KAFKA-13972)."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
@@ -103,10 +103,10 @@ def test_a_partition_moved_away_while_its_broker_was_down(tmp_path: Path) -> Non
     run(scenario())
 
 
-def test_a_partition_moved_away_just_before_its_broker_is_back(
+def test_replica_reassigned_just_before_registration_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has looked for strays by then, and nobody can give it orders yet."""
+    """By then the broker has looked for strays, and cannot get requests yet."""
 
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
@@ -127,7 +127,7 @@ def test_a_partition_moved_away_just_before_its_broker_is_back(
 
 
 async def written_to(cluster: EmbeddedCluster) -> tuple[int, int, int]:
-    """A topic of one partition with a record: who leads, who follows, and who has nothing."""
+    """Create a topic with a record; return its leader, its follower and the third broker."""
     await create(cluster)
     known = cluster.brokers[await controller_of(cluster)].services.metadata.partition(PARTITION)
     assert known is not None
@@ -139,7 +139,7 @@ async def written_to(cluster: EmbeddedCluster) -> tuple[int, int, int]:
 
 
 async def move(cluster: EmbeddedCluster, replicas: tuple[int, ...]) -> None:
-    """Returns when it is over."""
+    """Reassign the partition and wait until it is done."""
     controller = cluster.brokers[await controller_of(cluster)].services.controller
     assert await controller.alter_reassignments({PARTITION: ReassignmentTarget(replicas)}) == {
         PARTITION: None

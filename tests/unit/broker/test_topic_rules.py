@@ -1,4 +1,4 @@
-"""Which topics may be created or grown, and where their replicas go."""
+"""Rules for new topics and partitions, and their replica placement."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ BROKERS = tuple(Broker(number, f"rack-{number % 2}") for number in range(4))
 
 
 @pytest.mark.parametrize("name", ["a", "a.b_c-D9", "x" * 249, "...", "__consumer_offsets"])
-def test_legal_names(name: str) -> None:
+def test_check_name_accepts_legal_names(name: str) -> None:
     check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "x" * 250, "a b", "a/b", "ä", "a\n"])
-def test_names_that_cannot_be(name: str) -> None:
+def test_check_name_refuses_illegal_names(name: str) -> None:
     with pytest.raises(TopicRefused) as refused:
         check_name(name)
     assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_names_that_are_taken_or_look_alike() -> None:
+def test_check_new_name_refuses_existing_and_colliding_names() -> None:
     check_new_name("a.b", ["a-b", "a.c"])
     with pytest.raises(TopicRefused, match="already exists") as refused:
         check_new_name("a.b", ["x", "a.b"])
@@ -43,7 +43,7 @@ def test_names_that_are_taken_or_look_alike() -> None:
 
 
 @given(st.integers(1, 20), st.integers(1, 4))
-def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int) -> None:
+def test_new_assignment_places_replicas_on_different_brokers(partitions: int, factor: int) -> None:
     placed = new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
     assert sorted(placed) == list(range(partitions))
     for replicas in placed.values():
@@ -62,13 +62,13 @@ def test_new_topics_are_placed_on_different_brokers(partitions: int, factor: int
         (1, 5, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_counts_that_cannot_be(partitions: int, factor: int, code: ErrorCode) -> None:
+def test_new_assignment_refuses_invalid_counts(partitions: int, factor: int, code: ErrorCode) -> None:
     with pytest.raises(TopicRefused) as refused:
         new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
     assert refused.value.code is code
 
 
-def test_by_hand() -> None:
+def test_new_assignment_takes_manual_replicas() -> None:
     given_by_hand = {1: (3, 0), 0: (0, 1)}
     placed = new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=given_by_hand)
     assert list(placed.items()) == [(0, (0, 1)), (1, (3, 0))]
@@ -77,13 +77,13 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize(
     "by_hand", [{0: ()}, {1: (0,)}, {0: (0, 0)}, {0: (0, 1), 1: (2,)}, {0: (9,)}, {0: (0,), 2: (1,)}]
 )
-def test_by_hand_what_cannot_be(by_hand: dict[int, tuple[int, ...]]) -> None:
+def test_new_assignment_refuses_invalid_manual_replicas(by_hand: dict[int, tuple[int, ...]]) -> None:
     with pytest.raises(TopicRefused) as refused:
         new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=by_hand)
     assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
-def test_growth() -> None:
+def test_more_partitions_places_missing_partitions() -> None:
     current = {0: (1, 2), 1: (2, 3)}
     added = more_partitions(current, BROKERS, to=5)
     assert sorted(added) == [2, 3, 4]
@@ -101,13 +101,15 @@ def test_growth() -> None:
         (3, [(0, 9)], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_growth_that_cannot_be(to: int, by_hand: list[tuple[int, ...]] | None, code: ErrorCode) -> None:
+def test_more_partitions_refuses_invalid_counts(
+    to: int, by_hand: list[tuple[int, ...]] | None, code: ErrorCode
+) -> None:
     with pytest.raises(TopicRefused) as refused:
         more_partitions({0: (1, 2), 1: (2, 3)}, BROKERS, to=to, by_hand=by_hand)
     assert refused.value.code is code
 
 
-def test_placement_is_left_to_the_chance_that_is_given() -> None:
+def test_placement_uses_the_given_chance() -> None:
     placements = [
         new_assignment(BROKERS, partitions=5, factor=2, chance=SeededChance(seed)) for seed in (1, 1, 2, 3, 4)
     ]

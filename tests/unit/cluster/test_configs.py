@@ -1,4 +1,4 @@
-"""Configs: what values may be, where they come from, and how changes add up."""
+"""Configs: valid values, their sources, and the effect of changes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from restow.cluster.replication import ReplicationConfig
 WEEK_MS = 604_800_000
 
 
-def test_every_default_is_a_value_its_config_may_have() -> None:
+def test_config_table_has_valid_defaults() -> None:
     for definition in (*TOPIC_CONFIGS.values(), *BROKER_CONFIGS.values()):
         if definition.default is not None:
             definition.parse(definition.default)
 
 
-def test_every_stand_in_is_a_broker_config() -> None:
+def test_topic_config_synonyms_are_broker_configs() -> None:
     named = [synonym.name for each in TOPIC_CONFIGS.values() for synonym in each.synonyms]
     assert set(named) <= set(BROKER_CONFIGS)
 
 
-def test_defaults_are_those_of_the_logs_and_of_replication() -> None:
+def test_defaults_match_log_config_and_replication_config() -> None:
     configs = BrokerConfigs()
     assert configs.log_config("t") == LogConfig()
     assert configs.replication() == ReplicationConfig()
@@ -55,23 +55,23 @@ def test_defaults_are_those_of_the_logs_and_of_replication() -> None:
         ("retention.ms", None, "needs a value"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_in_a_sentence(name: str, value: str | None, told: str) -> None:
+def test_check_refuses_invalid_value_with_a_message(name: str, value: str | None, told: str) -> None:
     with pytest.raises(InvalidConfig, match=told) as refused:
         check_topic({name: value})
     assert name in str(refused.value)
 
 
-def test_compaction_lags_must_fit_each_other() -> None:
+def test_check_refuses_min_compaction_lag_above_max() -> None:
     with pytest.raises(InvalidConfig, match=r"more than max\.compaction\.lag\.ms"):
         check_topic({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"})
 
 
 @pytest.mark.parametrize("value", ["", "*", "0:1", "0:1, 2:3"])
-def test_throttled_replicas_that_may_be(value: str) -> None:
+def test_check_accepts_throttled_replicas_lists(value: str) -> None:
     assert check_topic({"follower.replication.throttled.replicas": value})
 
 
-def test_the_nearest_word_counts_and_all_are_shown() -> None:
+def test_nearest_source_wins_and_all_synonyms_are_described() -> None:
     configs = BrokerConfigs({"log.retention.hours": "24", "min.insync.replicas": "2"})
     assert configs.log_config("t").retention_ms == 24 * 3_600_000
     configs.set_all_brokers({"log.retention.ms": "1000"})
@@ -96,22 +96,22 @@ def test_the_nearest_word_counts_and_all_are_shown() -> None:
     assert configs.min_insync_replicas("t") == 2
 
 
-def test_hours_without_limit_have_no_limit() -> None:
+def test_unlimited_retention_hours_mean_unlimited_ms() -> None:
     assert BrokerConfigs({"log.retention.hours": "-1"}).log_config("t").retention_ms == -1
 
 
-def test_values_in_the_store_that_cannot_be_are_passed_over() -> None:
+def test_broker_configs_ignore_invalid_values_in_the_store() -> None:
     configs = BrokerConfigs()
     configs.set_topic("t", {"retention.ms": "soon", "segment.ms": "5", "from.another.world": "1"})
     assert configs.log_config("t") == LogConfig(segment_ms=5)
 
 
-def test_a_broker_does_not_start_with_a_value_that_cannot_be() -> None:
+def test_broker_configs_refuse_invalid_value_in_the_file() -> None:
     with pytest.raises(InvalidConfig, match=r"num\.partitions"):
         BrokerConfigs({"num.partitions": "many"})
 
 
-def test_a_broker_is_described_with_what_cannot_change() -> None:
+def test_describe_broker_marks_read_only_configs() -> None:
     configs = BrokerConfigs({"broker.id": "7"})
     entries = {entry.name: entry for entry in configs.describe_broker()}
     assert entries["broker.id"].read_only
@@ -124,14 +124,14 @@ def test_a_broker_is_described_with_what_cannot_change() -> None:
     assert [entry.name for entry in configs.describe_all_brokers()] == ["min.insync.replicas"]
 
 
-def test_a_topic_to_be_is_described_by_what_it_would_say() -> None:
+def test_describe_new_topic_shows_its_own_configs() -> None:
     entries = {entry.name: entry for entry in BrokerConfigs().describe_new_topic({"segment.ms": "5"})}
     assert set(entries) == set(TOPIC_CONFIGS)
     assert (entries["segment.ms"].value, entries["segment.ms"].source) == ("5", ConfigSource.TOPIC)
     assert entries["retention.ms"].is_default
 
 
-def test_what_a_running_broker_cannot_change_is_refused() -> None:
+def test_check_broker_refuses_read_only_configs() -> None:
     with pytest.raises(InvalidConfig, match="cannot change while a broker runs"):
         check_broker({"broker.id": "1"}, for_all=False)
     with pytest.raises(InvalidConfig, match="name the broker"):
@@ -140,7 +140,7 @@ def test_what_a_running_broker_cannot_change_is_refused() -> None:
     assert check_broker({"min.insync.replicas": "2"}, for_all=True)
 
 
-def test_changes_add_up() -> None:
+def test_incremental_changes_add_up() -> None:
     current = {"cleanup.policy": "delete", "retention.ms": "5"}
     changes = [
         AlterConfigOp("cleanup.policy", Operation.APPEND, "compact,delete"),
@@ -154,7 +154,7 @@ def test_changes_add_up() -> None:
     assert current == {"cleanup.policy": "delete", "retention.ms": "5"}
 
 
-def test_appending_begins_with_the_default() -> None:
+def test_append_starts_from_the_default_of_an_unset_list() -> None:
     after = altered(TOPIC_CONFIGS, {}, [AlterConfigOp("cleanup.policy", Operation.APPEND, "compact")])
     assert after == {"cleanup.policy": "delete,compact"}
 
@@ -168,12 +168,12 @@ def test_appending_begins_with_the_default() -> None:
         (AlterConfigOp("retention.ms", Operation.SET), "needs a value"),
     ],
 )
-def test_changes_that_cannot_be(change: AlterConfigOp, told: str) -> None:
+def test_altered_refuses_invalid_changes(change: AlterConfigOp, told: str) -> None:
     with pytest.raises(InvalidConfig, match=told):
         altered(TOPIC_CONFIGS, {}, [change])
 
 
-def test_a_config_changes_once_per_request() -> None:
+def test_altered_refuses_two_changes_of_one_config() -> None:
     with pytest.raises(InvalidConfig, match="twice"):
         altered(
             TOPIC_CONFIGS, {}, [AlterConfigOp("a", Operation.DELETE), AlterConfigOp("a", Operation.DELETE)]
@@ -181,8 +181,8 @@ def test_a_config_changes_once_per_request() -> None:
 
 
 @given(st.sampled_from(sorted(TOPIC_CONFIGS)), st.text(max_size=12))
-def test_any_text_is_a_value_or_refused(name: str, text: str) -> None:
-    """What is accepted can be used, whatever it was."""
+def test_parse_accepts_or_refuses_any_text(name: str, text: str) -> None:
+    """An accepted value can be used."""
     try:
         checked = check_topic({name: text})
     except InvalidConfig:

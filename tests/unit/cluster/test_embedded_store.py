@@ -1,4 +1,4 @@
-"""What only the embedded store has: a file that outlives it, and sessions that live by a clock."""
+"""Features of the embedded store alone: a file that outlives it, and sessions that expire by a clock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ asyncio.run(main())
 
 
 class HandClock:
-    """Time passes when the test says so."""
+    """Time passes only when the test advances it."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -80,7 +80,7 @@ class HandTimer:
 
 
 @pytest.mark.parametrize("fsync", [True, False])
-def test_what_stays_stays_with_its_counters(tmp_path: Path, fsync: bool) -> None:
+def test_persistent_nodes_keep_data_and_counters_after_reopening(tmp_path: Path, fsync: bool) -> None:
     file = tmp_path / "store.sqlite"
 
     async def first() -> tuple[object, ...]:
@@ -114,7 +114,7 @@ def test_what_stays_stays_with_its_counters(tmp_path: Path, fsync: bool) -> None
     assert asyncio.run(first()) == asyncio.run(second())
 
 
-def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_kill(tmp_path: Path) -> None:
     file = tmp_path / "store.sqlite"
     with subprocess.Popen([sys.executable, "-c", WRITER, str(file)], stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
@@ -133,7 +133,7 @@ def test_what_was_acknowledged_outlives_a_kill(tmp_path: Path) -> None:
     asyncio.run(read())
 
 
-def test_a_file_has_one_owner(tmp_path: Path) -> None:
+def test_store_refuses_file_that_another_store_has_open(tmp_path: Path) -> None:
     async def play() -> None:
         server = EmbeddedStore(tmp_path / "store.sqlite")
         with pytest.raises(StoreUnavailable, match="held by another process"):
@@ -144,7 +144,7 @@ def test_a_file_has_one_owner(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+def test_store_refuses_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("not a database at all, but long enough to be looked at\n" * 40)
     with pytest.raises(StoreUnavailable, match="cannot be read"):
         EmbeddedStore(tmp_path / "text")
@@ -152,7 +152,7 @@ def test_a_file_that_is_something_else(tmp_path: Path) -> None:
         EmbeddedStore(tmp_path / "no such folder" / "store.sqlite")
 
 
-def test_a_file_of_a_later_format(tmp_path: Path) -> None:
+def test_store_refuses_file_of_a_later_format(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "store.sqlite")
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -160,7 +160,7 @@ def test_a_file_of_a_later_format(tmp_path: Path) -> None:
         EmbeddedStore(tmp_path / "store.sqlite")
 
 
-def test_a_full_disk_undoes_what_could_not_be_written(tmp_path: Path) -> None:
+def test_store_undoes_changes_when_the_disk_is_full(tmp_path: Path) -> None:
     async def play() -> None:
         server = EmbeddedStore(tmp_path / "store.sqlite", fsync=False)
         store, leaver = server.session(), server.session()
@@ -191,7 +191,7 @@ def test_a_full_disk_undoes_what_could_not_be_written(tmp_path: Path) -> None:
     asyncio.run(play())
 
 
-def test_a_session_lives_as_long_as_its_clock_beats() -> None:
+def test_session_expires_when_its_clock_stops() -> None:
     async def play() -> None:
         servers, brokers = HandClock(), HandClock()
         server = EmbeddedStore(clock=servers)
@@ -223,7 +223,7 @@ def test_a_session_lives_as_long_as_its_clock_beats() -> None:
     asyncio.run(play())
 
 
-def test_a_closed_store_begins_no_sessions() -> None:
+def test_closed_store_opens_no_sessions() -> None:
     async def play() -> None:
         server = EmbeddedStore()
         store = server.session()

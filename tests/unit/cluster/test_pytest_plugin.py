@@ -1,4 +1,4 @@
-"""The fixtures that other projects use, in a project of its own."""
+"""The pytest fixtures, used by a project of its own."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _TESTS = """
 """
 
 
-def test_fixtures_are_there_without_asking(pytester: pytest.Pytester) -> None:
+def test_fixtures_work_without_configuration(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(_TESTS)
     pytester.runpytest_subprocess("-p", "no:randomly").assert_outcomes(passed=2)
 
 
-def test_nothing_is_imported_before_a_test_asks(pytester: pytest.Pytester) -> None:
+def test_plugin_imports_nothing_before_a_test_uses_a_fixture(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import sys\ndef test_it(): assert 'restow.cluster' not in sys.modules")
     pytester.runpytest_subprocess().assert_outcomes(passed=1)

@@ -1,4 +1,4 @@
-"""Kafka's nodes as values: what is written is read back, older versions are understood, junk is refused."""
+"""Kafka's znodes: round trips, older versions, and refusal of invalid bytes."""
 
 from __future__ import annotations
 
@@ -136,14 +136,14 @@ EXAMPLES: list[tuple[Any, bytes]] = [
 
 
 @pytest.mark.parametrize(("value", "data"), EXAMPLES, ids=lambda value: type(value).__name__)
-def test_the_bytes_are_kafkas(value: Any, data: bytes) -> None:
+def test_encode_writes_the_bytes_of_kafka(value: Any, data: bytes) -> None:
     assert value.encode() == data
     assert type(value).decode(data, PATH) == value
 
 
 @pytest.mark.parametrize("kind", ZNODES)
 @given(data=st.data())
-def test_what_is_written_is_read_back(kind: str, data: st.DataObject) -> None:
+def test_decode_reads_back_encoded_values(kind: str, data: st.DataObject) -> None:
     value = data.draw(ZNODES[kind])
     written = value.encode()
     again = type(value).decode(written, PATH)
@@ -153,7 +153,7 @@ def test_what_is_written_is_read_back(kind: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("kind", ZNODES)
 @given(data=st.data())
-def test_damaged_bytes_are_refused_or_understood_but_never_fatal(kind: str, data: st.DataObject) -> None:
+def test_decode_raises_only_unreadable_node_for_damaged_bytes(kind: str, data: st.DataObject) -> None:
     value = data.draw(ZNODES[kind])
     written = bytearray(value.encode())
     for _ in range(data.draw(st.integers(1, 4))):
@@ -173,7 +173,7 @@ JSON = st.recursive(
 
 @pytest.mark.parametrize("kind", [kind for kind in ZNODES if kind != "controller_epoch"])
 @given(data=st.data())
-def test_a_field_of_another_kind_is_refused_or_understood(kind: str, data: st.DataObject) -> None:
+def test_decode_raises_only_unreadable_node_for_fields_of_wrong_type(kind: str, data: st.DataObject) -> None:
     value = data.draw(ZNODES[kind])
     fields = json.loads(value.encode())
     fields[data.draw(st.sampled_from(sorted(fields)))] = data.draw(JSON)
@@ -202,13 +202,13 @@ def test_a_field_of_another_kind_is_refused_or_understood(kind: str, data: st.Da
         (b'{"version":3,"topic_id":"short","partitions":{}}', "not the id of a topic"),
     ],
 )
-def test_a_topic_that_cannot_be_understood(data: bytes, reason: str) -> None:
+def test_decode_refuses_invalid_topic_with_reason(data: bytes, reason: str) -> None:
     with pytest.raises(UnreadableNode, match=reason) as caught:
         TopicZNode.decode(data, "/brokers/topics/t")
     assert caught.value.path == "/brokers/topics/t"
 
 
-def test_older_topics() -> None:
+def test_decode_reads_older_topic_versions() -> None:
     first = TopicZNode.decode(b'{"version":1,"partitions":{"0":[1,2]}}', PATH)
     assert first == TopicZNode(topic_id=None, partitions={0: ReplicaAssignment((1, 2))})
     second = TopicZNode.decode(
@@ -242,12 +242,14 @@ def test_older_topics() -> None:
         ),
     ],
 )
-def test_older_brokers(data: bytes, endpoints: tuple[AdvertisedEndpoint, ...], rack: str | None) -> None:
+def test_decode_reads_older_broker_versions(
+    data: bytes, endpoints: tuple[AdvertisedEndpoint, ...], rack: str | None
+) -> None:
     found = BrokerRegistration.decode(data, PATH)
     assert (found.endpoints, found.rack) == (endpoints, rack)
 
 
-def test_other_old_versions() -> None:
+def test_decode_reads_other_older_versions() -> None:
     assert ControllerZNode.decode(b'{"version":1,"brokerid":3,"timestamp":"12"}').broker_id == 3
     change = b'{"version":1,"entity_type":"topics","entity_name":"t"}'
     assert ConfigChange.decode(change, PATH) == ConfigChange("topics/t")
@@ -256,7 +258,7 @@ def test_other_old_versions() -> None:
     assert FeatureState.decode(feature).features == {"f": 3}
 
 
-def test_paths() -> None:
+def test_paths_are_those_of_kafka() -> None:
     assert TopicZNode.path("t") == "/brokers/topics/t"
     assert PartitionStateZNode.path("t", 3) == "/brokers/topics/t/partitions/3/state"
     assert PartitionStateZNode.parents("t", 3) == (

@@ -1,4 +1,4 @@
-"""Brokers that do what a controller tells them, on a real store."""
+"""Fake brokers that obey a real controller, on a real store."""
 
 from __future__ import annotations
 
@@ -47,29 +47,29 @@ if TYPE_CHECKING:
 PATIENCE_S = 120.0
 
 make_server: Callable[[], Server] = partial(Embedded, None)
-"""The store that clusters are made on; elsewhere the same tests are run on another."""
+"""The store for new clusters; other tests replace it to run the same tests on another store."""
 
 
 @dataclass
 class FakeBroker:
-    """What a broker has heard, and what it would answer."""
+    """A fake broker's received requests, and its responses."""
 
     id: int
     session: Store
     epoch: int = 0
     controller_epoch: int = 0
     hosted: dict[TopicPartition, Any] = field(default_factory=dict)
-    """The partition states it was told to serve."""
+    """The partition states from LeaderAndIsr."""
     on_disk: set[TopicPartition] = field(default_factory=set)
     metadata: dict[TopicPartition, Any] = field(default_factory=dict)
     live_brokers: set[int] = field(default_factory=set)
     failed: set[TopicPartition] = field(default_factory=set)
-    """Replicas in a directory that cannot be used."""
+    """Replicas in a failed log dir."""
     heard: list[Any] = field(default_factory=list)
     refused: int = 0
 
     def answer(self, request: Any) -> Any:
-        """As a broker: whoever has an older controller epoch is refused."""
+        """Answer like a broker: refuse an older controller epoch."""
         kinds: dict[type, tuple[Callable[[Any], Any], Any]] = {
             LeaderAndIsrRequest: (self._serve, LeaderAndIsrResponse),
             StopReplicaRequest: (self._stop, StopReplicaResponse),
@@ -134,7 +134,7 @@ class FakeBroker:
 
 
 class FakeCluster:
-    """Brokers, their sessions and their candidates for controller."""
+    """Brokers, their sessions and their controllers."""
 
     def __init__(self, server: Server, store: Store) -> None:
         self.server = server
@@ -145,7 +145,7 @@ class FakeCluster:
         self.new_topic_id = partial(random_topic_id, SeededChance(0))
 
     async def call(self, broker_id: int, request: Any) -> Any:
-        """The channel: every message goes through its bytes, as it would over the wire."""
+        """Deliver a request through its encoded bytes, as over the wire."""
         await asyncio.sleep(0)
         if broker_id in self.unreachable:
             raise ConnectionRefusedError(f"broker {broker_id} is not there")
@@ -155,7 +155,7 @@ class FakeCluster:
         return type(answer).decode(answer.encode(version=version), version)
 
     async def start_broker(self, broker_id: int, *, keep: bool = True) -> FakeBroker:
-        """A broker comes up, with what it had on disk before if it was here before."""
+        """Start a broker, with its earlier replicas if it ran before."""
         before = self.brokers.get(broker_id)
         broker = FakeBroker(broker_id, await self.server.session())
         if before is not None and keep:
@@ -171,7 +171,7 @@ class FakeCluster:
         return broker
 
     async def stop_broker(self, broker_id: int) -> None:
-        """A broker dies."""
+        """Kill a broker."""
         self.unreachable.add(broker_id)
         await self.server.expire(self.brokers[broker_id].session)
 
@@ -184,7 +184,7 @@ class FakeCluster:
         store: Store | None = None,
         channel: BrokerChannel | None = None,
     ) -> Controller:
-        """The candidate on that broker, on the broker's own session unless another is given."""
+        """Start a controller on that broker, on the broker's own session unless another is given."""
         controller = Controller(
             broker_id,
             store or self.brokers[broker_id].session,
@@ -199,7 +199,7 @@ class FakeCluster:
         return controller
 
     async def create(self, name: str, assignment: Mapping[int, tuple[int, ...]], **configs: str) -> None:
-        """A new topic, by its nodes; replication factors may differ, as moves leave them behind."""
+        """Create a topic by its znodes; replication factors may differ, as after a reassignment."""
         topic_configs = {key.replace("_", "."): value for key, value in configs.items()}
         partitions = {number: ReplicaAssignment(replicas) for number, replicas in assignment.items()}
         topic = TopicZNode(topic_id=self.new_topic_id(), partitions=partitions)
@@ -211,7 +211,7 @@ class FakeCluster:
         )
 
     async def state(self, topic: str, partition: int) -> PartitionStateZNode:
-        """What the partition's node says."""
+        """Return the partition's state znode."""
         path = PartitionStateZNode.path(topic, partition)
         return PartitionStateZNode.decode((await self.store.get(path)).data, path)
 
@@ -222,7 +222,7 @@ class FakeCluster:
         return await self.store.children(path) == ()
 
     async def settled(self) -> None:
-        """Wait until every live broker knows exactly what the store says, and serves what it should."""
+        """Wait until every live broker has the store's metadata and the assigned replicas."""
         await self.until(self._is_settled)
 
     async def _is_settled(self) -> bool:
@@ -281,7 +281,7 @@ class FakeCluster:
         return broker.live_brokers == live and known == wanted and served
 
     async def until(self, condition: Callable[[], bool | Any]) -> None:
-        """Wait for something that is bound to happen."""
+        """Wait for a condition that must come true."""
         why: Exception | None = None
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -300,7 +300,7 @@ class FakeCluster:
 
 
 async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[int, ...]) -> None:
-    """What a leader does when its ISR changes: the epoch stays, the node's version grows, a note is left."""
+    """Change the ISR like a leader: keep the epoch, raise the znode's version, leave a notification."""
     path = PartitionStateZNode.path(*partition)
     node = await cluster.store.get(path)
     before = PartitionStateZNode.decode(node.data, path)
@@ -316,7 +316,7 @@ async def write_isr(cluster: FakeCluster, partition: TopicPartition, isr: tuple[
 
 
 async def lose_directory(cluster: FakeCluster, broker_id: int, *lost: TopicPartition) -> None:
-    """A broker can no longer use these replicas, and says so."""
+    """Fail these replicas' log dir on a broker, and notify the controller."""
     cluster.brokers[broker_id].failed.update(lost)
     note = LogDirEvent(broker_id).encode()
     await cluster.store.create(LogDirEvent.PREFIX, note, sequential=True)
@@ -327,7 +327,7 @@ _VERSIONS: dict[Any, int] = {LeaderAndIsrRequest: 7, StopReplicaRequest: 4, Upda
 
 @asynccontextmanager
 async def fake_cluster(brokers: int = 3) -> AsyncIterator[FakeCluster]:
-    """Brokers 0 to n − 1, no controller yet; nothing is left of them afterwards."""
+    """Brokers 0 to n − 1 without a controller; all stop at the end."""
     server = make_server()
     cluster = FakeCluster(server, await server.session())
     await ensure_paths(cluster.store, PERSISTENT_PATHS)

@@ -1,7 +1,7 @@
-"""What no controller may ever do, whatever happens: watched at every single write and every transition.
+"""Safety rules of a controller, checked at every write and every state change.
 
-A breach is written down where it happens, because a controller that runs into an exception gives up its
-office and begins anew; `check` raises it where the test can see it.
+A violation is recorded where it happens, because an exception would only make the controller resign; `check`
+raises it in the test.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
-# Where brokers write for themselves: candidacies and registrations.
+# Znodes that brokers write for themselves: controller election and registration.
 OWN = (ControllerZNode.PATH, BrokerRegistration.PARENT)
 
-# The tables of the specification, word for word: a state and those it may come from.
+# The tables of the specification: a state and its possible previous states.
 REPLICAS = {
     "New": "NonExistent",
     "Online": "New, Online, Offline, DeletionIneligible",
@@ -51,7 +51,7 @@ PARTITIONS = {
     "Offline": "New, Online, Offline",
     "NonExistent": "Offline",
 }
-# What a controller that takes office finds, out of nothing.
+# States that a new controller may set without a previous one.
 FOUND = {
     ReplicaState: {"Online", "DeletionIneligible"},
     PartitionStage: {"New", "Online", "Offline"},
@@ -59,20 +59,20 @@ FOUND = {
 
 
 class Laws:
-    """Looks over the shoulder of the store and of both state machines."""
+    """Checks every write to the store and every transition of both state machines."""
 
     def __init__(self, tree: Tree, outsider: int) -> None:
-        """`outsider` is the session of those who are no controller: clients, tools and leaders."""
+        """`outsider` is the session of clients, tools and leaders."""
         self._tree = tree
         self._outsider = outsider
         self.breaches: list[str] = []
         self.unclean: set[TopicPartition] = set()
-        """Partitions that have been allowed a leader that was not in sync."""
+        """Partitions that were allowed an unclean leader."""
         self.writes = 0
         self.transitions = 0
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
-        """From now on."""
+        """Start to check."""
         transact = self._tree.transact
         patch.setattr(self._tree, "transact", lambda *args: self._transacted(transact, *args))
         become = States.__setitem__
@@ -113,7 +113,7 @@ class Laws:
         return PartitionStateZNode.decode(node.data, path)
 
     def _only_in_office(self, change: Create | Set | Delete, session: int) -> None:
-        """While there is a controller, no other candidate changes anything that lasts."""
+        """Check that only the current controller changes persistent znodes."""
         office = self._tree.find(ControllerZNode.PATH)
         if session == self._outsider or office is None:
             return

@@ -1,4 +1,4 @@
-"""What tests of moves do to a fake cluster: ask for them, let followers catch up, and look."""
+"""Helpers for reassignment tests: request them, let followers catch up, and inspect the result."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 T0 = TopicPartition("t", 0)
 LABELS = tuple(step for step in ControllerStep if step.name[0] in "UAB")
-"""Every step of a move, in its order."""
+"""Every step of a reassignment, in order."""
 
 
 class Watcher:
-    """Remembers the labels a controller passes, and does at them what it is told."""
+    """Records the steps of a controller, and runs actions at them."""
 
     def __init__(self) -> None:
         self.passed: list[ControllerStep] = []
@@ -38,7 +38,7 @@ class Watcher:
             await self.then[step]()
 
     def labels(self) -> list[str]:
-        """Those of moves."""
+        """The steps of reassignments."""
         return [step.name for step in self.passed if step in LABELS]
 
 
@@ -57,7 +57,7 @@ async def moving_cluster(
 
 
 async def assignment(cluster: FakeCluster, partition: TopicPartition = T0) -> ReplicaAssignment:
-    """As the topic's node has it."""
+    """Return the assignment in the topic's znode."""
     path = TopicZNode.path(partition.topic)
     return TopicZNode.decode((await cluster.store.get(path)).data, path).partitions[partition.partition]
 
@@ -65,12 +65,12 @@ async def assignment(cluster: FakeCluster, partition: TopicPartition = T0) -> Re
 async def alter(
     controller: Controller, target: tuple[int, ...] | None, partition: TopicPartition = T0
 ) -> Refusal | None:
-    """Ask as a client does."""
+    """Request reassignments like a client."""
     return (await controller.alter_reassignments({partition: ReassignmentTarget(target)}))[partition]
 
 
 async def ask_by_node(cluster: FakeCluster, **targets: tuple[int, ...]) -> None:
-    """Ask by the node for partition 0 of each topic, as older tools do."""
+    """Request reassignments of each topic's partition 0 by the znode, as older tools do."""
     wanted = {TopicPartition(topic, 0): target for topic, target in targets.items()}
     await cluster.store.create(ReassignPartitions.PATH, ReassignPartitions(wanted).encode())
 
@@ -86,7 +86,7 @@ async def change_isr(
     joins: tuple[int, ...] = (),
     leaves: tuple[int, ...] = (),
 ) -> None:
-    """What a leader does when followers catch up or fall behind: it writes the state, and leaves a note."""
+    """Change the ISR like a leader: write the state and leave a notification."""
     path = PartitionStateZNode.path(*partition)
     while True:
         node = await cluster.store.get(path)
@@ -108,7 +108,7 @@ async def change_isr(
 
 
 async def catch_up(cluster: FakeCluster) -> None:
-    """Every live leader takes in every follower it knows of that is alive and follows it."""
+    """Add every live follower that follows a live leader to that leader's ISR."""
     for leader in list(cluster.brokers.values()):
         if leader.id in cluster.unreachable:
             continue
@@ -131,7 +131,7 @@ async def catch_up(cluster: FakeCluster) -> None:
 
 
 async def at_rest(cluster: FakeCluster) -> bool:
-    """Whether nothing is moved or asked for any more."""
+    """Return whether no reassignment is ongoing or requested."""
     for name in await cluster.topics():
         topic = TopicZNode.decode((await cluster.store.get(TopicZNode.path(name))).data, name)
         if any(each.is_moving for each in topic.partitions.values()):
@@ -140,7 +140,7 @@ async def at_rest(cluster: FakeCluster) -> bool:
 
 
 async def finish(cluster: FakeCluster) -> None:
-    """Let everybody catch up until nothing moves, then wait until all brokers know."""
+    """Let followers catch up until no reassignment is left, then wait until all brokers know."""
 
     async def is_over() -> bool:
         await catch_up(cluster)
@@ -152,7 +152,7 @@ async def finish(cluster: FakeCluster) -> None:
 
 
 async def files_are_right(cluster: FakeCluster) -> bool:
-    """Whether every live broker has exactly the replicas that are assigned to it."""
+    """Return whether every live broker has exactly its assigned replicas."""
     assigned: dict[int, set[TopicPartition]] = {each: set() for each in cluster.brokers}
     for name in await cluster.topics():
         topic = TopicZNode.decode((await cluster.store.get(TopicZNode.path(name))).data, name)
@@ -164,7 +164,7 @@ async def files_are_right(cluster: FakeCluster) -> bool:
 
 
 async def drop_strays(cluster: FakeCluster) -> None:
-    """What brokers do when they start, or hear of a new controller: drop what the store has elsewhere."""
+    """Drop stray replicas, as brokers do at start or for a new controller."""
     for broker in cluster.brokers.values():
         for partition in tuple(broker.on_disk):
             if broker.id not in (await assignment(cluster, partition)).replicas:
@@ -173,6 +173,6 @@ async def drop_strays(cluster: FakeCluster) -> None:
 
 
 async def turns(count: int = 50) -> None:
-    """Let whoever has something to do get on with it."""
+    """Let other tasks run."""
     for _ in range(count):
         await asyncio.sleep(0)

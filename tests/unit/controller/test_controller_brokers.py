@@ -1,4 +1,4 @@
-"""Brokers that go, come back, lose a directory or take their leave."""
+"""Brokers that die, return, lose a log dir or shut down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def leader_and_isr(cluster: FakeCluster, partition: int = 0) -> tuple[int,
     return state.leader, state.isr
 
 
-def test_another_in_sync_replica_leads_when_the_leader_dies() -> None:
+def test_controller_elects_in_sync_replica_when_the_leader_dies() -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             await cluster.start_controller(3)
@@ -46,7 +46,7 @@ def test_another_in_sync_replica_leads_when_the_leader_dies() -> None:
     asyncio.run(run())
 
 
-def test_the_last_of_an_isr_stays_in_it_and_leads_again() -> None:
+def test_last_isr_member_stays_and_leads_again_when_its_broker_returns() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -67,7 +67,7 @@ def test_the_last_of_an_isr_stays_in_it_and_leads_again() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_may_prefer_any_leader_to_none() -> None:
+def test_controller_elects_unclean_leader_if_the_topic_allows_it() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -84,7 +84,7 @@ def test_a_topic_may_prefer_any_leader_to_none() -> None:
     asyncio.run(run())
 
 
-def test_a_broker_that_was_back_before_it_was_missed_hears_everything_again() -> None:
+def test_controller_resends_everything_to_broker_that_restarted_unnoticed() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             controller = await cluster.start_controller(2)
@@ -100,7 +100,7 @@ def test_a_broker_that_was_back_before_it_was_missed_hears_everything_again() ->
     asyncio.run(run())
 
 
-def test_the_first_that_a_new_broker_hears_is_of_every_topic() -> None:
+def test_controller_sends_new_broker_metadata_of_every_topic_first() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(0)
@@ -118,7 +118,7 @@ def test_the_first_that_a_new_broker_hears_is_of_every_topic() -> None:
     asyncio.run(run())
 
 
-def test_partitions_wait_for_a_first_live_replica() -> None:
+def test_partition_stays_new_until_a_replica_is_alive() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(1)
@@ -132,7 +132,7 @@ def test_partitions_wait_for_a_first_live_replica() -> None:
     asyncio.run(run())
 
 
-def test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker() -> None:
+def test_failed_log_dir_takes_only_its_replicas_offline() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -152,7 +152,7 @@ def test_a_failed_directory_takes_its_replicas_offline_and_not_the_broker() -> N
     asyncio.run(run())
 
 
-def test_what_a_broker_said_of_its_directories_in_a_former_life_is_forgotten() -> None:
+def test_controller_forgets_failed_log_dirs_when_the_broker_restarts() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             paused, released = asyncio.Event(), asyncio.Event()
@@ -187,7 +187,7 @@ def test_what_a_broker_said_of_its_directories_in_a_former_life_is_forgotten() -
     asyncio.run(run())
 
 
-def test_a_broker_that_takes_its_leave_hands_its_leaders_over() -> None:
+def test_controlled_shutdown_moves_leaders_away() -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             controller = await cluster.start_controller(3)
@@ -205,7 +205,7 @@ def test_a_broker_that_takes_its_leave_hands_its_leaders_over() -> None:
     asyncio.run(run())
 
 
-def test_leaders_that_nobody_can_take_over_are_named() -> None:
+def test_controlled_shutdown_returns_leaders_that_cannot_move() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             controller = await cluster.start_controller(2)
@@ -220,7 +220,7 @@ def test_leaders_that_nobody_can_take_over_are_named() -> None:
     asyncio.run(run())
 
 
-def test_only_a_registered_broker_takes_its_leave_and_only_from_the_controller() -> None:
+def test_controlled_shutdown_refuses_unregistered_broker_and_wrong_controller() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             controller = await cluster.start_controller(0)
@@ -239,7 +239,7 @@ def test_only_a_registered_broker_takes_its_leave_and_only_from_the_controller()
     asyncio.run(run())
 
 
-def test_a_deletion_waits_for_dead_brokers_and_goes_on_by_itself() -> None:
+def test_deletion_waits_for_dead_broker_and_resumes_when_it_returns() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -258,7 +258,7 @@ def test_a_deletion_waits_for_dead_brokers_and_goes_on_by_itself() -> None:
     asyncio.run(run())
 
 
-def test_a_broker_that_dies_while_it_deletes_deletes_when_it_is_back() -> None:
+def test_deletion_resumes_on_broker_that_died_during_it() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -281,7 +281,7 @@ async def no_topics(cluster: FakeCluster) -> bool:
     return await cluster.topics() == ()
 
 
-def test_elections_that_are_asked_for() -> None:
+def test_elect_leaders_holds_requested_elections() -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             controller = await cluster.start_controller(3)

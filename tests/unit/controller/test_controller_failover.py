@@ -1,4 +1,4 @@
-"""A controller that dies at any step: its successor finishes the work, and it can do nothing any more."""
+"""A controller that dies at any step: its successor finishes the work, and the old one changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Pause:
-    """Stops a controller where it is told to, and lets it go on when it is too late."""
+    """Stops a controller at a step, and continues it when another was elected."""
 
     def __init__(self, step: ControllerStep) -> None:
         self._step = step
@@ -40,7 +40,7 @@ class Pause:
 
 
 async def tree(cluster: FakeCluster, path: str = "/") -> dict[str, tuple[bytes, int]]:
-    """Every node with its data and version."""
+    """Return every znode with its data and version."""
     node = await cluster.store.get(path)
     found = {path: (node.data, node.stat.version)}
     for name in await cluster.store.children(path):
@@ -49,12 +49,12 @@ async def tree(cluster: FakeCluster, path: str = "/") -> dict[str, tuple[bytes, 
 
 
 async def depose(cluster: FakeCluster) -> None:
-    """As if the controller's session had been lost without its hearing of it: the office is free."""
+    """Remove `/controller`, as if the session had expired unnoticed by the controller."""
     await cluster.store.delete(ControllerZNode.PATH)
 
 
 def heard_of(controller_id: int, cluster: FakeCluster) -> int:
-    """How many requests of that controller brokers took for good."""
+    """Return how many requests of that controller brokers accepted."""
     requests = [each for broker in cluster.brokers.values() for each in broker.heard]
     return sum(each.controller_id == controller_id for each in requests)
 
@@ -114,7 +114,7 @@ WORK: list[tuple[Callable[[FakeCluster], Awaitable[None]], tuple[ControllerStep,
     [(work, step) for work, steps in WORK for step in steps],
     ids=lambda each: each.name if isinstance(each, ControllerStep) else each.__name__,
 )
-def test_the_successor_finishes_and_the_deposed_changes_nothing(
+def test_successor_finishes_the_work_and_deposed_controller_changes_nothing(
     work: Callable[[FakeCluster], Awaitable[None]], step: ControllerStep
 ) -> None:
     async def run() -> None:
@@ -142,7 +142,7 @@ def test_the_successor_finishes_and_the_deposed_changes_nothing(
     [ControllerStep.E1, ControllerStep.E2, ControllerStep.E3, ControllerStep.E4, ControllerStep.E5],
     ids=lambda step: step.name,
 )
-def test_a_successor_may_be_deposed_before_it_has_read_everything(step: ControllerStep) -> None:
+def test_new_controller_may_be_deposed_while_it_reads_the_store(step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             first = await cluster.start_controller(3)
@@ -171,7 +171,7 @@ def test_a_successor_may_be_deposed_before_it_has_read_everything(step: Controll
 
 
 @pytest.mark.parametrize("step", [ControllerStep.S1, ControllerStep.S2], ids=lambda step: step.name)
-def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(step: ControllerStep) -> None:
+def test_controlled_shutdown_is_retried_at_next_controller_after_a_deposition(step: ControllerStep) -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             pause = Pause(step)
@@ -194,7 +194,7 @@ def test_a_broker_that_takes_its_leave_from_a_deposed_controller_asks_the_next(s
 
 
 async def too_late(cluster: FakeCluster, controller: Controller, broker_id: int, pause: Pause) -> None:
-    """Let a controller go on that another has followed: it writes nothing, and nobody listens to it."""
+    """Continue a deposed controller: it writes nothing, and brokers refuse its requests."""
     before = await tree(cluster)
     told = heard_of(broker_id, cluster)
     pause.released.set()

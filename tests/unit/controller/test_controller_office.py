@@ -1,4 +1,4 @@
-"""Being elected, being deposed, failing, and coming back."""
+"""Controller elections, depositions, failures and re-elections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T0 = TopicPartition("t", 0)
 
 
-def test_the_nodes_of_an_election_are_those_of_kafka() -> None:
+def test_election_writes_the_znodes_of_kafka() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             controller = await cluster.start_controller(0)
@@ -36,7 +36,7 @@ def test_the_nodes_of_an_election_are_those_of_kafka() -> None:
     asyncio.run(run())
 
 
-def test_of_many_candidates_one_is_elected_and_another_when_it_goes() -> None:
+def test_election_has_one_winner_and_repeats_when_it_leaves() -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             await asyncio.gather(*(cluster.start_controller(each) for each in range(5)))
@@ -51,7 +51,7 @@ def test_of_many_candidates_one_is_elected_and_another_when_it_goes() -> None:
     asyncio.run(run())
 
 
-def test_a_lost_session_ends_the_office_at_once() -> None:
+def test_controller_ends_its_term_when_its_session_expires() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             first = await cluster.start_controller(0)
@@ -68,7 +68,7 @@ def test_a_lost_session_ends_the_office_at_once() -> None:
     asyncio.run(run())
 
 
-def test_whoever_finds_the_epoch_raised_gives_way_and_stands_again() -> None:
+def test_controller_resigns_and_stands_again_when_the_epoch_was_raised() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             controller = await cluster.start_controller(0)
@@ -81,7 +81,7 @@ def test_whoever_finds_the_epoch_raised_gives_way_and_stands_again() -> None:
     asyncio.run(run())
 
 
-def test_an_office_that_somebody_takes_away_is_free_for_all() -> None:
+def test_removed_controller_znode_causes_a_new_election() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(0)
@@ -92,7 +92,7 @@ def test_an_office_that_somebody_takes_away_is_free_for_all() -> None:
     asyncio.run(run())
 
 
-def test_a_mistake_in_an_event_costs_the_office_and_not_the_work() -> None:
+def test_failed_event_ends_the_term_and_the_next_finishes_the_work() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             mistakes = [ControllerStep.C2]
@@ -112,7 +112,7 @@ def test_a_mistake_in_an_event_costs_the_office_and_not_the_work() -> None:
     asyncio.run(run())
 
 
-def test_a_mistake_in_sending_costs_the_office_and_not_the_work() -> None:
+def test_failed_sender_ends_the_term_and_the_next_finishes_the_work() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             mistakes = [KeyError("a mistake"), ConnectionResetError(), TimeoutError()]
@@ -133,7 +133,7 @@ def test_a_mistake_in_sending_costs_the_office_and_not_the_work() -> None:
 
 
 class Forgetful:
-    """A session whose nth change reaches the store, but not the answer to it."""
+    """A session whose nth change reaches the store, but whose response is lost."""
 
     def __init__(self, store: Store, fail_at: int) -> None:
         self._store = store
@@ -162,7 +162,7 @@ class Forgetful:
 
 
 @pytest.mark.parametrize("fail_at", range(2, 8))
-def test_changes_whose_answer_was_lost_are_neither_lost_nor_made_twice(fail_at: int) -> None:
+def test_change_with_lost_response_happens_exactly_once(fail_at: int) -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             store = Forgetful(cluster.brokers[2].session, fail_at)
@@ -181,7 +181,7 @@ def test_changes_whose_answer_was_lost_are_neither_lost_nor_made_twice(fail_at: 
     asyncio.run(run())
 
 
-def test_whoever_waits_for_a_controller_that_stops_is_told() -> None:
+def test_stopping_controller_fails_waiting_requests() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             reached = asyncio.Event()

@@ -1,4 +1,4 @@
-"""What reaches a controller through nodes: notes of brokers, requests of tools, and junk."""
+"""Notifications of brokers, requests of tools, and invalid data in znodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T0 = TopicPartition("t", 0)
 QUICK = 0.001
 
 
-def test_an_isr_that_a_leader_changed_becomes_known_everywhere() -> None:
+def test_isr_change_of_a_leader_reaches_all_brokers() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -44,7 +44,7 @@ def test_an_isr_that_a_leader_changed_becomes_known_everywhere() -> None:
     asyncio.run(run())
 
 
-def test_a_leader_may_write_its_isr_while_another_is_elected() -> None:
+def test_election_retries_when_the_leader_writes_its_isr_meanwhile() -> None:
     async def run() -> None:
         async with fake_cluster(4) as cluster:
             races = 0
@@ -66,7 +66,7 @@ def test_a_leader_may_write_its_isr_while_another_is_elected() -> None:
     asyncio.run(run())
 
 
-def test_preferred_leaders_by_a_node_that_goes_away_when_done() -> None:
+def test_preferred_election_znode_is_carried_out_and_removed() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -94,7 +94,7 @@ async def is_gone(cluster: FakeCluster, path: str) -> bool:
 
 
 @pytest.mark.parametrize(("wanted", "leader"), [(True, 0), (False, 1)])
-def test_leaders_are_called_back_unasked_only_if_that_is_wanted(*, wanted: bool, leader: int) -> None:
+def test_leaders_are_rebalanced_only_if_enabled(*, wanted: bool, leader: int) -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             config = ControllerConfig(
@@ -116,7 +116,7 @@ def test_leaders_are_called_back_unasked_only_if_that_is_wanted(*, wanted: bool,
     asyncio.run(run())
 
 
-def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_znodes_are_logged_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
     junk = ("early", "junk", "ids/8", "isr_change_", "log_dir_event_")
 
     async def run() -> None:
@@ -140,7 +140,7 @@ def test_junk_in_nodes_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFix
         asyncio.run(run())
 
 
-def test_a_junk_topic_that_is_put_right_is_served() -> None:
+def test_invalid_topic_znode_is_served_once_corrected() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(0)
@@ -155,7 +155,7 @@ def test_a_junk_topic_that_is_put_right_is_served() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_without_an_id_is_given_one() -> None:
+def test_controller_gives_an_id_to_topic_without_one() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             old = b'{"version":1,"partitions":{"0":[0]}}'
@@ -170,7 +170,7 @@ def test_a_topic_without_an_id_is_given_one() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_on_its_way_out_gets_no_more_partitions() -> None:
+def test_topic_being_deleted_gets_no_more_partitions() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(2)
@@ -197,7 +197,7 @@ def test_a_topic_on_its_way_out_gets_no_more_partitions() -> None:
     asyncio.run(run())
 
 
-def test_requests_to_delete_nothing_or_where_it_is_not_allowed_are_dropped() -> None:
+def test_delete_request_is_dropped_for_unknown_topic_or_when_disabled() -> None:
     async def run() -> None:
         async with fake_cluster(1) as cluster:
             controller = await cluster.start_controller(0, ControllerConfig(delete_topic=False))
@@ -212,7 +212,7 @@ def test_requests_to_delete_nothing_or_where_it_is_not_allowed_are_dropped() -> 
     asyncio.run(run())
 
 
-def test_a_topic_in_mid_move_is_deleted_later() -> None:
+def test_deletion_waits_for_ongoing_reassignment() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             moving = TopicZNode(
@@ -236,7 +236,7 @@ def test_a_topic_in_mid_move_is_deleted_later() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_removed_and_created_anew_by_hand_is_a_new_topic() -> None:
+def test_topic_removed_and_recreated_by_hand_is_a_new_topic() -> None:
     async def run() -> None:
         async with fake_cluster(2) as cluster:
             await cluster.start_controller(1)
@@ -259,7 +259,7 @@ async def remove_by_hand(cluster: FakeCluster, path: str) -> None:
 
 
 class Meddled:
-    """A session on which somebody creates a topic right after it was looked for and not found."""
+    """A session on which a topic is created right after a read that did not find it."""
 
     def __init__(self, store: Store, topic: TopicZNode) -> None:
         self._store = store
@@ -277,7 +277,7 @@ class Meddled:
         return found
 
 
-def test_a_topic_created_anew_while_its_removal_is_looked_at_is_watched_again() -> None:
+def test_topic_recreated_during_its_removal_is_watched_again() -> None:
     first, second, third = (
         TopicZNode(topic_id=f"AAAAAAAAAAAAAAAAAAAAA{last}", partitions={0: ReplicaAssignment((0, 1))})
         for last in "Qgw"

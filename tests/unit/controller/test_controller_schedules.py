@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order, all brokers end up knowing and serving what the store says."""
+"""Random schedules: all brokers end up with the metadata and replicas that the store has."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Work: TypeAlias = Callable[[], Coroutine[object, object, None]]
 
 
 class Slow:
-    """A session whose requests take a few turns of the loop, so that others come in between."""
+    """A session whose requests take a few loop turns, so that others come in between."""
 
     def __init__(self, store: Store, chance: Chance) -> None:
         self._store = store
@@ -79,7 +79,7 @@ class Slow:
 
 
 class Schedule(RuleBasedStateMachine):
-    """Every live broker stands for controller. Changes come faster than the controller deals with them."""
+    """Every live broker runs a controller. Changes come faster than the controller handles them."""
 
     cluster: FakeCluster
     laws: Laws
@@ -113,14 +113,14 @@ class Schedule(RuleBasedStateMachine):
             await self.stack.aclose()
 
     async def is_served(self) -> bool:
-        """Whether every broker has what is placed on it, and nothing else."""
+        """Return whether every broker has exactly the replicas placed on it."""
         topics = await self.topics()
         for broker in self.cluster.brokers.values():
             assert broker.on_disk == broker.hosted.keys() == self.placed_on(broker.id, topics)
         return True
 
     async def revive(self) -> None:
-        """Everybody back, with whole directories."""
+        """Start all brokers, with working log dirs."""
         for broker_id, broker in sorted(self.cluster.brokers.items()):
             if broker.failed and broker_id not in self.cluster.unreachable:
                 await self.cluster.stop_broker(broker_id)
@@ -132,12 +132,12 @@ class Schedule(RuleBasedStateMachine):
         await self.stand(broker_id)
 
     async def stand(self, broker_id: int) -> None:
-        """For controller."""
+        """Start a controller on the broker."""
         store = Slow(self.cluster.brokers[broker_id].session, self.chance)
         await self.cluster.start_controller(broker_id, at=self.at, store=cast("Store", store))
 
     async def at(self, step: ControllerStep) -> None:
-        """A controller that comes by an ambush loses its office there, or its broker dies; and it goes on."""
+        """Depose the controller, or kill its broker, at an armed step; then continue."""
         if step is not self.ambush:
             return
         self.ambush = None
@@ -155,14 +155,14 @@ class Schedule(RuleBasedStateMachine):
             await self.cluster.store.delete(ControllerZNode.PATH)
 
     def active(self) -> list[tuple[Controller, int]]:
-        """Whoever is in office, or thinks so."""
+        """Return the controllers that are elected, or believe so."""
         return [(each, each._broker_id) for each in self.cluster.controllers if each._term is not None]
 
     def live(self) -> set[int]:
         return self.cluster.brokers.keys() - self.cluster.unreachable
 
     async def is_known(self) -> bool:
-        """Whether the controller knows what one would know that took office now, and put it to use."""
+        """Return whether the controller's view equals that of a newly elected one, and was applied."""
         (controller,) = [each for each in self.cluster.controllers if each.is_active]
         term = controller._term
         assert term is not None
@@ -180,12 +180,12 @@ class Schedule(RuleBasedStateMachine):
         return True
 
     def is_placed(self, known: ControllerContext, partition: TopicPartition) -> bool:
-        """Whether the partition and its replicas are in the states that the live brokers call for."""
+        """Return whether partition and replicas are in the states that the live brokers imply."""
         leader = known.leaderships[partition].leader if partition in known.leaderships else None
         expected = {None: PartitionState.NEW, -1: PartitionState.OFFLINE}
         if known.partition_states[partition] is not expected.get(leader, PartitionState.ONLINE):
             return False
-        # A replica that was created on a dead broker counts as Online until the broker was there once.
+        # A replica created on a dead broker counts as Online until the broker has been up once.
         return all(
             known.replica_states[replica] is ReplicaState.ONLINE
             or (known.replica_states[replica] is ReplicaState.OFFLINE and not known.is_online(replica))
@@ -193,7 +193,7 @@ class Schedule(RuleBasedStateMachine):
         )
 
     async def pick(self, number: int) -> TopicPartition:
-        """One of the partitions there are, or one that is not."""
+        """Return one of the partitions, or one that does not exist."""
         topics = await self.topics()
         there = [TopicPartition(name, each) for name, topic in topics.items() for each in topic.partitions]
         return there[number % len(there)] if there else TopicPartition("absent", number)
@@ -299,7 +299,7 @@ class Schedule(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, members=st.sets(st.sampled_from(BROKERS)))
     def a_leader_changes_its_isr(self, number: int, members: set[int]) -> None:
-        """To itself and those of the members that have a replica which follows it."""
+        """Set the ISR to the leader and those members that have a replica and follow it."""
 
         async def change() -> None:
             partition = await self.pick(number)

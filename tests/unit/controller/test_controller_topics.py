@@ -1,4 +1,4 @@
-"""Topics that are created, grow and are deleted, as brokers get to hear of it."""
+"""Topics that are created, expanded and deleted, as brokers learn of it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def leaders(cluster: FakeCluster, broker_id: int) -> dict[TopicPartition, int]:
     return {partition: state.leader for partition, state in cluster.brokers[broker_id].metadata.items()}
 
 
-def test_a_new_topic_gets_leaders_and_everybody_hears() -> None:
+def test_new_topic_gets_leaders_and_all_brokers_learn_of_it() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(0)
@@ -29,7 +29,7 @@ def test_a_new_topic_gets_leaders_and_everybody_hears() -> None:
     asyncio.run(run())
 
 
-def test_many_partitions_are_told_in_one_request_per_broker() -> None:
+def test_controller_sends_many_partitions_in_one_request_per_broker() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(0)
@@ -42,7 +42,7 @@ def test_many_partitions_are_told_in_one_request_per_broker() -> None:
     asyncio.run(run())
 
 
-def test_more_partitions_leave_the_old_ones_alone() -> None:
+def test_new_partitions_do_not_change_existing_ones() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(0)
@@ -56,7 +56,7 @@ def test_more_partitions_leave_the_old_ones_alone() -> None:
     asyncio.run(run())
 
 
-def test_a_deleted_topic_leaves_nothing() -> None:
+def test_deleted_topic_leaves_no_znodes_or_replicas() -> None:
     async def run() -> None:
         async with fake_cluster(3) as cluster:
             await cluster.start_controller(0)
@@ -74,6 +74,6 @@ def test_a_deleted_topic_leaves_nothing() -> None:
 
 
 async def gone(cluster: FakeCluster, topic: str) -> bool:
-    """Its node, its config, and the request to delete it."""
+    """Return whether its znode, its config and the delete request are gone."""
     paths = (TopicZNode.path(topic), EntityConfig.topic_path(topic), f"/admin/delete_topics/{topic}")
     return not any([await cluster.store.exists(path) for path in paths])

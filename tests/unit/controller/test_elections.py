@@ -1,4 +1,4 @@
-"""The five elections: worked cases, and what holds for every outcome."""
+"""The five elections: examples, and properties of every result."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ REPLICAS = st.lists(BROKERS, min_size=1, max_size=5, unique=True).map(tuple)
 
 @st.composite
 def partitions(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int], frozenset[int]]:
-    """Replicas, an ISR among them, the live and those of the live that are leaving."""
+    """Replicas, an ISR, the live brokers, and those of them that are shutting down."""
     replicas = draw(REPLICAS)
     isr = tuple(draw(st.permutations(replicas)))[: draw(st.integers(1, len(replicas)))]
     live = frozenset(draw(st.sets(BROKERS)))
     return replicas, isr, live, frozenset(draw(st.sets(st.sampled_from(sorted(live))))) if live else live
 
 
-def test_a_new_partition_is_led_by_its_first_live_replica() -> None:
+def test_for_new_chooses_first_live_replica() -> None:
     assert elections.for_new((1, 2, 3), {2, 3}) == Choice(2, (2, 3))
     assert elections.for_new((1, 2, 3), {4}) is None
 
 
-def test_an_offline_partition_takes_an_in_sync_replica_or_waits() -> None:
+def test_for_offline_chooses_live_isr_member_or_none() -> None:
     assert elections.for_offline((1, 2, 3), (3, 2), {2, 3}) == Choice(2, (3, 2))
     assert elections.for_offline((1, 2, 3), (1, 3), {2, 3}) == Choice(3, (3,))
     assert elections.for_offline((1, 2, 3), (1,), {2, 3}) is None
@@ -34,24 +34,24 @@ def test_an_offline_partition_takes_an_in_sync_replica_or_waits() -> None:
     assert elections.for_offline((1, 2, 3), (1,), set(), unclean=True) is None
 
 
-def test_a_move_takes_a_leader_of_its_target() -> None:
+def test_for_reassignment_chooses_leader_in_the_target() -> None:
     assert elections.for_reassignment((4, 3), (1, 3), {1, 3, 4}) == Choice(3, (1, 3))
     assert elections.for_reassignment((4,), (1, 3), {1, 3, 4}) is None
 
 
-def test_the_preferred_leader_is_the_first_replica_or_nobody() -> None:
+def test_for_preferred_chooses_first_replica_or_none() -> None:
     assert elections.for_preferred((1, 2), (2, 1), {1, 2}) == Choice(1, (2, 1))
     assert elections.for_preferred((1, 2), (2,), {1, 2}) is None
     assert elections.for_preferred((1, 2), (1, 2), {2}) is None
     assert elections.for_preferred((), (), {1}) is None
 
 
-def test_who_shuts_down_neither_leads_nor_stays_in_sync() -> None:
+def test_for_controlled_shutdown_removes_leaving_broker_from_leader_and_isr() -> None:
     assert elections.for_controlled_shutdown((1, 2, 3), (1, 2, 3), {1, 2, 3}, {1}) == Choice(2, (2, 3))
     assert elections.for_controlled_shutdown((1, 2), (1,), {1, 2}, {1}) is None
 
 
-def test_the_last_of_an_isr_does_not_leave_it() -> None:
+def test_without_keeps_the_last_isr_member() -> None:
     assert elections.without(1, 1, (1, 2)) == Choice(-1, (2,))
     assert elections.without(2, 1, (1, 2)) == Choice(1, (1,))
     assert elections.without(1, 1, (1,)) == Choice(-1, (1,))
@@ -59,7 +59,7 @@ def test_the_last_of_an_isr_does_not_leave_it() -> None:
 
 
 @given(partitions())
-def test_whoever_is_elected_is_live_and_in_sync(
+def test_elected_leader_is_live_and_in_sync(
     case: tuple[tuple[int, ...], tuple[int, ...], frozenset[int], frozenset[int]],
 ) -> None:
     replicas, isr, live, leaving = case

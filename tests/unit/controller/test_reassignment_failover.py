@@ -1,7 +1,7 @@
-"""A controller that dies before or after any step of a move: its successor finishes it.
+"""A controller that dies before or after any step of a reassignment: its successor finishes it.
 
-Before a label is after the one before it; U0 is before U1. W1, between what is written and what is told, is
-tried as well.
+"Before" a step means after the previous one; U0 is before U1. W1, between write and notification, is tested
+as well.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.unit.controller.fake_cluster import FakeCluster
 
 WITHOUT_A = tuple(step for step in LABELS if not step.name.startswith("A"))
-"""The steps of a move for which nobody has to catch up."""
+"""The steps of a reassignment that needs no catching up."""
 Begin = "Callable[[FakeCluster, Controller], Awaitable[object]]"
 
 
@@ -61,7 +61,7 @@ WORK: list[tuple[Begin, tuple[int, ...], tuple[ControllerStep, ...]]] = [
 
 
 def is_undone(begin: Begin, step: ControllerStep) -> bool:
-    """What only the controller knew, and had not written, is gone with it."""
+    """Return whether the reassignment is lost, because the controller died before it was written."""
     return step is ControllerStep.U0 and begin is not by_node
 
 
@@ -70,7 +70,9 @@ def is_undone(begin: Begin, step: ControllerStep) -> bool:
     [(begin, target, step) for begin, target, steps in WORK for step in steps],
     ids=lambda each: each.name if isinstance(each, ControllerStep) else getattr(each, "__name__", ""),
 )
-def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], step: ControllerStep) -> None:
+def test_successor_finishes_the_reassignment(
+    begin: Begin, target: tuple[int, ...], step: ControllerStep
+) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             pause = Pause(step)
@@ -107,7 +109,9 @@ def test_the_successor_finishes_the_move(begin: Begin, target: tuple[int, ...], 
 
 
 @pytest.mark.parametrize("step", WITHOUT_A, ids=lambda step: step.name)
-def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: ControllerStep) -> None:
+def test_reassignment_ends_at_target_or_origin_when_controller_dies_during_cancel(
+    step: ControllerStep,
+) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             pause = Pause(step)
@@ -134,7 +138,7 @@ def test_the_successor_of_a_cancelling_controller_ends_at_one_of_both(step: Cont
 
 @pytest.mark.parametrize("victim", [0, 1, 2], ids=["leader", "follower", "target"])
 @pytest.mark.parametrize("step", LABELS, ids=lambda step: step.name)
-def test_a_broker_may_die_at_any_step(step: ControllerStep, victim: int) -> None:
+def test_reassignment_finishes_when_a_broker_dies_at_any_step(step: ControllerStep, victim: int) -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             killed = False
@@ -173,7 +177,7 @@ def test_a_broker_may_die_at_any_step(step: ControllerStep, victim: int) -> None
     asyncio.run(run())
 
 
-def test_a_new_controller_goes_on_with_move_and_deletion() -> None:
+def test_new_controller_continues_reassignment_and_deletion() -> None:
     async def run() -> None:
         async with fake_cluster(5) as cluster:
             first = await cluster.start_controller(4)
@@ -198,7 +202,7 @@ def test_a_new_controller_goes_on_with_move_and_deletion() -> None:
 
 
 @pytest.mark.parametrize("leader", [0, 2], ids=["a follower", "the leader"])
-def test_a_new_controller_finds_a_replica_in_the_isr_that_is_not_assigned(leader: int) -> None:
+def test_new_controller_removes_unassigned_replica_from_the_isr(leader: int) -> None:
     """A cancel was written, and its controller died before it could take the replica out of the ISR."""
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""Moves asked for by the node, brokers that come and go meanwhile, and one partition that fails."""
+"""Reassignments through the znode, brokers that die and return meanwhile, and a failing partition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ U0 = TopicPartition("u", 0)
 MISSING = TopicPartition("t", 7)
 
 
-def test_the_node_is_read_and_removed_when_all_is_done() -> None:
+def test_request_znode_is_removed_when_its_reassignments_are_done() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
             await cluster.create("u", {0: (0, 1)})
@@ -54,7 +54,7 @@ def test_the_node_is_read_and_removed_when_all_is_done() -> None:
 @pytest.mark.parametrize(
     "junk", [b"", b"{", b"\xff", b'{"version":9,"partitions":[]}', b'{"version":1}'], ids=repr
 )
-def test_a_node_that_cannot_be_understood_is_removed(junk: bytes) -> None:
+def test_invalid_request_znode_is_removed(junk: bytes) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, _):
             await cluster.store.create(ReassignPartitions.PATH, junk)
@@ -71,7 +71,7 @@ def test_a_node_that_cannot_be_understood_is_removed(junk: bytes) -> None:
     [(T0, ()), (T0, (1, 1)), (T0, (-1,)), (T0, (8, 9)), (MISSING, (0, 1)), (TopicPartition("x", 0), (0,))],
     ids=["empty", "duplicate", "negative", "all added dead", "no such partition", "no such topic"],
 )
-def test_what_cannot_be_moved_is_passed_over_and_taken_out(
+def test_refused_entry_is_removed_from_request_znode(
     partition: TopicPartition, target: tuple[int, ...]
 ) -> None:
     async def run() -> None:
@@ -87,7 +87,7 @@ def test_what_cannot_be_moved_is_passed_over_and_taken_out(
     asyncio.run(run())
 
 
-def test_by_the_node_one_live_broker_is_enough_and_the_others_may_come_later() -> None:
+def test_request_znode_accepts_dead_brokers_if_one_added_broker_is_alive() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
             await cluster.stop_broker(3)
@@ -104,7 +104,7 @@ def test_by_the_node_one_live_broker_is_enough_and_the_others_may_come_later() -
     asyncio.run(run())
 
 
-def test_a_topic_that_is_to_go_is_taken_out_of_the_node() -> None:
+def test_topic_being_deleted_is_removed_from_request_znode() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.stop_broker(1)
@@ -116,10 +116,10 @@ def test_a_topic_that_is_to_go_is_taken_out_of_the_node() -> None:
     asyncio.run(run())
 
 
-# Brokers that come and go
+# Brokers that die and return
 
 
-def test_a_target_that_dies_and_comes_back_goes_on() -> None:
+def test_reassignment_continues_when_target_broker_returns() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (0, 2))
@@ -135,7 +135,7 @@ def test_a_target_that_dies_and_comes_back_goes_on() -> None:
     asyncio.run(run())
 
 
-def test_the_source_may_be_dead() -> None:
+def test_reassignment_finishes_when_removed_replica_is_on_dead_broker() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.stop_broker(1)
@@ -148,7 +148,7 @@ def test_the_source_may_be_dead() -> None:
     asyncio.run(run())
 
 
-def test_kafka_10314_a_target_that_cannot_use_its_directory_is_waited_for() -> None:
+def test_kafka_10314_reassignment_waits_for_target_with_failed_log_dir() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             cluster.brokers[2].failed.add(T0)
@@ -163,10 +163,10 @@ def test_kafka_10314_a_target_that_cannot_use_its_directory_is_waited_for() -> N
     asyncio.run(run())
 
 
-# One that fails
+# A failing partition
 
 
-def test_an_exception_on_one_partition_does_not_hold_up_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_on_one_partition_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("u", {0: (0, 1)})
@@ -201,7 +201,7 @@ def test_an_exception_on_one_partition_does_not_hold_up_the_others(monkeypatch: 
     asyncio.run(run())
 
 
-def test_steps_of_many_partitions_are_taken_together() -> None:
+def test_steps_of_many_partitions_run_together() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await cluster.create("many", dict.fromkeys(range(50), (0, 1)))

@@ -1,4 +1,4 @@
-"""Asking for moves, by the API and by the node: what is refused, replaced, cancelled, and never stuck."""
+"""Reassignment requests through API and znode: refused, replaced, cancelled, and never stuck."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MISSING = TopicPartition("t", 7)
     [((), "empty"), ((1, 1), "twice"), ((0, -1), "below 0"), ((0, 9), "not alive: [9]")],
     ids=["empty", "duplicate", "negative", "unknown"],
 )
-def test_a_bad_target_is_refused_and_the_rest_goes_on(target: tuple[int, ...], says: str) -> None:
+def test_alter_refuses_bad_target_and_accepts_the_others(target: tuple[int, ...], says: str) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("u", {0: (0, 1)})
@@ -56,7 +56,7 @@ def test_a_bad_target_is_refused_and_the_rest_goes_on(target: tuple[int, ...], s
     asyncio.run(run())
 
 
-def test_kafka_16455_a_partition_that_does_not_exist_is_refused_and_the_rest_goes_on() -> None:
+def test_kafka_16455_alter_refuses_unknown_partition_and_accepts_the_others() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             nowhere = TopicPartition("nowhere", 0)
@@ -75,7 +75,7 @@ def test_kafka_16455_a_partition_that_does_not_exist_is_refused_and_the_rest_goe
     asyncio.run(run())
 
 
-def test_a_broker_that_is_down_cannot_be_added_but_may_stay() -> None:
+def test_alter_refuses_to_add_dead_broker_but_lets_it_stay() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             for gone in (1, 2):
@@ -89,7 +89,7 @@ def test_a_broker_that_is_down_cannot_be_added_but_may_stay() -> None:
     asyncio.run(run())
 
 
-def test_a_broker_that_is_shutting_down_cannot_be_added() -> None:
+def test_alter_refuses_to_add_broker_that_is_shutting_down() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await controller.handle_controlled_shutdown(2, cluster.brokers[2].epoch)
@@ -100,7 +100,7 @@ def test_a_broker_that_is_shutting_down_cannot_be_added() -> None:
     asyncio.run(run())
 
 
-def test_there_is_nothing_to_cancel() -> None:
+def test_cancel_is_refused_without_a_reassignment() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (_, controller, _):
             for partition in (T0, MISSING):
@@ -111,7 +111,7 @@ def test_there_is_nothing_to_cancel() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_that_is_to_go_is_not_moved() -> None:
+def test_alter_refuses_topic_being_deleted() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.stop_broker(1)
@@ -124,7 +124,7 @@ def test_a_topic_that_is_to_go_is_not_moved() -> None:
     asyncio.run(run())
 
 
-def test_a_change_of_the_replication_factor_can_be_forbidden() -> None:
+def test_alter_refuses_new_replication_factor_if_forbidden() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             wish = ReassignmentTarget((0, 1, 2), may_change_factor=False)
@@ -139,7 +139,7 @@ def test_a_change_of_the_replication_factor_can_be_forbidden() -> None:
     asyncio.run(run())
 
 
-def test_only_the_controller_answers() -> None:
+def test_reassignment_requests_need_the_controller() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, _):
             other = await cluster.start_controller(0)
@@ -151,7 +151,7 @@ def test_only_the_controller_answers() -> None:
     asyncio.run(run())
 
 
-def test_moves_are_listed_until_they_are_done() -> None:
+def test_list_returns_reassignments_until_they_are_done() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (2, 1))
@@ -166,12 +166,12 @@ def test_moves_are_listed_until_they_are_done() -> None:
     asyncio.run(run())
 
 
-# Changes of mind
+# Replaced and cancelled reassignments
 
 
 @pytest.mark.parametrize("first_way", ["api", "node"])
 @pytest.mark.parametrize("joined", [False, True], ids=["not in sync yet", "in sync"])
-def test_a_new_target_replaces_a_running_one(first_way: str, *, joined: bool) -> None:
+def test_new_target_replaces_ongoing_reassignment(first_way: str, *, joined: bool) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             if first_way == "api":
@@ -192,7 +192,7 @@ def test_a_new_target_replaces_a_running_one(first_way: str, *, joined: bool) ->
     asyncio.run(run())
 
 
-def test_the_leader_of_a_replaced_move_hands_over_before_it_is_deleted() -> None:
+def test_leader_dropped_by_new_target_hands_over_before_deletion() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (2, 3))
@@ -220,7 +220,7 @@ async def is_led_by(cluster: FakeCluster, leader: int) -> bool:
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["not in sync yet", "in sync"])
-def test_kafka_13972_a_cancelled_move_leaves_nothing_behind(*, joined: bool) -> None:
+def test_kafka_13972_cancelled_reassignment_leaves_no_replicas(*, joined: bool) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (2, 3))
@@ -237,7 +237,7 @@ def test_kafka_13972_a_cancelled_move_leaves_nothing_behind(*, joined: bool) -> 
     asyncio.run(run())
 
 
-def test_kafka_9672_a_leader_cannot_take_in_what_is_cancelled_at_that_moment() -> None:
+def test_kafka_9672_leader_cannot_add_replica_to_isr_during_cancel() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (2, 1))
@@ -262,7 +262,7 @@ def test_kafka_9672_a_leader_cannot_take_in_what_is_cancelled_at_that_moment() -
     asyncio.run(run())
 
 
-def test_a_cancel_gives_the_replicas_back_in_the_order_of_the_move() -> None:
+def test_cancel_restores_the_replicas_in_their_order() -> None:
     async def run() -> None:
         async with moving_cluster((1, 2, 3)) as (cluster, controller, _):
             await alter(controller, (3, 0))
@@ -273,7 +273,7 @@ def test_a_cancel_gives_the_replicas_back_in_the_order_of_the_move() -> None:
     asyncio.run(run())
 
 
-def test_kafka_14424_no_cancel_that_would_leave_no_leader() -> None:
+def test_kafka_14424_cancel_is_refused_if_no_leader_would_remain() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (2, 3))

@@ -1,6 +1,6 @@
-"""Whatever is asked for, in whatever order, and whoever dies: every partition ends at a target or at home.
+"""Random schedules of reassignments: every partition ends at a target or its origin.
 
-At no moment does an invariant break.
+No invariant is violated at any moment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TARGET = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True)
 
 
 class Moves(RuleBasedStateMachine):
-    """Every live broker stands for controller. At least one broker lives."""
+    """Every live broker runs a controller. At least one broker lives."""
 
     cluster: FakeCluster
 
@@ -42,7 +42,7 @@ class Moves(RuleBasedStateMachine):
         self.stack = AsyncExitStack()
         self.controllers: dict[int, Controller] = {}
         self.targets: dict[TopicPartition, set[frozenset[int]]] = {}
-        """The sets of replicas that a partition may end with."""
+        """The replica sets that a partition may end with."""
         logging.disable(logging.CRITICAL)
 
     def teardown(self) -> None:

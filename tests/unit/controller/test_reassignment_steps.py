@@ -1,4 +1,4 @@
-"""Moves step by step: what is true at each label, and what may never be."""
+"""Reassignments step by step: what holds at each step, and what must never happen."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ B = [f"B{number}" for number in range(1, 9)]
 
 
 def orders(broker: FakeBroker, kind: type) -> list[object]:
-    """What a broker was told of the partition, oldest first."""
+    """Return a broker's requests about the partition, oldest first."""
     return [
         state
         for request in broker.heard
@@ -45,7 +45,7 @@ def orders(broker: FakeBroker, kind: type) -> list[object]:
     ]
 
 
-def test_every_label_is_passed_in_order() -> None:
+def test_reassignment_runs_its_steps_in_order() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
             await ask_by_node(cluster, t=(1, 2))
@@ -132,7 +132,7 @@ CHECKS = {
 }
 
 
-def test_what_is_true_at_each_label() -> None:
+def test_reassignment_state_is_right_at_each_step() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, _, watcher):
             seen: list[ControllerStep] = []
@@ -150,7 +150,7 @@ def test_what_is_true_at_each_label() -> None:
 
 
 @pytest.mark.parametrize("target", [(0, 1, 2), (2, 0, 1)], ids=str)
-def test_growth_keeps_the_leader(target: tuple[int, ...]) -> None:
+def test_adding_replicas_keeps_the_leader(target: tuple[int, ...]) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             assert await alter(controller, target) is None
@@ -165,7 +165,7 @@ def test_growth_keeps_the_leader(target: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize(("target", "leader"), [((0, 1), 0), ((2, 0), 0), ((1, 2), 1), ((2, 1), 2)], ids=str)
-def test_shrinkage_keeps_the_leader_if_it_may_stay(target: tuple[int, ...], leader: int) -> None:
+def test_removing_replicas_keeps_the_leader_if_it_stays(target: tuple[int, ...], leader: int) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1, 2)) as (cluster, controller, watcher):
             assert await alter(controller, target) is None
@@ -177,7 +177,7 @@ def test_shrinkage_keeps_the_leader_if_it_may_stay(target: tuple[int, ...], lead
     asyncio.run(run())
 
 
-def test_a_new_leader_comes_from_the_target_in_sync() -> None:
+def test_new_leader_is_in_sync_target_replica() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1, 2)) as (cluster, controller, _):
             await change_isr(cluster, leaves=(1,))
@@ -190,7 +190,7 @@ def test_a_new_leader_comes_from_the_target_in_sync() -> None:
     asyncio.run(run())
 
 
-def test_another_order_copies_and_deletes_nothing_and_leads_at_the_next_preferred_election() -> None:
+def test_reordering_replicas_changes_only_the_preferred_leader() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1, 2)) as (cluster, controller, watcher):
             assert await alter(controller, (2, 1, 0)) is None
@@ -208,7 +208,7 @@ def test_another_order_copies_and_deletes_nothing_and_leads_at_the_next_preferre
     asyncio.run(run())
 
 
-def test_the_present_replicas_are_accepted_and_simply_complete() -> None:
+def test_reassignment_to_current_replicas_completes_at_once() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             assert await alter(controller, (0, 1)) is None
@@ -220,7 +220,7 @@ def test_the_present_replicas_are_accepted_and_simply_complete() -> None:
     asyncio.run(run())
 
 
-def test_kafka_15665_complete_only_when_all_of_the_target_are_in_the_isr() -> None:
+def test_kafka_15665_reassignment_completes_only_with_whole_target_in_isr() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (2, 3, 1))
@@ -238,7 +238,7 @@ def test_kafka_15665_complete_only_when_all_of_the_target_are_in_the_isr() -> No
     asyncio.run(run())
 
 
-def test_an_isr_change_repeats_no_step_and_says_who_is_missing(caplog: pytest.LogCaptureFixture) -> None:
+def test_isr_change_repeats_no_step_and_logs_missing_replicas(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (2, 3))
@@ -253,7 +253,7 @@ def test_an_isr_change_repeats_no_step_and_says_who_is_missing(caplog: pytest.Lo
     asyncio.run(run())
 
 
-def test_a_target_that_falls_behind_in_the_last_moment_is_waited_for_again() -> None:
+def test_reassignment_waits_again_when_target_replica_leaves_the_isr() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
 
@@ -275,7 +275,7 @@ def test_a_target_that_falls_behind_in_the_last_moment_is_waited_for_again() -> 
     asyncio.run(run())
 
 
-def test_kafka_9672_no_isr_has_more_than_the_replicas() -> None:
+def test_kafka_9672_isr_is_a_subset_of_the_replicas() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1, 2)) as (cluster, controller, watcher):
 
@@ -293,7 +293,7 @@ def test_kafka_9672_no_isr_has_more_than_the_replicas() -> None:
     asyncio.run(run())
 
 
-def test_kafka_9212_every_broker_knows_the_epoch_that_the_move_raised() -> None:
+def test_kafka_9212_all_brokers_learn_the_raised_leader_epoch() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (0, 1, 2))
@@ -306,7 +306,7 @@ def test_kafka_9212_every_broker_knows_the_epoch_that_the_move_raised() -> None:
     asyncio.run(run())
 
 
-def test_metadata_shows_replicas_that_are_being_added() -> None:
+def test_metadata_shows_adding_replicas() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (2, 1))

@@ -1,4 +1,4 @@
-"""Moves of topics that are to go, to grow, to be led for the first time, or are removed by hand."""
+"""Reassignments of topics that are deleted, expanded, leaderless or removed by hand."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.unit.controller.moves import (
 )
 
 
-def test_a_topic_is_deleted_after_its_move_and_not_before() -> None:
+def test_deletion_waits_for_the_end_of_a_reassignment() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
             await alter(controller, (0, 2))
@@ -45,7 +45,7 @@ def test_a_topic_is_deleted_after_its_move_and_not_before() -> None:
     asyncio.run(run())
 
 
-def test_a_topic_is_deleted_although_the_broker_of_its_move_was_away() -> None:
+def test_deletion_finishes_after_target_broker_of_reassignment_returns() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await alter(controller, (0, 2))
@@ -65,7 +65,7 @@ def test_a_topic_is_deleted_although_the_broker_of_its_move_was_away() -> None:
     asyncio.run(run())
 
 
-def test_kafka_9038_only_the_topic_that_moves_gets_no_partitions() -> None:
+def test_kafka_9038_only_topic_under_reassignment_cannot_be_expanded() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("other", {0: (0, 1)})
@@ -83,7 +83,7 @@ def test_kafka_9038_only_the_topic_that_moves_gets_no_partitions() -> None:
     asyncio.run(run())
 
 
-def test_partitions_that_come_while_a_move_is_written_stay() -> None:
+def test_partitions_added_during_assignment_write_are_kept() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, watcher):
 
@@ -100,7 +100,7 @@ def test_partitions_that_come_while_a_move_is_written_stay() -> None:
     asyncio.run(run())
 
 
-def test_a_partition_that_never_had_a_leader_gets_one_by_its_move() -> None:
+def test_reassignment_elects_first_leader_of_leaderless_partition() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.stop_broker(2)
@@ -121,7 +121,7 @@ def test_a_partition_that_never_had_a_leader_gets_one_by_its_move() -> None:
     asyncio.run(run())
 
 
-def test_the_topic_of_groups_moves_like_any_other() -> None:
+def test_reassignment_of_consumer_offsets_works() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("__consumer_offsets", {0: (0, 1)})
@@ -133,7 +133,7 @@ def test_the_topic_of_groups_moves_like_any_other() -> None:
     asyncio.run(run())
 
 
-def test_the_move_of_a_topic_removed_by_hand_is_forgotten() -> None:
+def test_reassignment_of_topic_removed_by_hand_is_dropped() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
             await cluster.create("u", {0: (0, 1)})

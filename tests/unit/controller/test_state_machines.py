@@ -1,4 +1,4 @@
-"""Both state machines against the tables as they are specified, whatever they are asked in whatever order."""
+"""Both state machines against the specified tables, with random transitions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ALL_REPLICAS = [Replica(p, b) for p in ALL for b in TOPIC.partitions[p.partition
 
 
 class Silence:
-    """A channel whose brokers hear everything and never answer."""
+    """A channel whose brokers never answer."""
 
     async def call(self, broker_id: int, request: Any) -> Any:
         await asyncio.Event().wait()

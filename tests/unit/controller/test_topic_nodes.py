@@ -1,4 +1,4 @@
-"""Creating, growing and deleting topics by their nodes."""
+"""Creating, expanding and deleting topics by their znodes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def read(store: Store, name: str) -> TopicZNode:
     return TopicZNode.decode((await store.get(TopicZNode.path(name))).data, TopicZNode.path(name))
 
 
-def test_a_topic_and_its_config_are_written_together() -> None:
+def test_create_topic_writes_topic_and_config_together() -> None:
     async def test(store: Store) -> None:
         await create_topic(store, "t", {0: (1, 2), 1: (2, 1)}, {"retention.ms": "5"}, ID)
         topic = await read(store, "t")
@@ -64,7 +64,7 @@ def test_a_topic_and_its_config_are_written_together() -> None:
     on_a_store(test)
 
 
-def test_a_config_that_somebody_left_behind_is_replaced() -> None:
+def test_create_topic_replaces_leftover_config() -> None:
     async def test(store: Store) -> None:
         await store.create(EntityConfig.topic_path("t"), b"left behind")
         await create_topic(store, "t", {0: (1,)}, {}, ID)
@@ -74,7 +74,7 @@ def test_a_config_that_somebody_left_behind_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a b", "a/b", "é", "x" * 250])
-def test_names_that_cannot_be(name: str) -> None:
+def test_create_topic_refuses_invalid_names(name: str) -> None:
     async def test(store: Store) -> None:
         with pytest.raises(InvalidTopic):
             await create_topic(store, name, {0: (1,)}, {}, ID)
@@ -94,7 +94,7 @@ def test_names_that_cannot_be(name: str) -> None:
         ({0: (1, 2), 1: (1,)}, InvalidAssignment),
     ],
 )
-def test_replicas_that_do_not_fit_together(
+def test_create_topic_refuses_invalid_assignment(
     assignment: dict[int, tuple[int, ...]], error: type[Exception]
 ) -> None:
     async def test(store: Store) -> None:
@@ -105,7 +105,7 @@ def test_replicas_that_do_not_fit_together(
     on_a_store(test)
 
 
-def test_a_topic_grows_at_its_end_only() -> None:
+def test_expand_topic_adds_partitions_at_the_end_only() -> None:
     async def test(store: Store) -> None:
         with pytest.raises(UnknownTopic):
             await expand_topic(store, "t", {1: (1,)})
@@ -127,7 +127,7 @@ def test_a_topic_grows_at_its_end_only() -> None:
     on_a_store(test)
 
 
-def test_a_topic_that_is_moved_or_deleted_does_not_grow() -> None:
+def test_expand_topic_refuses_reassigned_or_deleted_topic() -> None:
     async def test(store: Store) -> None:
         await create_topic(store, "leaving", {0: (1,)}, {}, ID)
         await delete_topic(store, "leaving")
@@ -141,7 +141,7 @@ def test_a_topic_that_is_moved_or_deleted_does_not_grow() -> None:
     on_a_store(test)
 
 
-def test_deleting_is_asked_for_once() -> None:
+def test_delete_topic_may_be_repeated() -> None:
     async def test(store: Store) -> None:
         with pytest.raises(UnknownTopic):
             await delete_topic(store, "t")
@@ -153,7 +153,7 @@ def test_deleting_is_asked_for_once() -> None:
     on_a_store(test)
 
 
-def test_topic_ids_are_distinct_and_never_look_like_options() -> None:
+def test_random_topic_ids_are_distinct_and_do_not_start_with_a_dash() -> None:
     chance = SeededChance(1)
     ids = {random_topic_id(chance) for _ in range(1000)}
     assert len(ids) == 1000
