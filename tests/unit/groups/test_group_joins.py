@@ -1,4 +1,4 @@
-"""Members come, wait for each other, and are told who leads."""
+"""Members join, wait for each other, and get a leader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from restow.wire.error_codes import ErrorCode
 from tests.unit.groups.workbench import GROUP, Workbench, joining, run, settle
 
 
-def test_a_first_member_waits_for_others_and_leads() -> None:
+def test_first_member_waits_for_others_and_leads() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             join = await bench.begin(bench.join(client_id="a"))
@@ -30,8 +30,8 @@ def test_a_first_member_waits_for_others_and_leads() -> None:
     run(test)
 
 
-def test_members_of_a_starting_group_share_its_first_generation() -> None:
-    """Each newcomer lets the group wait a little more, but not beyond the rebalance timeout."""
+def test_members_that_join_during_the_initial_delay_share_the_first_generation() -> None:
+    """Each new member extends the delay, but not beyond the rebalance timeout."""
 
     async def test() -> None:
         async with Workbench() as bench:
@@ -47,7 +47,7 @@ def test_members_of_a_starting_group_share_its_first_generation() -> None:
     run(test)
 
 
-def test_without_a_delay_the_first_member_begins_at_once() -> None:
+def test_first_member_starts_at_once_without_initial_delay() -> None:
     async def test() -> None:
         async with Workbench(initial_rebalance_delay_ms=0) as bench:
             assert (await bench.join()).generation == 1
@@ -55,7 +55,7 @@ def test_without_a_delay_the_first_member_begins_at_once() -> None:
     run(test)
 
 
-def test_a_new_member_is_first_given_its_id() -> None:
+def test_new_member_first_gets_its_id() -> None:
     async def test() -> None:
         async with Workbench(initial_rebalance_delay_ms=0) as bench:
             refused = await bench.join(needs_known_id=True)
@@ -68,7 +68,7 @@ def test_a_new_member_is_first_given_its_id() -> None:
     run(test)
 
 
-def test_an_id_that_is_not_used_within_a_session_is_forgotten() -> None:
+def test_unused_member_id_expires_after_a_session() -> None:
     async def test() -> None:
         async with Workbench(initial_rebalance_delay_ms=0) as bench:
             refused = await bench.join(needs_known_id=True)
@@ -79,7 +79,7 @@ def test_an_id_that_is_not_used_within_a_session_is_forgotten() -> None:
     run(test)
 
 
-def test_a_generation_waits_for_those_who_were_given_an_id() -> None:
+def test_generation_waits_for_members_that_have_an_id() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), generation = await bench.stable("a")
@@ -92,7 +92,7 @@ def test_a_generation_waits_for_those_who_were_given_an_id() -> None:
     run(test)
 
 
-def test_protocols_are_voted_on() -> None:
+def test_group_chooses_protocol_by_vote() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             protocols = (
@@ -117,7 +117,7 @@ def test_protocols_are_voted_on() -> None:
         {"protocol_type": "connect"},
     ],
 )
-def test_a_member_must_share_a_protocol(changes: dict[str, object]) -> None:
+def test_join_is_refused_without_a_shared_protocol(changes: dict[str, object]) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await bench.stable("a")
@@ -127,7 +127,7 @@ def test_a_member_must_share_a_protocol(changes: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("changes", [{"protocols": ()}, {"protocol_type": ""}])
-def test_a_first_member_must_name_a_protocol(changes: dict[str, object]) -> None:
+def test_first_join_is_refused_without_a_protocol(changes: dict[str, object]) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             assert (await bench.join(**changes)).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -136,7 +136,7 @@ def test_a_first_member_must_name_a_protocol(changes: dict[str, object]) -> None
 
 
 @pytest.mark.parametrize("timeout_ms", [5_999, 1_800_001, 0, -1])
-def test_session_timeouts_have_bounds(timeout_ms: int) -> None:
+def test_join_is_refused_with_session_timeout_out_of_bounds(timeout_ms: int) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             reply = await bench.join(session_timeout_ms=timeout_ms)
@@ -154,7 +154,7 @@ def test_session_timeouts_have_bounds(timeout_ms: int) -> None:
         (GROUP, {"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_requests_that_cannot_be(group: str, changes: dict[str, object], error: ErrorCode) -> None:
+def test_invalid_join_is_refused(group: str, changes: dict[str, object], error: ErrorCode) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             assert (await bench.coordinator.join(group, joining(**changes))).error is error
@@ -162,7 +162,7 @@ def test_requests_that_cannot_be(group: str, changes: dict[str, object], error: 
     run(test)
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_full_group_refuses_new_members() -> None:
     async def test() -> None:
         async with Workbench(max_size=2) as bench:
             (first, second), _ = await bench.stable("a", "b")
@@ -175,7 +175,7 @@ def test_a_full_group_takes_nobody_else() -> None:
     run(test)
 
 
-def test_the_leader_that_joins_again_starts_a_rebalance_and_others_do_not() -> None:
+def test_rejoin_starts_a_rebalance_only_for_the_leader() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (leader, follower), generation = await bench.stable("a", "b")
@@ -190,7 +190,7 @@ def test_the_leader_that_joins_again_starts_a_rebalance_and_others_do_not() -> N
     run(test)
 
 
-def test_a_follower_that_changed_its_mind_starts_a_rebalance() -> None:
+def test_rejoin_with_changed_metadata_starts_a_rebalance() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (_, follower), _ = await bench.stable("a", "b")
@@ -200,7 +200,7 @@ def test_a_follower_that_changed_its_mind_starts_a_rebalance() -> None:
     run(test)
 
 
-def test_members_that_do_not_join_again_in_time_are_out() -> None:
+def test_members_that_do_not_rejoin_in_time_are_removed() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (leader, follower), generation = await bench.stable("a", "b", session_timeout_ms=90_000)
@@ -216,7 +216,7 @@ def test_members_that_do_not_join_again_in_time_are_out() -> None:
     run(test)
 
 
-def test_a_join_that_is_repeated_gives_up_the_first_answer() -> None:
+def test_repeated_join_drops_the_first_request() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (leader, follower), generation = await bench.stable("a", "b")
@@ -229,7 +229,7 @@ def test_a_join_that_is_repeated_gives_up_the_first_answer() -> None:
     run(test)
 
 
-def test_a_member_whose_client_went_away_does_not_disturb_the_others() -> None:
+def test_disconnected_member_does_not_disturb_the_others() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             lost = asyncio.ensure_future(bench.join())
@@ -243,7 +243,7 @@ def test_a_member_whose_client_went_away_does_not_disturb_the_others() -> None:
     run(test)
 
 
-def test_leaving_members_are_answered_one_by_one() -> None:
+def test_leave_answers_each_member() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (first, second), generation = await bench.stable("a", "@b")
@@ -271,7 +271,7 @@ def test_leaving_members_are_answered_one_by_one() -> None:
     run(test)
 
 
-def test_whoever_waits_and_is_sent_away_hears_of_it() -> None:
+def test_waiting_member_gets_error_when_removed() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (leader, follower), _ = await bench.stable("a", "b")
@@ -284,7 +284,7 @@ def test_whoever_waits_and_is_sent_away_hears_of_it() -> None:
     run(test)
 
 
-def test_a_pending_id_can_leave_too() -> None:
+def test_member_id_that_has_not_joined_can_leave() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             given = await bench.join(needs_known_id=True)

@@ -1,4 +1,4 @@
-"""Groups move with their partition: what is written comes back, whoever waits is sent on."""
+"""Groups move with their partition: records are read back, waiting members get NOT_COORDINATOR."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_groups_and_offsets_outlive_their_coordinator() -> None:
+def test_groups_and_offsets_are_loaded_by_the_next_coordinator() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (first, second), generation = await bench.stable("a", "@b")
@@ -38,7 +38,7 @@ def test_groups_and_offsets_outlive_their_coordinator() -> None:
     run(test)
 
 
-def test_whoever_waits_is_sent_to_the_next_coordinator() -> None:
+def test_waiting_members_are_sent_to_the_next_coordinator() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (leader, follower), _ = await bench.stable("a", "b")
@@ -54,7 +54,7 @@ def test_whoever_waits_is_sent_to_the_next_coordinator() -> None:
     run(test)
 
 
-def test_what_is_queued_when_the_partition_moves_is_not_acknowledged() -> None:
+def test_queued_writes_are_not_acknowledged_after_unload() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             bench.journal.hold()
@@ -70,7 +70,7 @@ def test_what_is_queued_when_the_partition_moves_is_not_acknowledged() -> None:
     run(test)
 
 
-def test_while_loading() -> None:
+def test_requests_are_answered_while_loading() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), generation = await bench.stable("a")
@@ -95,7 +95,7 @@ def test_while_loading() -> None:
     run(test)
 
 
-def test_a_load_that_is_overtaken_by_an_unload_ends_quietly() -> None:
+def test_load_ends_quietly_after_an_unload() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await commit(bench, 4)
@@ -114,7 +114,7 @@ def test_a_load_that_is_overtaken_by_an_unload_ends_quietly() -> None:
     run(test)
 
 
-def test_records_that_cannot_be_read_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_load_skips_unreadable_records(caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             for log in (bench.journal.logs[partition] for partition in range(PARTITIONS)):

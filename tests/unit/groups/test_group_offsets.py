@@ -1,4 +1,4 @@
-"""Offsets are committed by those who may, and fetched once they are written."""
+"""Offset commits: allowed members, and visibility once they are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.groups.workbench import (
 )
 
 
-def test_offsets_without_a_group() -> None:
+def test_offsets_are_committed_without_a_group() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             assert await fetched(bench) is None
@@ -32,7 +32,7 @@ def test_offsets_without_a_group() -> None:
     run(test)
 
 
-def test_members_commit_in_their_generation() -> None:
+def test_commit_is_refused_outside_of_the_generation() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member, _), generation = await bench.stable("a", "@b")
@@ -55,7 +55,7 @@ def test_members_commit_in_their_generation() -> None:
     run(test)
 
 
-def test_no_commits_between_join_and_sync() -> None:
+def test_commit_is_refused_between_join_and_sync() -> None:
     async def test() -> None:
         async with Workbench(initial_rebalance_delay_ms=0) as bench:
             member = (await bench.join()).member_id
@@ -64,7 +64,7 @@ def test_no_commits_between_join_and_sync() -> None:
     run(test)
 
 
-def test_a_generation_of_a_group_that_is_not_there() -> None:
+def test_commit_with_generation_is_refused_for_unknown_group() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             assert await commit(bench, member_id="m", generation=3) is ErrorCode.ILLEGAL_GENERATION
@@ -72,7 +72,7 @@ def test_a_generation_of_a_group_that_is_not_there() -> None:
     run(test)
 
 
-def test_long_notes_are_refused_and_the_rest_is_written() -> None:
+def test_commit_refuses_long_metadata_and_writes_the_rest() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             offsets = {ORDERS: OffsetToCommit(1, -1, "x" * 4097), PAYMENTS: OffsetToCommit(2, -1, "x" * 4096)}
@@ -93,7 +93,7 @@ def test_long_notes_are_refused_and_the_rest_is_written() -> None:
         (ConnectionError("lost"), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_what_could_not_be_written_is_not_committed(failure: ErrorCode | Exception, error: ErrorCode) -> None:
+def test_failed_write_commits_nothing(failure: ErrorCode | Exception, error: ErrorCode) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await commit(bench, 1)
@@ -105,7 +105,7 @@ def test_what_could_not_be_written_is_not_committed(failure: ErrorCode | Excepti
     run(test)
 
 
-def test_commits_that_come_together_are_written_together_and_in_order() -> None:
+def test_concurrent_commits_are_written_together_and_in_order() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             bench.journal.hold()
@@ -119,7 +119,7 @@ def test_commits_that_come_together_are_written_together_and_in_order() -> None:
     run(test)
 
 
-def test_a_commit_whose_client_went_away_still_counts() -> None:
+def test_commit_of_disconnected_client_counts() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             bench.journal.hold()

@@ -1,7 +1,7 @@
-"""Random schedules of members, time and writes on the bare machine.
+"""Random schedules of members, time and writes on a bare group.
 
-Whatever happens: every ticket is answered once, generations only grow, everybody in a generation gets what
-its leader sent, and once all is quiet nobody waits and the group is empty.
+Every ticket is answered once, generations only grow, every member gets the assignment that its leader sent,
+and in the end no request waits and the group is empty.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ ROUND = st.sampled_from([100, 1_000, 2_000, 2_000, 7_000, 31_000, 61_000])
 
 
 class Someone(NamedTuple):
-    """A member as it knows itself."""
+    """A member's own view."""
 
     member_id: str
     instance_id: str | None
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Plays the coordinator: keeps tickets, timers and writes, and lets hypothesis choose what happens."""
+    """Plays the coordinator: keeps tickets, timers and writes; hypothesis chooses the events."""
 
     known = Bundle("known")
 
@@ -110,7 +110,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.waiting[ticket] = who
         return ticket
 
-    # What may happen
+    # Events
 
     @rule(target=known, protocols=PROTOCOLS, instance=st.none() | INSTANCES, needs_id=st.booleans())
     def come(self, protocols: tuple[tuple[str, bytes], ...], instance: str | None, needs_id: bool) -> Someone:
@@ -161,7 +161,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule()
     def settle_down(self) -> None:
-        """What clients that work would do: the group becomes stable, unless nobody is left."""
+        """Act like working clients: the group becomes stable, unless it is empty."""
         for _ in range(2):
             self.everybody_joins()
             self.wait(2_000)
@@ -214,7 +214,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.apply(self.group.fired(timer, self.now_ms))
         self.now_ms = end_ms
 
-    # What always holds
+    # Invariants
 
     @invariant()
     def generations_only_grow(self) -> None:
@@ -264,7 +264,7 @@ class GroupMachine(RuleBasedStateMachine):
                 assert member.assignment == mine.get(member.id, member.assignment)
 
     def teardown(self) -> None:
-        """Nobody does anything any more: in the end nobody waits, and nothing is left of the members."""
+        """Check that without further events no request waits and no member is left."""
         for _ in range(12):
             while self.saves:
                 self.write(ErrorCode.NONE)

@@ -1,4 +1,4 @@
-"""Assignments reach members, sessions end, static members come back, and nobody is left waiting."""
+"""Assignments, expiring sessions and static members; no request waits for ever."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ERRORS = [
 
 
 async def two_joined(bench: Workbench) -> tuple[str, str]:
-    """Leader and follower of a generation that waits for its assignment."""
+    """Return leader and follower of a generation that waits for its assignment."""
     joins = [await bench.begin(bench.join(client_id=name)) for name in "ab"]
     await bench.clock.advance(6)
     replies = [await join for join in joins]
     return replies[0].member_id, replies[1].member_id
 
 
-def test_followers_wait_for_the_leader_and_get_what_it_sent() -> None:
+def test_followers_wait_for_the_leader_and_get_its_assignment() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             leader, follower = await two_joined(bench)
@@ -52,7 +52,7 @@ def test_followers_wait_for_the_leader_and_get_what_it_sent() -> None:
         ({"instance_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_syncs_that_do_not_fit(changes: dict[str, object], error: ErrorCode) -> None:
+def test_invalid_sync_is_refused(changes: dict[str, object], error: ErrorCode) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             _, follower = await two_joined(bench)
@@ -63,7 +63,7 @@ def test_syncs_that_do_not_fit(changes: dict[str, object], error: ErrorCode) -> 
 
 
 @pytest.mark.parametrize(("failure", "error"), ERRORS)
-def test_an_assignment_that_cannot_be_written_is_not_given(
+def test_assignment_is_not_returned_if_its_write_fails(
     failure: ErrorCode | Exception, error: ErrorCode
 ) -> None:
     async def test() -> None:
@@ -80,7 +80,7 @@ def test_an_assignment_that_cannot_be_written_is_not_given(
     run(test)
 
 
-def test_a_rebalance_overtakes_an_assignment_that_is_being_written() -> None:
+def test_rebalance_overtakes_assignment_during_its_write() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             leader, follower = await two_joined(bench)
@@ -98,7 +98,7 @@ def test_a_rebalance_overtakes_an_assignment_that_is_being_written() -> None:
     run(test)
 
 
-def test_a_leader_that_never_assigns_is_out_after_the_rebalance_timeout() -> None:
+def test_leader_that_never_assigns_is_removed_after_rebalance_timeout() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             leader, follower = await two_joined(bench)
@@ -113,7 +113,7 @@ def test_a_leader_that_never_assigns_is_out_after_the_rebalance_timeout() -> Non
     run(test)
 
 
-def test_a_member_that_is_not_heard_of_is_out_after_its_session() -> None:
+def test_member_without_heartbeats_is_removed_after_its_session() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (first, second), generation = await bench.stable("a", "b")
@@ -126,7 +126,7 @@ def test_a_member_that_is_not_heard_of_is_out_after_its_session() -> None:
     run(test)
 
 
-def test_a_group_that_nobody_is_heard_of_is_empty() -> None:
+def test_group_without_heartbeats_becomes_empty() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await bench.stable("a", "b", "@c")
@@ -145,7 +145,7 @@ def test_a_group_that_nobody_is_heard_of_is_empty() -> None:
         ({"instance_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_heartbeats_that_do_not_fit(changes: dict[str, object], error: ErrorCode) -> None:
+def test_invalid_heartbeat_is_refused(changes: dict[str, object], error: ErrorCode) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), generation = await bench.stable("a")
@@ -157,7 +157,7 @@ def test_heartbeats_that_do_not_fit(changes: dict[str, object], error: ErrorCode
 # Static members
 
 
-def test_a_static_member_takes_its_place_again_without_a_rebalance() -> None:
+def test_static_member_returns_without_a_rebalance() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (first, old), generation = await bench.stable("a", "@b")
@@ -176,7 +176,7 @@ def test_a_static_member_takes_its_place_again_without_a_rebalance() -> None:
 
 
 @pytest.mark.parametrize("can_skip", [True, False])
-def test_a_static_leader_that_comes_back_does_not_assign_again(can_skip: bool) -> None:
+def test_returning_static_leader_does_not_assign_again(can_skip: bool) -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (old, _), generation = await bench.stable("@a", "b")
@@ -189,7 +189,7 @@ def test_a_static_leader_that_comes_back_does_not_assign_again(can_skip: bool) -
     run(test)
 
 
-def test_a_static_member_with_another_protocol_starts_a_rebalance() -> None:
+def test_returning_static_member_with_other_protocol_starts_a_rebalance() -> None:
     async def test() -> None:
         protocols = (("range", b""), ("sticky", b""))
         async with Workbench() as bench:
@@ -200,7 +200,7 @@ def test_a_static_member_with_another_protocol_starts_a_rebalance() -> None:
     run(test)
 
 
-def test_a_static_member_that_comes_back_between_join_and_sync_starts_over() -> None:
+def test_static_member_that_returns_between_join_and_sync_starts_a_rebalance() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             joins = [await bench.begin(bench.join(instance_id=name)) for name in "ab"]
@@ -215,7 +215,7 @@ def test_a_static_member_that_comes_back_between_join_and_sync_starts_over() -> 
     run(test)
 
 
-def test_two_with_one_instance_id_fence_each_other_while_joining() -> None:
+def test_members_with_same_instance_id_fence_each_other_while_joining() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             first = await bench.begin(bench.join(instance_id="a"))
@@ -228,7 +228,7 @@ def test_two_with_one_instance_id_fence_each_other_while_joining() -> None:
     run(test)
 
 
-def test_a_replacement_that_cannot_be_written_did_not_happen() -> None:
+def test_static_member_keeps_old_id_if_the_write_fails() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (_, old), generation = await bench.stable("a", "@b")
@@ -242,7 +242,7 @@ def test_a_replacement_that_cannot_be_written_did_not_happen() -> None:
     run(test)
 
 
-def test_a_static_member_that_is_away_keeps_its_place_in_a_rebalance() -> None:
+def test_absent_static_member_stays_in_the_group_during_a_rebalance() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (first, away), _ = await bench.stable("a", "@b", session_timeout_ms=100_000)

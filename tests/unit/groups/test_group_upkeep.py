@@ -1,4 +1,4 @@
-"""What operators see and delete, and what goes by itself."""
+"""Descriptions, deletions and expiry of groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_groups_are_listed_and_described() -> None:
     run(test)
 
 
-def test_only_empty_groups_are_deleted_and_they_stay_deleted() -> None:
+def test_delete_groups_deletes_only_empty_groups_for_good() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), generation = await bench.stable("a")
@@ -57,7 +57,7 @@ def test_only_empty_groups_are_deleted_and_they_stay_deleted() -> None:
     run(test)
 
 
-def test_offsets_of_topics_in_use_are_not_deleted() -> None:
+def test_delete_offsets_refuses_subscribed_topics() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             (member,), generation = await bench.stable("a")
@@ -76,7 +76,7 @@ def test_offsets_of_topics_in_use_are_not_deleted() -> None:
     run(test)
 
 
-def test_offsets_of_other_kinds_of_groups_are_deleted_only_when_empty() -> None:
+def test_delete_offsets_of_non_consumer_group_needs_empty_group() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await bench.stable("a", protocol_type="connect")
@@ -86,7 +86,7 @@ def test_offsets_of_other_kinds_of_groups_are_deleted_only_when_empty() -> None:
     run(test)
 
 
-def test_offsets_of_deleted_partitions_are_forgotten() -> None:
+def test_offsets_of_deleted_partitions_are_deleted() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await commit(bench, 1)
@@ -98,7 +98,7 @@ def test_offsets_of_deleted_partitions_are_forgotten() -> None:
     run(test)
 
 
-def test_old_offsets_expire_by_themselves() -> None:
+def test_old_offsets_expire() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             bench.coordinator.start()
@@ -113,7 +113,7 @@ def test_old_offsets_expire_by_themselves() -> None:
     run(test)
 
 
-def test_a_group_at_work_keeps_its_offsets_and_an_empty_one_for_a_while() -> None:
+def test_stable_group_keeps_offsets_and_empty_group_until_retention() -> None:
     async def test() -> None:
         async with Workbench(offsets_retention_ms=100_000) as bench:
             (member,), generation = await bench.stable("a", session_timeout_ms=1_000_000)
@@ -135,7 +135,7 @@ def test_a_group_at_work_keeps_its_offsets_and_an_empty_one_for_a_while() -> Non
     run(test)
 
 
-def test_an_offset_with_its_own_retention_obeys_that() -> None:
+def test_offset_with_own_retention_expires_by_it() -> None:
     async def test() -> None:
         async with Workbench() as bench:
             await commit(bench, retention_ms=5_000)
@@ -161,7 +161,7 @@ def test_offset_with_the_longest_retention_is_kept() -> None:
     run(test)
 
 
-def test_a_group_that_is_larger_than_allowed_when_loaded_rebalances() -> None:
+def test_loaded_group_above_max_size_rebalances() -> None:
     async def test() -> None:
         async with Workbench() as large:
             ids, _ = await large.stable("a", "b", "c")

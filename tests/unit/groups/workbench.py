@@ -1,4 +1,4 @@
-"""A coordinator to try things on: its time stands still until it is told to go on, its journal is a list."""
+"""A coordinator for tests, with a virtual clock and a journal in memory."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """Goes on only by `advance`, and fires what is due on the way, in order."""
+    """Advances only by `advance`, and fires due timers in order."""
 
     def __init__(self) -> None:
         self._now_ms = 1_700_000_000_000
@@ -85,13 +85,13 @@ class VirtualClock:
 
 
 async def settle() -> None:
-    """Let everything that can go on do so."""
+    """Let all tasks run as far as they can."""
     for _ in range(_TURNS):
         await asyncio.sleep(0)
 
 
 class MemoryJournal:
-    """Keeps what is appended. `errors` are answered instead, one each; while `held`, appends wait."""
+    """Keeps appended records. `errors` are returned instead, one each; while `held`, appends wait."""
 
     def __init__(self) -> None:
         self.logs: dict[int, list[KeyAndValue]] = defaultdict(list)
@@ -125,7 +125,7 @@ class MemoryJournal:
 
 
 class Workbench:
-    """A loaded coordinator with clock and journal, and short ways to be a member."""
+    """A loaded coordinator with clock and journal, and shortcuts for members."""
 
     def __init__(self, journal: MemoryJournal | None = None, **config: Any) -> None:
         self.clock = VirtualClock()
@@ -136,7 +136,7 @@ class Workbench:
         self.coordinator = self.another()
 
     def another(self) -> GroupCoordinator:
-        """One more coordinator on the same clock and journal, as another broker has it."""
+        """Return another coordinator on the same clock and journal, like another broker's."""
         return GroupCoordinator(
             clock=self.clock,
             partition_for=lambda group: partition_of_group(group, PARTITIONS),
@@ -156,16 +156,16 @@ class Workbench:
         await asyncio.gather(*self.tasks)
 
     async def begin(self, doing: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Start something that will wait, and see it wait."""
+        """Start a coroutine and check that it waits."""
         task = asyncio.ensure_future(doing)
         self.tasks.append(task)
         await settle()
         return task
 
     async def stable(self, *members: str, **changes: Any) -> tuple[list[str], int]:
-        """A group in which each member has its own name as assignment; their ids and the generation.
+        """Make a group in which each member's assignment is its name; return ids and generation.
 
-        "@a" is a static member of instance id "a", other names are dynamic ones.
+        "@a" is a static member with instance id "a", other names are dynamic ones.
         """
         joins = []
         for name in members:
@@ -202,7 +202,7 @@ class Workbench:
 
 
 def joining(member: str = "", **changes: Any) -> JoinRequest:
-    """A consumer's request to join, with what a test wants different."""
+    """Return a consumer's join request with the given changes."""
     request = JoinRequest(
         member_id=member,
         client_id="client",
@@ -216,13 +216,13 @@ def joining(member: str = "", **changes: Any) -> JoinRequest:
 
 
 def subscription(*topics: str) -> bytes:
-    """What consumers send with their protocols: version 0, topics, no user data."""
+    """Return a consumer's subscription: version 0, topics, no user data."""
     names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
     return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test to its end on a loop of its own; one that waits for what never comes fails."""
+    """Run a test on its own loop; one that waits for ever fails."""
     asyncio.run(asyncio.wait_for(test(), _GIVE_UP_S))
 
 
@@ -241,7 +241,7 @@ async def fetched(bench: Workbench, partition: TopicPartition = ORDERS) -> int |
 
 
 async def restarted(bench: Workbench) -> None:
-    """All partitions move away and come back."""
+    """Unload and load all partitions."""
     for partition in range(PARTITIONS):
         bench.coordinator.unload(partition)
     for partition in range(PARTITIONS):

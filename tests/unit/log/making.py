@@ -28,13 +28,13 @@ SMALL = LogConfig(segment_bytes=600, index_interval_bytes=100)
 def batch_of(
     *values: bytes | None, offset: int = 0, time: int = 1000, key: bytes = b"k", **more: Any
 ) -> bytes:
-    """A batch with a record for each value."""
+    """Return a batch with a record for each value."""
     records = [Record(offset + i, time + i, key, value) for i, value in enumerate(values)]
     return build(records, **more)
 
 
 def keyed(*pairs: tuple[str, str | None], time: int = 1000, **more: Any) -> bytes:
-    """A batch with a record for each key and value."""
+    """Return a batch with a record for each key and value."""
     records = [
         Record(i, time + i, key.encode(), None if value is None else value.encode())
         for i, (key, value) in enumerate(pairs)
@@ -48,7 +48,7 @@ def open_log(path: Path, config: LogConfig = SMALL, **more: Any) -> PartitionLog
 
 
 def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:
-    """Every record from the start to the end, read as a consumer does: from one offset to the next."""
+    """Return every record, read like a consumer from one offset to the next."""
     found: list[Record] = []
     offset = log.start_offset
     while data := log.read(offset, max_bytes):
@@ -64,12 +64,12 @@ def values_of(log: PartitionLog) -> list[bytes | None]:
 
 
 def offset_of(log: PartitionLog, timestamp: int) -> TimedOffset | None:
-    """The first record that is not earlier, searched for to the end."""
+    """Return the first record that is not earlier."""
     return result_of(first_at_or_after(log, timestamp))
 
 
 def result_of(search: Generator[None, None, T]) -> T:
-    """What a generator returns when nobody interrupts it."""
+    """Run a generator to its end and return its result."""
     try:
         while True:
             next(search)
@@ -79,13 +79,13 @@ def result_of(search: Generator[None, None, T]) -> T:
 
 
 class Crash(Exception):
-    """The process is gone: nobody may catch this."""
+    """A simulated crash, which no code may catch."""
 
 
 class FaultyDisk:
-    """A disk that does as it is told until `fault` says otherwise.
+    """A disk that works until `fault` raises.
 
-    `fault` is asked before each change with its name and path, and raises what it wants to.
+    `fault` is called before each change with its name and path.
     """
 
     def __init__(self, fault: Callable[[str, str], None] | None = None) -> None:
@@ -145,7 +145,7 @@ class FaultyFile:
 
 
 def full_under(directory: str) -> Callable[[str, str], None]:
-    """A fault: the volume of this directory has no space left."""
+    """Return a fault: the directory's volume is full."""
 
     def fault(name: str, path: str) -> None:
         if path.startswith(directory):

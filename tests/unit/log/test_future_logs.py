@@ -1,4 +1,4 @@
-"""Logs that move to another log dir: copied whatever happens meanwhile, swapped, stopped at every step."""
+"""Logs that move to another log dir: copied during changes, swapped, crashed at every step."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def filled(broker: Broker, batches: int = 20, size: int = 100) -> PartitionLog:
 
 
 def copy_all(broker: Broker) -> None:
-    """As the broker's task does it, in small bits."""
+    """Copy in small steps, like the broker's task."""
     present, future = broker.logs.get(T0), broker.logs.futures.get(T0)
     assert present is not None
     assert future is not None
@@ -71,7 +71,7 @@ def everything(log: PartitionLog) -> tuple[Any, ...]:
     )
 
 
-def test_a_log_moves_with_all_that_is_known_of_it(tmp_path: Path) -> None:
+def test_moved_log_keeps_records_epochs_and_producers(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = filled(broker)
     log.append_as_leader(batch_of(b"x", producer_id=7, producer_epoch=1, base_sequence=0), 9, 0)
@@ -96,7 +96,7 @@ def test_a_log_moves_with_all_that_is_known_of_it(tmp_path: Path) -> None:
     assert again.start_offset == 7
 
 
-def test_no_checkpoint_speaks_of_it_where_it_was(tmp_path: Path) -> None:
+def test_move_removes_checkpoint_entries_of_the_old_log_dir(tmp_path: Path) -> None:
     """Kafka left the old entry behind, and found it when the log came back (KAFKA-8362)."""
     broker = Broker(tmp_path).started()
     filled(broker)
@@ -110,7 +110,7 @@ def test_no_checkpoint_speaks_of_it_where_it_was(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_what_was_compacted_need_not_be_compacted_again(tmp_path: Path) -> None:
+def test_moved_log_keeps_its_cleaner_offset(tmp_path: Path) -> None:
     config = LogConfig(segment_bytes=300, cleanup_compact=True, cleanup_delete=False)
     broker = Broker(tmp_path, config=config).started()
     log = broker.logs.get_or_create(T0)
@@ -132,9 +132,7 @@ def test_what_was_compacted_need_not_be_compacted_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", list(MoveStep))
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_broker_that_dies_at_any_step_goes_on_afterwards(
-    tmp_path: Path, step: MoveStep, clean: bool
-) -> None:
+def test_move_continues_after_a_crash_at_any_step(tmp_path: Path, step: MoveStep, clean: bool) -> None:
     broker = Broker(tmp_path).started()
     values = values_of(filled(broker))
 
@@ -166,7 +164,7 @@ def test_a_broker_that_dies_at_any_step_goes_on_afterwards(
     again.logs.release()
 
 
-def test_a_copy_that_was_torn_is_cut_off_and_goes_on(tmp_path: Path) -> None:
+def test_torn_copy_is_truncated_and_continues(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     values = values_of(filled(broker))
     begin(broker)
@@ -183,7 +181,7 @@ def test_a_copy_that_was_torn_is_cut_off_and_goes_on(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_a_move_is_given_up(tmp_path: Path) -> None:
+def test_cancelled_move_removes_the_copy(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = filled(broker)
     begin(broker)
@@ -200,7 +198,7 @@ def test_a_move_is_given_up(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_when_the_new_disk_fails_the_log_stays(tmp_path: Path) -> None:
+def test_log_stays_when_the_new_disk_fails(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = filled(broker)
     begin(broker)
@@ -214,7 +212,7 @@ def test_when_the_new_disk_fails_the_log_stays(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_when_the_new_disk_fails_in_the_swap_the_log_stays(tmp_path: Path) -> None:
+def test_log_stays_when_the_new_disk_fails_in_the_swap(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = filled(broker)
     begin(broker)
@@ -233,8 +231,8 @@ def test_when_the_new_disk_fails_in_the_swap_the_log_stays(tmp_path: Path) -> No
     broker.logs.release()
 
 
-def test_when_the_old_disk_fails_in_the_swap_the_log_has_moved(tmp_path: Path) -> None:
-    """The directory fails when the move is already granted (KAFKA-16297)."""
+def test_log_has_moved_when_the_old_disk_fails_in_the_swap(tmp_path: Path) -> None:
+    """The log dir fails after the move was accepted (KAFKA-16297)."""
     broker = Broker(tmp_path).started()
     values = values_of(filled(broker))
     begin(broker)
@@ -258,8 +256,8 @@ def test_when_the_old_disk_fails_in_the_swap_the_log_has_moved(tmp_path: Path) -
     again.logs.release()
 
 
-def test_a_copy_of_an_earlier_topic_is_not_gone_on_with(tmp_path: Path) -> None:
-    """The topic was deleted and made again while the copy's disk was away (KAFKA-16082)."""
+def test_copy_of_an_earlier_topic_is_dropped(tmp_path: Path) -> None:
+    """The topic was deleted and created again while the copy's disk was away (KAFKA-16082)."""
     broker = Broker(tmp_path).started()
     filled(broker)
     begin(broker)
@@ -274,7 +272,7 @@ def test_a_copy_of_an_earlier_topic_is_not_gone_on_with(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_records_deleted_up_to_the_middle_of_a_batch(tmp_path: Path) -> None:
+def test_copy_starts_in_the_middle_of_a_batch_after_record_deletion(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = broker.logs.get_or_create(T0)
     log.append_as_leader(batch_of(b"a", b"b", b"c", b"d"), 0, 0)
@@ -305,10 +303,10 @@ STEPS = st.lists(
 
 @settings(deadline=None)
 @given(STEPS)
-def test_whatever_happens_to_the_log_its_copy_becomes_the_same(
+def test_copy_becomes_equal_to_the_log_after_any_changes(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
-    """Cut off as a follower is, after which another leader's epoch goes on from there (KAFKA-8002)."""
+    """Truncate like a follower, after which another leader's epoch continues (KAFKA-8002)."""
     path = tmp_path_factory.mktemp("logs")
     present, future = open_log(path / "present"), open_log(path / "future", fresh=True)
     epoch = written = 0

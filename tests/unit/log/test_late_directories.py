@@ -1,4 +1,4 @@
-"""The directory of a new log is made with its first file, or when there is time, or at the end."""
+"""A new log's directory is made with its first file, in the background, or at the close."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def folders(path: Path) -> dict[str, list[str]]:
     }
 
 
-def test_making_a_log_makes_no_directory_and_an_append_does(tmp_path: Path) -> None:
+def test_directory_is_made_by_the_first_append(tmp_path: Path) -> None:
     logs = started(tmp_path)
     log = logs.get_or_create(T0, topic_id="id-of-t")
     logs.get_or_create(T1, topic_id="id-of-t")
@@ -49,7 +49,7 @@ def test_making_a_log_makes_no_directory_and_an_append_does(tmp_path: Path) -> N
     logs.release()
 
 
-def test_the_rest_are_made_when_there_is_time(tmp_path: Path) -> None:
+def test_other_directories_are_made_in_the_background(tmp_path: Path) -> None:
     logs = started(tmp_path)
     logs.get_or_create(T0, topic_id="id-of-t")
     logs.get_or_create(T1)
@@ -60,7 +60,7 @@ def test_the_rest_are_made_when_there_is_time(tmp_path: Path) -> None:
     logs.release()
 
 
-def test_a_clean_end_leaves_all_of_them(tmp_path: Path) -> None:
+def test_close_makes_all_directories(tmp_path: Path) -> None:
     logs = started(tmp_path)
     logs.get_or_create(T0, topic_id="id-of-t")
     logs.close()
@@ -70,14 +70,14 @@ def test_a_clean_end_leaves_all_of_them(tmp_path: Path) -> None:
     again.release()
 
 
-def test_a_log_that_begins_at_an_offset_has_a_directory(tmp_path: Path) -> None:
+def test_log_that_starts_at_an_offset_has_a_directory(tmp_path: Path) -> None:
     logs = started(tmp_path)
     logs.get_or_create(T0).truncate_fully_and_start_at(7)
     assert folders(tmp_path) == {"t-0": ["00000000000000000007.log"]}
     logs.release()
 
 
-def test_a_log_deleted_before_it_had_one_leaves_nothing_to_remove(tmp_path: Path) -> None:
+def test_log_deleted_before_its_directory_is_made_leaves_nothing(tmp_path: Path) -> None:
     logs = started(tmp_path)
     logs.get_or_create(T0, topic_id="before")
     logs.delete(T0)
@@ -87,7 +87,7 @@ def test_a_log_deleted_before_it_had_one_leaves_nothing_to_remove(tmp_path: Path
     logs.release()
 
 
-def test_a_directory_that_cannot_be_made_takes_the_log_dir_offline(tmp_path: Path) -> None:
+def test_failure_to_make_a_directory_takes_the_log_dir_offline(tmp_path: Path) -> None:
     logs = started(tmp_path)
     (tmp_path / "t-0").write_text("in the way")
     log = logs.get_or_create(T0)

@@ -1,4 +1,4 @@
-"""What a leader takes, what it refuses, and when it begins another segment."""
+"""Appends and refusals of a leader, and when a segment rolls."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refuses_and_appends_nothing(tmp_path: Path, what: str) -> None:
+def test_refused_append_writes_nothing(tmp_path: Path, what: str) -> None:
     config = replace(SMALL, max_message_bytes=2000, timestamp_before_max_ms=500, timestamp_after_max_ms=500)
     log = open_log(tmp_path, config)
     batch, error = REFUSED[what]
@@ -64,7 +64,7 @@ def test_refuses_and_appends_nothing(tmp_path: Path, what: str) -> None:
     log.release()
 
 
-def test_appends_at_once_what_came_together(tmp_path: Path) -> None:
+def test_batches_of_one_request_are_appended_together(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     info = log.append_as_leader(batch_of(b"a", b"b") + batch_of(b"c"), 5, 0)
     assert (info.first_offset, info.last_offset) == (0, 2)
@@ -73,7 +73,7 @@ def test_appends_at_once_what_came_together(tmp_path: Path) -> None:
     log.release()
 
 
-def test_time_of_appending(tmp_path: Path) -> None:
+def test_log_append_time_is_set_if_configured(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, timestamp_type=LOG_APPEND_TIME))
     info = log.append_as_leader(batch_of(b"a", b"b", time=5), 0, 777)
     assert info.log_append_time == 777
@@ -85,7 +85,7 @@ def test_time_of_appending(tmp_path: Path) -> None:
     log.release()
 
 
-def test_a_follower_refuses_what_leads_back(tmp_path: Path) -> None:
+def test_follower_refuses_batches_before_its_end(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append_as_follower(batch_of(b"a", b"b", offset=4))
     with pytest.raises(UnexpectedOffset, match="goes on at offset 7"):
@@ -96,7 +96,7 @@ def test_a_follower_refuses_what_leads_back(tmp_path: Path) -> None:
     log.release()
 
 
-def test_segments_roll_by_time_of_their_records(tmp_path: Path) -> None:
+def test_segment_rolls_by_record_timestamps(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(segment_ms=100))
     for time in (1000, 1050, 1100, 1101, 1150):
         log.append_as_leader(batch_of(b"v", time=time), 0, 0)
@@ -104,7 +104,7 @@ def test_segments_roll_by_time_of_their_records(tmp_path: Path) -> None:
     log.release()
 
 
-def test_segments_roll_before_offsets_do_not_fit(tmp_path: Path) -> None:
+def test_segment_rolls_before_relative_offsets_overflow(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for offset in (0, 2**31 - 1, 2**31, 2**40):
         log.append_as_follower(batch_of(b"v", offset=offset))
@@ -115,7 +115,7 @@ def test_segments_roll_before_offsets_do_not_fit(tmp_path: Path) -> None:
     again.release()
 
 
-def test_an_empty_log_whose_first_batch_is_far_away(tmp_path: Path) -> None:
+def test_empty_log_accepts_distant_first_offset(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append_as_follower(batch_of(b"v", offset=2**33))
     assert values_of(log) == [b"v"]
@@ -126,7 +126,7 @@ def test_an_empty_log_whose_first_batch_is_far_away(tmp_path: Path) -> None:
     again.release()
 
 
-def test_flushes_after_so_many_messages(tmp_path: Path) -> None:
+def test_log_flushes_after_configured_messages(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, flush_messages=3))
     points = []
     for _ in range(7):
@@ -136,7 +136,7 @@ def test_flushes_after_so_many_messages(tmp_path: Path) -> None:
     log.release()
 
 
-def test_records_can_be_deleted_up_to_the_high_watermark(tmp_path: Path) -> None:
+def test_delete_records_is_limited_by_the_high_watermark(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(30):
         log.append_as_leader(batch_of(b"%d" % number), number // 5, 0)
@@ -152,7 +152,7 @@ def test_records_can_be_deleted_up_to_the_high_watermark(tmp_path: Path) -> None
     log.release()
 
 
-def test_the_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
+def test_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append_as_leader(batch_of(b"a", b"b"), 0, 0)
     log.high_watermark = 99
@@ -165,7 +165,7 @@ def test_the_high_watermark_stays_within_the_log(tmp_path: Path) -> None:
     log.release()
 
 
-def test_offsets_of_times(tmp_path: Path) -> None:
+def test_search_finds_offsets_of_timestamps(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     times = [1000 + (number * 37) % 100 * 10 for number in range(60)]
     for time in times:
@@ -185,14 +185,14 @@ def test_offsets_of_times(tmp_path: Path) -> None:
     log.release()
 
 
-def test_an_empty_log_has_no_times(tmp_path: Path) -> None:
+def test_search_in_empty_log_finds_nothing(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert offset_of(log, 0) is None
     assert result_of(latest(log)) is None
     log.release()
 
 
-def test_where_epochs_end() -> None:
+def test_end_offset_for_returns_epoch_ends() -> None:
     epochs = LeaderEpochs((EpochStart(2, 10), EpochStart(4, 20), EpochStart(5, 30)))
     asked = {-1: (-1, -1), 1: (1, 10), 2: (2, 20), 3: (2, 20), 4: (4, 30), 5: (5, 99), 6: (-1, -1)}
     assert {epoch: epochs.end_offset_for(epoch, 99) for epoch in asked} == {
@@ -202,7 +202,7 @@ def test_where_epochs_end() -> None:
     assert [epochs.epoch_of(offset) for offset in (9, 10, 19, 20, 35)] == [-1, 2, 2, 4, 5]
 
 
-def test_an_epoch_replaces_those_it_contradicts() -> None:
+def test_assign_replaces_contradicting_epochs() -> None:
     epochs = LeaderEpochs((EpochStart(2, 10), EpochStart(4, 20)))
     assert not epochs.assign(4, 25)
     assert not epochs.assign(-1, 25)

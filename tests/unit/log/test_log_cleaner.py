@@ -1,4 +1,4 @@
-"""Compaction: the last of every key stays, at its offset, and a crash at any point loses nothing."""
+"""Compaction: the last record of every key stays at its offset, and a crash at any point loses nothing."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRITES = [[(f"k{n % 3}", f"v{n}"), (f"k{n % 5}", f"w{n}")] for n in range(20)]
     rounds=st.integers(1, 3),
     compression=st.sampled_from(range(len(NAMES))),
 )
-def test_readers_end_up_with_the_same_table(
+def test_compaction_keeps_the_table_that_readers_build(
     tmp_path_factory: pytest.TempPathFactory,
     writes: list[list[tuple[str, str | None]]],
     rounds: int,
@@ -95,7 +95,7 @@ def test_readers_end_up_with_the_same_table(
     again.release()
 
 
-def test_the_segment_in_use_and_what_nobody_saw_stay(tmp_path: Path) -> None:
+def test_compaction_keeps_active_segment_and_records_above_high_watermark(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, WRITES)
     log.high_watermark = 10
@@ -109,7 +109,7 @@ def test_the_segment_in_use_and_what_nobody_saw_stay(tmp_path: Path) -> None:
     log.release()
 
 
-def test_small_neighbours_become_one(tmp_path: Path) -> None:
+def test_compaction_merges_small_segments(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, WRITES)
     many = len(log.segments)
@@ -121,7 +121,7 @@ def test_small_neighbours_become_one(tmp_path: Path) -> None:
     log.release()
 
 
-def test_tombstones_stay_for_a_while_and_then_go(tmp_path: Path) -> None:
+def test_tombstones_are_removed_after_delete_retention(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, [[("gone", "x")], [("gone", None)], *WRITES])
     dirty = compact(log, now_ms=1000).first_dirty_offset
@@ -134,7 +134,7 @@ def test_tombstones_stay_for_a_while_and_then_go(tmp_path: Path) -> None:
 
 
 def unreadable(compression: int) -> bytes:
-    """A batch in order but for its payload, which nobody looked at when it came."""
+    """Return a valid batch with an unreadable payload."""
     batch = bytearray(keyed(("gone", "x" * 30), compression=compression))
     batch[HEADER_BYTES:] = bytes(range(7, 7 + len(batch) - HEADER_BYTES))
     batch[17:21] = crc_of(batch, 0, len(batch)).to_bytes(4)
@@ -142,7 +142,7 @@ def unreadable(compression: int) -> bytes:
 
 
 @pytest.mark.parametrize("compression", range(len(NAMES)), ids=NAMES)
-def test_what_cannot_be_opened_stays_and_so_do_tombstones_behind_it(tmp_path: Path, compression: int) -> None:
+def test_unreadable_batch_and_later_tombstones_stay(tmp_path: Path, compression: int) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, [[("early", "x")], [("early", None)]])
     log.append_as_leader(hidden := unreadable(compression), 0, 0)
@@ -161,7 +161,7 @@ def test_what_cannot_be_opened_stays_and_so_do_tombstones_behind_it(tmp_path: Pa
     log.release()
 
 
-def test_a_producers_last_batch_stays_as_an_empty_one(tmp_path: Path) -> None:
+def test_last_batch_of_a_producer_stays_as_an_empty_one(tmp_path: Path) -> None:
     log = open_log(tmp_path, COMPACT)
     batch = keyed(("k0", "x"), producer_id=4, producer_epoch=0, base_sequence=0)
     log.append_as_leader(batch, 0, 0)
@@ -173,7 +173,7 @@ def test_a_producers_last_batch_stays_as_an_empty_one(tmp_path: Path) -> None:
     log.release()
 
 
-def test_young_records_wait(tmp_path: Path) -> None:
+def test_compaction_waits_for_min_compaction_lag(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(COMPACT, min_compaction_lag_ms=50))
     fill(log, WRITES, time=1000)
     assert not cleanable(log, 1050)
@@ -182,7 +182,7 @@ def test_young_records_wait(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["release", "truncate_fully"])
-def test_stops_when_the_log_changes_under_it(tmp_path: Path, how: str) -> None:
+def test_compaction_stops_when_the_log_changes(tmp_path: Path, how: str) -> None:
     log = open_log(tmp_path, COMPACT)
     fill(log, WRITES)
     steps = clean(log, SystemDisk(), 0, 0)
@@ -198,7 +198,7 @@ def test_stops_when_the_log_changes_under_it(tmp_path: Path, how: str) -> None:
     log.release()
 
 
-def test_a_crash_at_any_change_loses_nothing(tmp_path: Path) -> None:
+def test_crash_at_any_step_of_compaction_loses_nothing(tmp_path: Path) -> None:
     crashed = 0
     for point in range(200):
         path = tmp_path / str(point)
@@ -237,8 +237,8 @@ def test_a_crash_at_any_change_loses_nothing(tmp_path: Path) -> None:
     assert crashed > 10
 
 
-def test_compaction_pauses_while_it_goes_through_a_batch_of_many_records(tmp_path: Path) -> None:
-    """Reading keys, reading again and writing what is left each take their turns."""
+def test_compaction_yields_within_a_large_batch(tmp_path: Path) -> None:
+    """Reading keys, reading again and writing the rest all yield."""
     log = open_log(tmp_path, replace(COMPACT, segment_bytes=1 << 22))
     log.append_as_leader(keyed(*((f"k{n % 9000}", "v") for n in range(10_000)), compression=4), 0, 0)
     log.roll()
@@ -248,7 +248,7 @@ def test_compaction_pauses_while_it_goes_through_a_batch_of_many_records(tmp_pat
     log.release()
 
 
-def test_compaction_of_more_keys_than_fit_goes_on_another_time(
+def test_compaction_of_too_many_keys_takes_several_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cleaner, "_MOST_KEYS", 4)

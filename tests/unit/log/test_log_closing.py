@@ -1,4 +1,4 @@
-"""What a log writes when it is closed: no files that would save nothing, and none that are true no more."""
+"""Files that a log writes at its close: no useless ones, and no outdated ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def names(path: Path) -> list[str]:
     return sorted(each.name for each in path.iterdir())
 
 
-def test_a_short_log_is_all_there_without_indexes(tmp_path: Path) -> None:
+def test_short_log_reopens_without_index_files(tmp_path: Path) -> None:
     log = opened(tmp_path, LogConfig())
     for number in range(3):
         log.append_as_leader(batch_of(b"%d" % number), 5, 0)
@@ -36,7 +36,7 @@ def test_a_short_log_is_all_there_without_indexes(tmp_path: Path) -> None:
     again.release()
 
 
-def test_an_index_of_what_was_cut_off_does_not_stay(tmp_path: Path) -> None:
+def test_index_of_truncated_records_is_removed(tmp_path: Path) -> None:
     log = opened(tmp_path, INDEXED)
     for number in range(20):
         log.append_as_leader(batch_of(b"%d" % number), 0, 0)
@@ -52,7 +52,7 @@ def test_an_index_of_what_was_cut_off_does_not_stay(tmp_path: Path) -> None:
     last.release()
 
 
-def test_producers_of_a_short_log_are_known_again(tmp_path: Path) -> None:
+def test_producers_of_short_log_are_restored(tmp_path: Path) -> None:
     log = opened(tmp_path, LogConfig())
     written = batch_of(b"a", producer_id=7, producer_epoch=0, base_sequence=0)
     first = log.append_as_leader(written, 0, 0)

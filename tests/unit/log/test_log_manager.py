@@ -1,4 +1,4 @@
-"""All logs of a broker: where they go, how they come back, and what a failing disk takes with it."""
+"""All logs of a broker: their log dirs, restarts, and failing disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 
 
 class Broker:
-    """A manager with a clock that stands still, a disk that can fail, and a memory of what failed."""
+    """A manager with a fixed clock, a failing disk, and a record of failures."""
 
     def __init__(self, path: Path, *, dirs: int = 2, config: LogConfig = SMALL, **more: Any) -> None:
         self.disk = FaultyDisk()
@@ -52,7 +52,7 @@ class Broker:
         return sum(1 for _ in self.logs.tend())
 
 
-def test_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
+def test_new_log_goes_to_log_dir_with_fewest_logs(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=3).started()
     for number in range(7):
         broker.logs.get_or_create(TopicPartition("t", number), is_new=True)
@@ -64,7 +64,7 @@ def test_logs_go_where_the_fewest_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_everything_comes_back(tmp_path: Path, clean: bool) -> None:
+def test_logs_are_restored_after_a_restart(tmp_path: Path, clean: bool) -> None:
     broker = Broker(tmp_path).started()
     for partition in (T0, T1, T2):
         log = broker.logs.get_or_create(partition, topic_id=f"id-of-{partition}")
@@ -85,7 +85,7 @@ def test_everything_comes_back(tmp_path: Path, clean: bool) -> None:
     again.logs.release()
 
 
-def test_a_crash_after_a_clean_start_is_a_crash(tmp_path: Path) -> None:
+def test_crash_after_a_clean_start_causes_recovery(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     broker.logs.get_or_create(T0).append_as_leader(batch_of(b"a"), 0, 0)
     broker.logs.close()
@@ -102,7 +102,7 @@ def test_a_crash_after_a_clean_start_is_a_crash(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_a_log_damaged_since_a_clean_shutdown_is_cut_off(tmp_path: Path) -> None:
+def test_log_damaged_after_a_clean_shutdown_is_truncated(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     log = broker.logs.get_or_create(T0)
     for number in range(3):
@@ -117,13 +117,13 @@ def test_a_log_damaged_since_a_clean_shutdown_is_cut_off(tmp_path: Path) -> None
     again.logs.release()
 
 
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_log_dir_of_another_broker_is_refused(tmp_path: Path) -> None:
     Broker(tmp_path).started().logs.close()
     with pytest.raises(InvalidCheckpoint, match="belongs to broker 3 of cluster cluster"):
         Broker(tmp_path, meta=MetaProperties("other", 3)).started()
 
 
-def test_damaged_checkpoints_tell_nothing_and_are_no_end(tmp_path: Path) -> None:
+def test_damaged_checkpoints_are_ignored(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     broker.logs.get_or_create(T0, topic_id="i").append_as_leader(batch_of(b"a"), 0, 0)
     broker.logs.close()
@@ -138,7 +138,7 @@ def test_damaged_checkpoints_tell_nothing_and_are_no_end(tmp_path: Path) -> None
     again.logs.release()
 
 
-def test_deleted_logs_are_gone_at_once_and_their_files_soon(tmp_path: Path) -> None:
+def test_deleted_log_is_gone_at_once_and_its_files_later(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     broker.logs.get_or_create(T0, topic_id="a").append_as_leader(batch_of(b"a"), 0, 0)
     broker.logs.delete(T0)
@@ -156,7 +156,7 @@ def test_deleted_logs_are_gone_at_once_and_their_files_soon(tmp_path: Path) -> N
     broker.logs.release()
 
 
-def test_a_deletion_is_finished_after_a_restart(tmp_path: Path) -> None:
+def test_deletion_continues_after_a_restart(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     long = TopicPartition("x" * 249, 0)
     broker.logs.get_or_create(long)
@@ -169,7 +169,7 @@ def test_a_deletion_is_finished_after_a_restart(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_a_topic_made_again_is_another(tmp_path: Path) -> None:
+def test_recreated_topic_does_not_get_the_old_log(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     broker.logs.get_or_create(T0, topic_id="a")
     assert broker.logs.get_or_create(T0, topic_id="a") is broker.logs.get_or_create(T0)
@@ -179,7 +179,7 @@ def test_a_topic_made_again_is_another(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("work", ["append", "read", "flush", "checkpoint", "delete", "roll"])
-def test_a_failing_disk_takes_its_logs_and_no_others(tmp_path: Path, work: str) -> None:
+def test_failed_disk_takes_only_its_logs_offline(tmp_path: Path, work: str) -> None:
     broker = Broker(tmp_path).started()
     first, second = (broker.logs.get_or_create(partition) for partition in (T0, T1))
     for log in (first, second):
@@ -215,7 +215,7 @@ def test_a_failing_disk_takes_its_logs_and_no_others(tmp_path: Path, work: str) 
     again.logs.release()
 
 
-def test_a_log_is_not_made_again_while_it_may_be_offline(tmp_path: Path) -> None:
+def test_log_is_not_created_again_while_it_may_be_offline(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     for partition in (T0, T1):
         broker.logs.get_or_create(partition)
@@ -230,14 +230,14 @@ def test_a_log_is_not_made_again_while_it_may_be_offline(tmp_path: Path) -> None
     again.logs.release()
 
 
-def test_without_any_disk_it_does_not_start(tmp_path: Path) -> None:
+def test_manager_does_not_start_without_a_working_disk(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     broker.disk.fault = full_under(str(tmp_path))
     with pytest.raises(LogDirsOffline, match="all log dirs"):
         broker.logs.start()
 
 
-def test_a_torn_append_is_gone_after_a_restart(tmp_path: Path) -> None:
+def test_torn_append_is_gone_after_a_restart(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=1).started()
     log = broker.logs.get_or_create(T0)
     log.append_as_leader(batch_of(b"a"), 0, 0)
@@ -259,7 +259,7 @@ def test_a_torn_append_is_gone_after_a_restart(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_old_segments_go_when_they_are_due(tmp_path: Path) -> None:
+def test_old_segments_are_deleted_by_retention_ms(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=replace(SMALL, retention_ms=5000)).started()
     log = broker.logs.get_or_create(T0)
     for number in range(20):
@@ -283,7 +283,7 @@ def test_old_segments_go_when_they_are_due(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_segments_go_when_there_are_too_many_bytes(tmp_path: Path) -> None:
+def test_oldest_segments_are_deleted_by_retention_bytes(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=replace(SMALL, retention_bytes=1000, retention_ms=-1)).started()
     log = broker.logs.get_or_create(T0)
     for _ in range(40):
@@ -295,7 +295,7 @@ def test_segments_go_when_there_are_too_many_bytes(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_an_idle_broker_looks_at_no_log(tmp_path: Path) -> None:
+def test_idle_manager_looks_at_no_log(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     for number in range(50):
         broker.logs.get_or_create(TopicPartition("t", number))
@@ -305,7 +305,7 @@ def test_an_idle_broker_looks_at_no_log(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_flushes_when_it_is_time(tmp_path: Path) -> None:
+def test_manager_flushes_by_flush_ms(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=replace(SMALL, flush_ms=200)).started()
     log = broker.logs.get_or_create(T0)
     log.append_as_leader(batch_of(b"v"), 0, 0)
@@ -316,7 +316,7 @@ def test_flushes_when_it_is_time(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_compacts_when_enough_is_dirty(tmp_path: Path) -> None:
+def test_manager_compacts_when_enough_is_dirty(tmp_path: Path) -> None:
     config = replace(SMALL, cleanup_compact=True, cleanup_delete=False)
     broker = Broker(tmp_path, dirs=1, config=config).started()
     log = broker.logs.get_or_create(T0)
@@ -336,7 +336,7 @@ def test_compacts_when_enough_is_dirty(tmp_path: Path) -> None:
     again.logs.release()
 
 
-def test_settings_change_for_logs_in_use(tmp_path: Path) -> None:
+def test_changed_settings_apply_to_open_logs(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = broker.logs.get_or_create(T0)
     broker.config = replace(SMALL, retention_ms=7)
@@ -347,7 +347,7 @@ def test_settings_change_for_logs_in_use(tmp_path: Path) -> None:
     broker.logs.release()
 
 
-def test_a_future_log_takes_the_place_of_the_present_one(tmp_path: Path) -> None:
+def test_future_log_replaces_the_current_one(tmp_path: Path) -> None:
     broker = Broker(tmp_path).started()
     log = broker.logs.get_or_create(T0, topic_id="i")
     log.append_as_leader(batch_of(b"a", b"b"), 0, 0)
@@ -373,7 +373,7 @@ def test_a_future_log_takes_the_place_of_the_present_one(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_a_log_dir_is_one_brokers_at_a_time(tmp_path: Path, clean: bool) -> None:
+def test_log_dir_is_used_by_one_broker_at_a_time(tmp_path: Path, clean: bool) -> None:
     first = Broker(tmp_path).started()
     second = Broker(tmp_path)
     with pytest.raises(LogDirInUse, match="d0 is in use by another broker"):
@@ -386,7 +386,7 @@ def test_a_log_dir_is_one_brokers_at_a_time(tmp_path: Path, clean: bool) -> None
     second.logs.close()
 
 
-def test_a_log_dir_that_failed_is_given_back(tmp_path: Path) -> None:
+def test_failed_log_dir_is_released(tmp_path: Path) -> None:
     first = Broker(tmp_path).started()
     first.disk.fault = full_under(first.paths[0])
     first.logs.checkpoint()

@@ -1,4 +1,4 @@
-"""A log behaves as a plain list does, whatever is done to it in whatever order."""
+"""A log behaves like a plain list under random operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LogAsList(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
     def _append(self, sizes: list[int], base: int) -> bytes:
-        """Batches as a producer or leader sends them, from the base on. The model has them as well."""
+        """Return batches as a producer or leader sends them, and add them to the model."""
         sent = b""
         for number, size in enumerate(sizes):
             records = [Record(base + i, 1000 + base + i, b"k", b"x" * size) for i in range(number + 1)]

@@ -1,4 +1,4 @@
-"""Idempotent producers: repetitions are answered, gaps refused, also after a restart."""
+"""Idempotent producers: duplicates are answered, gaps refused, also after a restart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def send(
     return log.append_as_leader(batch, 0, 0)
 
 
-def test_the_last_five_batches_can_be_repeated(tmp_path: Path) -> None:
+def test_duplicates_of_the_last_five_batches_are_answered(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     sent = [send(log, 2 * number) for number in range(8)]
     for number in range(3, 8):
@@ -37,7 +37,7 @@ def test_the_last_five_batches_can_be_repeated(tmp_path: Path) -> None:
     log.release()
 
 
-def test_a_gap_is_refused_and_the_next_batch_still_taken(tmp_path: Path) -> None:
+def test_gap_is_refused_and_the_next_batch_accepted(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     send(log, 0)
     with pytest.raises(OutOfOrderSequence):
@@ -46,7 +46,7 @@ def test_a_gap_is_refused_and_the_next_batch_still_taken(tmp_path: Path) -> None
     log.release()
 
 
-def test_a_batch_that_only_overlaps_is_no_repetition(tmp_path: Path) -> None:
+def test_overlapping_batch_is_no_duplicate(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     send(log, 0)
     with pytest.raises(OutOfOrderSequence):
@@ -54,7 +54,7 @@ def test_a_batch_that_only_overlaps_is_no_repetition(tmp_path: Path) -> None:
     log.release()
 
 
-def test_epochs_of_producers(tmp_path: Path) -> None:
+def test_stale_producer_epoch_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     send(log, 0, epoch=1)
     with pytest.raises(StaleProducerEpoch, match="epoch 0"):
@@ -65,13 +65,13 @@ def test_epochs_of_producers(tmp_path: Path) -> None:
     log.release()
 
 
-def test_an_unknown_producer_may_begin_anywhere(tmp_path: Path) -> None:
+def test_unknown_producer_may_start_at_any_sequence(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     assert send(log, 41).first_offset == 0
     log.release()
 
 
-def test_sequences_begin_anew(tmp_path: Path) -> None:
+def test_sequence_wraps_to_zero(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     send(log, 2**31 - 3, count=4)
     assert not send(log, 1).duplicate
@@ -80,7 +80,7 @@ def test_sequences_begin_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_producers_are_known_after_a_restart(tmp_path: Path, clean: bool) -> None:
+def test_producers_are_restored_after_a_restart(tmp_path: Path, clean: bool) -> None:
     log = open_log(tmp_path)
     for number in range(20):
         send(log, 2 * number)
@@ -96,7 +96,7 @@ def test_producers_are_known_after_a_restart(tmp_path: Path, clean: bool) -> Non
     again.release()
 
 
-def test_producers_follow_a_truncation(tmp_path: Path) -> None:
+def test_truncation_forgets_later_batches_of_producers(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(20):
         send(log, 2 * number)
@@ -109,14 +109,14 @@ def test_producers_follow_a_truncation(tmp_path: Path) -> None:
     log.release()
 
 
-def test_followers_know_the_producers_too(tmp_path: Path) -> None:
+def test_followers_track_producers(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append_as_follower(batch_of(b"v", b"w", producer_id=9, producer_epoch=0, base_sequence=0))
     assert send(log, 0).duplicate
     log.release()
 
 
-def test_a_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
+def test_damaged_snapshot_is_ignored(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(20):
         send(log, 2 * number)
@@ -147,7 +147,7 @@ def test_idle_producers_are_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", range(46))
-def test_a_snapshot_cut_off_anywhere_is_refused(size: int, tmp_path: Path) -> None:
+def test_truncated_snapshot_is_refused(size: int, tmp_path: Path) -> None:
     log = open_log(tmp_path)
     send(log, 0)
     data = log.producers.encode()

@@ -1,4 +1,4 @@
-"""After a crash the log has what was whole, and goes on behind it."""
+"""After a crash the log keeps its complete batches, and continues after them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG = "00000000000000000000.log"
 
 
 def three_batches(path: Path, config: LogConfig = SMALL) -> list[int]:
-    """A log of three batches, killed; where each ends."""
+    """Make a log of three batches and kill it; return where each ends."""
     log = open_log(path, config)
     ends = []
     for value in (b"one", b"two", b"three"):
@@ -27,7 +27,7 @@ def three_batches(path: Path, config: LogConfig = SMALL) -> list[int]:
     return ends
 
 
-def test_a_tail_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
+def test_recovery_truncates_tail_torn_at_any_byte(tmp_path: Path) -> None:
     ends = three_batches(tmp_path / "whole")
     whole = (tmp_path / "whole" / LOG).read_bytes()
     for size in range(len(whole)):
@@ -43,7 +43,7 @@ def test_a_tail_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
         log.release()
 
 
-def test_a_byte_changed_anywhere_ends_the_log_before_its_batch(tmp_path: Path) -> None:
+def test_recovery_truncates_at_batch_with_a_changed_byte(tmp_path: Path) -> None:
     ends = three_batches(tmp_path / "whole")
     whole = (tmp_path / "whole" / LOG).read_bytes()
     for position in range(ends[0], len(whole)):
@@ -62,7 +62,7 @@ def test_a_byte_changed_anywhere_ends_the_log_before_its_batch(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 500, b"\xff" * 500, b"\x7f" * 61])
-def test_rubbish_behind_the_end_is_cut_off(tmp_path: Path, tail: bytes) -> None:
+def test_recovery_truncates_garbage_after_the_end(tmp_path: Path, tail: bytes) -> None:
     ends = three_batches(tmp_path)
     with (tmp_path / LOG).open("ab") as file:
         file.write(tail)
@@ -72,7 +72,7 @@ def test_rubbish_behind_the_end_is_cut_off(tmp_path: Path, tail: bytes) -> None:
     log.release()
 
 
-def test_what_lies_before_the_recovery_point_is_not_read_again(tmp_path: Path) -> None:
+def test_recovery_does_not_read_before_the_recovery_point(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(30):
         log.append_as_leader(batch_of(b"%d" % number), 0, 0)
@@ -92,7 +92,7 @@ def test_what_lies_before_the_recovery_point_is_not_read_again(tmp_path: Path) -
     wary.release()
 
 
-def test_segments_behind_a_damaged_one_go_with_their_files(tmp_path: Path) -> None:
+def test_recovery_removes_segments_after_a_damaged_one(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for number in range(30):
         log.append_as_leader(batch_of(b"%d" % number), number // 10, 0)
@@ -112,9 +112,7 @@ def test_segments_behind_a_damaged_one_go_with_their_files(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("suffix", [INDEX_SUFFIX, TIME_INDEX_SUFFIX])
 @pytest.mark.parametrize("damage", [None, b"", b"\x01", b"\xff" * 24, b"\0" * 240])
-def test_indexes_are_made_anew_where_they_cannot_be_true(
-    tmp_path: Path, suffix: str, damage: bytes | None
-) -> None:
+def test_impossible_indexes_are_rebuilt(tmp_path: Path, suffix: str, damage: bytes | None) -> None:
     log = open_log(tmp_path)
     for number in range(30):
         log.append_as_leader(batch_of(b"%d" % number, time=1000 + number), 0, 0)
@@ -134,7 +132,7 @@ def test_indexes_are_made_anew_where_they_cannot_be_true(
     again.release()
 
 
-def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
+def test_leader_epochs_are_restored_from_the_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for epoch in (0, 0, 3, 7):
         log.append_as_leader(batch_of(b"v"), epoch, 0)
@@ -145,7 +143,7 @@ def test_leader_epochs_come_back_from_the_batches(tmp_path: Path) -> None:
     again.release()
 
 
-def test_files_of_an_unfinished_write_go(tmp_path: Path) -> None:
+def test_files_of_unfinished_writes_are_removed(tmp_path: Path) -> None:
     three_batches(tmp_path)
     for name in (
         "00000000000000000007.index",

@@ -1,4 +1,4 @@
-"""When logs are looked after: again and again while they are written to, and when their settings change."""
+"""Scheduling of log maintenance: during writes, and after changes of settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def later(broker: Broker, ms: int = 1001) -> None:
     broker.tend()
 
 
-def test_a_log_may_grow_to_its_limit_and_no_further_however_often(tmp_path: Path) -> None:
+def test_retention_bytes_holds_over_many_appends(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=replace(DELETE, retention_bytes=500)).started()
     log = broker.logs.get_or_create(T0, is_new=True)
     for _ in range(5):
@@ -38,7 +38,7 @@ def test_a_log_may_grow_to_its_limit_and_no_further_however_often(tmp_path: Path
         assert log.size_bytes < 1000
 
 
-def test_every_append_is_flushed_in_its_time(tmp_path: Path) -> None:
+def test_every_append_is_flushed_within_flush_ms(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=replace(DELETE, flush_ms=100)).started()
     log = broker.logs.get_or_create(T0, is_new=True)
     for _ in range(3):
@@ -48,7 +48,7 @@ def test_every_append_is_flushed_in_its_time(tmp_path: Path) -> None:
         assert log.recovery_point == log.end_offset
 
 
-def test_a_shorter_retention_is_kept_by_a_log_that_nobody_writes_to(tmp_path: Path) -> None:
+def test_shorter_retention_applies_to_idle_log(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=DELETE).started()
     log = broker.logs.get_or_create(T0, is_new=True)
     fill(broker, log)
@@ -61,7 +61,7 @@ def test_a_shorter_retention_is_kept_by_a_log_that_nobody_writes_to(tmp_path: Pa
     assert log.start_offset == log.end_offset
 
 
-def test_what_is_due_does_not_pile_up(tmp_path: Path) -> None:
+def test_schedule_does_not_grow_with_appends(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=DELETE).started()
     log = broker.logs.get_or_create(T0, is_new=True)
     for _ in range(20):
@@ -86,7 +86,7 @@ def records_in(log: PartitionLog) -> int:
     return len(read_all(log))
 
 
-def test_dirty_log_is_compacted_after_kafkas_backoff_and_not_before(tmp_path: Path) -> None:
+def test_dirty_log_is_compacted_after_the_default_backoff(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=COMPACT, check_interval_ms=300_000).started()
     log = broker.logs.get_or_create(T0, is_new=True)
     write_keys(broker, log)
@@ -96,7 +96,7 @@ def test_dirty_log_is_compacted_after_kafkas_backoff_and_not_before(tmp_path: Pa
     assert records_in(log) < 20
 
 
-def test_log_is_compacted_as_often_as_the_brokers_config_says(tmp_path: Path) -> None:
+def test_log_is_compacted_after_the_configured_backoff(tmp_path: Path) -> None:
     broker = Broker(tmp_path, config=COMPACT, check_interval_ms=300_000, cleaner_backoff_ms=lambda: 50)
     log = broker.started().logs.get_or_create(T0, is_new=True)
     write_keys(broker, log)
@@ -104,7 +104,7 @@ def test_log_is_compacted_as_often_as_the_brokers_config_says(tmp_path: Path) ->
     assert records_in(log) < 20
 
 
-def test_log_that_is_hardly_dirty_waits_for_its_max_compaction_lag(tmp_path: Path) -> None:
+def test_slightly_dirty_log_is_compacted_after_max_compaction_lag(tmp_path: Path) -> None:
     config = replace(COMPACT, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=3_600_000)
     broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
     log = broker.logs.get_or_create(T0, is_new=True)
@@ -115,7 +115,7 @@ def test_log_that_is_hardly_dirty_waits_for_its_max_compaction_lag(tmp_path: Pat
     assert records_in(log) < 20
 
 
-def test_log_without_a_max_compaction_lag_waits_for_ever(tmp_path: Path) -> None:
+def test_slightly_dirty_log_is_never_compacted_without_max_compaction_lag(tmp_path: Path) -> None:
     config = replace(COMPACT, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=FOREVER)
     broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
     log = broker.logs.get_or_create(T0, is_new=True)
@@ -126,8 +126,8 @@ def test_log_without_a_max_compaction_lag_waits_for_ever(tmp_path: Path) -> None
     assert broker.logs.next_due_ms is None
 
 
-def test_records_too_young_to_be_compacted_are_when_they_are_old_enough(tmp_path: Path) -> None:
-    """Nothing is appended meanwhile that could remind the broker of them."""
+def test_young_records_are_compacted_after_min_compaction_lag(tmp_path: Path) -> None:
+    """No append reminds the broker of them."""
     config = replace(COMPACT, min_compaction_lag_ms=100_000)
     broker = Broker(tmp_path, config=config, check_interval_ms=300_000).started()
     log = broker.logs.get_or_create(T0, is_new=True)
@@ -138,7 +138,7 @@ def test_records_too_young_to_be_compacted_are_when_they_are_old_enough(tmp_path
     assert records_in(log) < 20
 
 
-def test_segment_is_full_when_its_first_record_reaches_the_max_compaction_lag(tmp_path: Path) -> None:
+def test_segment_rolls_when_its_first_record_reaches_max_compaction_lag(tmp_path: Path) -> None:
     config = replace(COMPACT, segment_bytes=1 << 20, max_compaction_lag_ms=100)
     broker = Broker(tmp_path, config=config).started()
     log = broker.logs.get_or_create(T0, is_new=True)

@@ -1,4 +1,4 @@
-"""Wishes where a log is to be made, which anybody may send for partitions that never come, do not pile up."""
+"""Requested log dirs of logs that are never created do not accumulate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_oldest_wish_for_a_log_dir_is_forgotten_when_there_are_too_many(tmp_path: Path) -> None:
+def test_oldest_requested_log_dir_is_forgotten_beyond_the_limit(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=2).started()
     wanted = broker.paths[1]
     for number in range(10_001):

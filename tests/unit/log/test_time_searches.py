@@ -1,4 +1,4 @@
-"""Searches for a time do little work and pause often, whatever a producer has put into the log."""
+"""Timestamp searches do little work and yield often, whatever a producer has written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMPTY_RECORD = bytes([12, 0, 0, 0, 1, 1, 0])
 
 
 def tiny_records(count: int, compression: int = ZSTD, *, said: int | None = None) -> bytes:
-    """A batch of empty records of time 1000, whose header promises time 9000."""
+    """Return a batch of empty records of time 1000, whose header claims time 9000."""
     payload = compress(EMPTY_RECORD * count, compression)
     batch = bytearray(build([Record(0, 1000, None, None)])[:HEADER_BYTES] + payload)
     said = count if said is None else said
@@ -42,9 +42,7 @@ def tiny_records(count: int, compression: int = ZSTD, *, said: int | None = None
     return bytes(batch)
 
 
-def test_search_opens_one_batch_only_when_all_headers_lie(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_search_opens_one_batch_when_all_headers_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
 
     def counted(batch: Buffer) -> Iterator[tuple[int, int]]:
@@ -60,7 +58,7 @@ def test_search_opens_one_batch_only_when_all_headers_lie(
     log.release()
 
 
-def test_search_pauses_while_it_walks_through_many_records(tmp_path: Path) -> None:
+def test_search_yields_within_many_records(tmp_path: Path) -> None:
     log = open_log(tmp_path, LARGE)
     log.append_as_leader(tiny_records(100_000), 0, 0)
     search = first_at_or_after(log, 5000)
@@ -68,7 +66,7 @@ def test_search_pauses_while_it_walks_through_many_records(tmp_path: Path) -> No
     log.release()
 
 
-def test_search_pauses_while_it_walks_through_many_batches(tmp_path: Path) -> None:
+def test_search_yields_within_many_batches(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1 << 30))
     for _ in range(3000):
         log.append_as_leader(batch_of(b"v", time=1000), 0, 0)
@@ -78,7 +76,7 @@ def test_search_pauses_while_it_walks_through_many_batches(tmp_path: Path) -> No
     log.release()
 
 
-def test_search_begins_anew_when_the_segment_goes_away_meanwhile(tmp_path: Path) -> None:
+def test_search_restarts_when_its_segment_is_removed(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1 << 30))
     for _ in range(2000):
         log.append_as_leader(batch_of(b"v", time=1000), 0, 0)
@@ -93,7 +91,7 @@ def test_search_begins_anew_when_the_segment_goes_away_meanwhile(tmp_path: Path)
     log.release()
 
 
-def test_search_ends_without_touching_files_when_the_log_is_closed_meanwhile(tmp_path: Path) -> None:
+def test_search_ends_without_reading_when_the_log_is_closed(tmp_path: Path) -> None:
     log = open_log(tmp_path, LogConfig(index_interval_bytes=1 << 30))
     for _ in range(2000):
         log.append_as_leader(batch_of(b"v", time=1000), 0, 0)
@@ -104,7 +102,7 @@ def test_search_ends_without_touching_files_when_the_log_is_closed_meanwhile(tmp
     assert result_of(search) is None
 
 
-def test_search_goes_on_behind_the_batch_whose_matching_records_were_deleted(tmp_path: Path) -> None:
+def test_search_continues_after_batch_whose_matching_records_are_deleted(tmp_path: Path) -> None:
     log = open_log(tmp_path, LARGE)
     late_first = [Record(0, 5000, b"k", b"a"), Record(1, 1000, b"k", b"b"), Record(2, 1000, b"k", b"c")]
     log.append_as_leader(build(late_first), 0, 0)
@@ -117,7 +115,7 @@ def test_search_goes_on_behind_the_batch_whose_matching_records_were_deleted(tmp
 
 
 @pytest.mark.parametrize("compression", [NONE, ZSTD])
-def test_batch_with_more_records_than_bytes_is_refused_before_any_is_read(
+def test_batch_with_more_records_than_bytes_is_refused_unread(
     monkeypatch: pytest.MonkeyPatch, compression: int
 ) -> None:
     monkeypatch.setattr(records, "_parse_record", None)
@@ -127,7 +125,7 @@ def test_batch_with_more_records_than_bytes_is_refused_before_any_is_read(
             list(read(batch))
 
 
-def test_times_of_records_are_those_of_the_records() -> None:
+def test_each_time_returns_timestamps_of_the_records() -> None:
     expected = [
         Record(7 + i, 1000 + 300 * i % 7, b"k" * (i % 3), b"v" * i, (("h", b""),)) for i in range(200)
     ]
@@ -136,8 +134,8 @@ def test_times_of_records_are_those_of_the_records() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, -1, -64])
-def test_times_of_records_whose_lengths_lie_are_refused(length: int) -> None:
-    """A record that is said to be shorter than its beginning, or longer than all, leads nowhere."""
+def test_each_time_refuses_records_with_wrong_lengths(length: int) -> None:
+    """The stated length is shorter than the record's start, or longer than the batch."""
     zigzag = (length << 1) ^ (length >> 63)
     damaged = bytearray(tiny_records(3, NONE))
     damaged[HEADER_BYTES] = zigzag & 0x7F

@@ -1,4 +1,4 @@
-"""Whether a broker stopped in order decides whether it checks its logs: what a crash damaged is cut off."""
+"""A broker checks its logs after an unclean stop, and truncates them at damage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def written(broker: Broker, *values: bytes) -> PartitionLog:
 
 
 def damage(log: PartitionLog, value: bytes) -> None:
-    """Change one byte of the record with that value, on disk: only its CRC can tell."""
+    """Change one byte of the record with that value on disk; only its CRC can detect it."""
     path = Path(log.segments[0].path)
     data = path.read_bytes()
     assert data.count(value) == 1
@@ -45,7 +45,7 @@ def values_after_start(tmp_path: Path) -> list[bytes | None]:
     return found
 
 
-def test_log_is_cut_off_at_damage_after_an_unclean_stop(tmp_path: Path) -> None:
+def test_log_is_truncated_at_damage_after_an_unclean_stop(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first", b"second", b"third")
     broker.logs.release()
@@ -61,7 +61,7 @@ def test_log_is_trusted_after_a_clean_stop(tmp_path: Path) -> None:
     assert values_after_start(tmp_path) == [b"first", b"secon!", b"third"]
 
 
-def test_clean_stop_counts_for_one_start_only(tmp_path: Path) -> None:
+def test_clean_stop_marker_counts_for_one_start_only(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first", b"second")
     broker.logs.close()
@@ -70,7 +70,7 @@ def test_clean_stop_counts_for_one_start_only(tmp_path: Path) -> None:
     assert values_after_start(tmp_path) == [b"first"]
 
 
-def test_log_is_checked_from_its_recovery_point_on(tmp_path: Path) -> None:
+def test_log_is_checked_from_its_recovery_point(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first", b"second")
     log.flush()
@@ -81,7 +81,7 @@ def test_log_is_checked_from_its_recovery_point_on(tmp_path: Path) -> None:
     assert values_after_start(tmp_path) == [b"first", b"second"]
 
 
-def test_checkpoint_that_cannot_be_read_lets_the_whole_log_be_checked(tmp_path: Path) -> None:
+def test_whole_log_is_checked_with_unreadable_checkpoint(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first", b"second")
     log.flush()
@@ -92,7 +92,7 @@ def test_checkpoint_that_cannot_be_read_lets_the_whole_log_be_checked(tmp_path: 
     assert values_after_start(tmp_path) == [b"first"]
 
 
-def test_log_without_a_recovery_point_is_checked_from_its_first_segment_on(tmp_path: Path) -> None:
+def test_log_without_recovery_point_is_checked_from_its_first_segment(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first")
     log.roll()
@@ -103,7 +103,7 @@ def test_log_without_a_recovery_point_is_checked_from_its_first_segment_on(tmp_p
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_segments_before_the_recovery_point_are_not_read_again(tmp_path: Path, clean: bool) -> None:
+def test_segments_before_the_recovery_point_are_not_read(tmp_path: Path, clean: bool) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first")
     log.roll()
@@ -118,7 +118,7 @@ def test_segments_before_the_recovery_point_are_not_read_again(tmp_path: Path, c
     assert values_after_start(tmp_path) == [b"firs!", b"second"]
 
 
-def test_unfinished_copy_in_another_log_dir_is_checked_after_an_unclean_stop(tmp_path: Path) -> None:
+def test_unfinished_copy_is_checked_after_an_unclean_stop(tmp_path: Path) -> None:
     broker = Broker(tmp_path, dirs=2, config=CONFIG).started()
     written(broker, b"first", b"second")
     home = broker.logs.directory_of(T0)
@@ -135,8 +135,8 @@ def test_unfinished_copy_in_another_log_dir_is_checked_after_an_unclean_stop(tmp
     again.logs.release()
 
 
-def test_clean_stop_is_marked_only_when_everything_is_synced(tmp_path: Path) -> None:
-    """A marker that outlives a loss of power which the records do not would hide what is missing."""
+def test_clean_stop_marker_is_written_after_everything_is_synced(tmp_path: Path) -> None:
+    """A marker that survives a power loss without the records would hide what is missing."""
     broker = started(tmp_path)
     log = written(broker, b"first")
     done: list[tuple[str, str]] = []
@@ -148,7 +148,7 @@ def test_clean_stop_is_marked_only_when_everything_is_synced(tmp_path: Path) -> 
     assert str(tmp_path / "d0" / "recovery-point-offset-checkpoint") in written_down
 
 
-def test_log_that_is_closed_for_a_while_only_is_not_synced(tmp_path: Path) -> None:
+def test_log_is_not_synced_when_closed_without_durable(tmp_path: Path) -> None:
     broker = started(tmp_path)
     log = written(broker, b"first")
     done: list[str] = []
@@ -158,8 +158,8 @@ def test_log_that_is_closed_for_a_while_only_is_not_synced(tmp_path: Path) -> No
     broker.logs.release()
 
 
-def test_epochs_that_were_not_written_down_in_time_come_from_the_batches(tmp_path: Path) -> None:
-    """The file of epochs is not synced: after a loss of power it may be older than the log."""
+def test_epochs_missing_in_checkpoint_are_restored_from_the_batches(tmp_path: Path) -> None:
+    """The epoch checkpoint is not synced: after a power loss it may be older than the log."""
     log = open_log(tmp_path, CONFIG)
     log.append_as_leader(batch_of(b"a"), 0, 0)
     older = (tmp_path / "leader-epoch-checkpoint").read_bytes()

@@ -1,4 +1,4 @@
-"""Several brokers' replica managers in one process, joined without a network, on a clock moved by hand."""
+"""Several brokers' replica managers in one process, without a network, on a manual clock."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAG_MAX_S = 10.0
 
 
 class HandClock:
-    """Time stands still until somebody moves it."""
+    """Time stands still until the test advances it."""
 
     def __init__(self) -> None:
         self._now_s = 1000.0
@@ -67,7 +67,7 @@ class HandClock:
             timer.cancel()
 
     async def advance(self, seconds: float) -> None:
-        """Let that much time pass, and everything happen that happens in it."""
+        """Advance the clock, and run everything due meanwhile."""
         await settle()
         until = self._now_s + seconds
         while self._timers and self._timers[0][0] <= until:
@@ -80,7 +80,7 @@ class HandClock:
 
     @property
     def waiting(self) -> int:
-        """How many timers have not rung and were not cancelled."""
+        """Return the number of pending timers."""
         return sum(timer.callback is not None for _, _, timer in self._timers)
 
 
@@ -93,13 +93,13 @@ class HandTimer:
 
 
 async def settle() -> None:
-    """Let everybody do what can be done without time passing."""
+    """Run everything that needs no time."""
     for _ in range(40):
         await asyncio.sleep(0)
 
 
 class States:
-    """The partitions' states as a store would keep them: changed only by who knows their version."""
+    """The partitions' states as in a store: conditional on their version."""
 
     def __init__(self) -> None:
         self.isr: dict[TopicPartition, tuple[int, ...]] = {}
@@ -108,9 +108,9 @@ class States:
         self.writes: list[tuple[int, ...]] = []
         self.broken = False
         self.judge: Callable[[int, tuple[int, ...], tuple[int, ...]], None] = lambda *_: None
-        """Hears of every write: the leader, the ISR before and the ISR after."""
+        """Called for every write: the leader, the ISR before and after."""
         self.held: asyncio.Event | None = None
-        """If set, writes wait for it before they count."""
+        """If set, writes wait for it."""
 
     async def write(
         self,
@@ -135,7 +135,7 @@ class States:
 
 
 class MemoryClient:
-    """One broker's way to another's replica manager."""
+    """One broker's client for another's replica manager."""
 
     def __init__(self, cluster: Cluster, source: int, target: int) -> None:
         self._cluster = cluster
@@ -158,7 +158,7 @@ class MemoryClient:
 
 
 class Cluster:
-    """Brokers 1 to n, and a controller's part played by whoever calls `elect`."""
+    """Brokers 1 to n; the test plays the controller with `elect`."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class Cluster:
         self.controller_epoch = 1
         self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
         self.throttles: dict[int, Throttles] = {}
-        """By broker, to be filled before it starts."""
+        """Settings by broker, to be filled before it starts."""
         self._path = path
         self._log_dirs = log_dirs
         self._disk = disk or SystemDisk()
@@ -215,7 +215,7 @@ class Cluster:
         return manager
 
     def paths(self, broker: int) -> list[str]:
-        """Its log dirs."""
+        """Return the broker's log dirs."""
         if self._log_dirs == 1:
             return [str(self._path / str(broker))]
         return [str(self._path / f"{broker}-{number}") for number in range(self._log_dirs)]
@@ -243,7 +243,7 @@ class Cluster:
         topic_partition: TopicPartition = T0,
         is_new: bool = False,
     ) -> dict[int, int]:
-        """Write a new state and tell the brokers. Answers each broker's error code."""
+        """Write a new state and send it to the brokers. Return each broker's error code."""
         states = self.states
         chosen = tuple(replicas or self.replicas.get(topic_partition) or sorted(self.brokers))
         self.replicas[topic_partition] = chosen
@@ -258,7 +258,7 @@ class Cluster:
         }
 
     def tell(self, broker: int, topic_partition: TopicPartition = T0, *, is_new: bool = False) -> int:
-        """The state as it is written, to one broker."""
+        """Send the written state to one broker."""
         answer = self.brokers[broker].apply_leader_and_isr(self.order(topic_partition, is_new=is_new))
         if answer.error_code:
             return int(answer.error_code)
@@ -299,7 +299,7 @@ class Cluster:
         return partition
 
     def bytes_at(self, broker: int) -> bytes:
-        """Everything the broker's log holds."""
+        """Return all bytes of the broker's log."""
         log = self.at(broker).log
         found = b""
         offset = log.start_offset
@@ -336,7 +336,7 @@ class Cluster:
 
 
 def batch(*values: str) -> bytes:
-    """A producer's batch of these values."""
+    """Return a producer's batch of these values."""
     return build([Record(number, 1, None, value.encode()) for number, value in enumerate(values)])
 
 

@@ -1,4 +1,4 @@
-"""Fetches that wait, fetches within sessions, and how little an idle one looks at."""
+"""Waiting fetches, fetch sessions, and the cost of idle ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def two_partitions(path: Path) -> Cluster:
     return cluster
 
 
-def test_a_fetch_waits_for_enough_or_for_its_time(tmp_path: Path) -> None:
+def test_fetch_waits_for_min_bytes_or_max_wait(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -63,7 +63,7 @@ def test_a_fetch_waits_for_enough_or_for_its_time(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_is_already_there_counts_for_the_wait(tmp_path: Path) -> None:
+def test_available_bytes_count_for_min_bytes(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -80,7 +80,7 @@ def test_what_is_already_there_counts_for_the_wait(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_consumer_is_woken_by_the_watermark_not_by_the_append(tmp_path: Path) -> None:
+def test_consumer_fetch_returns_with_the_high_watermark_not_the_append(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -98,7 +98,7 @@ def test_a_consumer_is_woken_by_the_watermark_not_by_the_append(tmp_path: Path) 
     run(scenario())
 
 
-def test_a_fetch_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+def test_cancelled_fetch_leaves_no_listeners(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -123,7 +123,7 @@ def test_a_fetch_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
         (0, 3, ErrorCode.UNKNOWN_LEADER_EPOCH),
     ],
 )
-def test_what_a_consumer_may_ask(tmp_path: Path, offset: int, epoch: int, code: int) -> None:
+def test_fetch_checks_offset_and_epoch(tmp_path: Path, offset: int, epoch: int, code: int) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -138,7 +138,7 @@ def test_what_a_consumer_may_ask(tmp_path: Path, offset: int, epoch: int, code: 
     run(scenario())
 
 
-def test_no_more_bytes_than_asked_for_but_one_batch_at_least(tmp_path: Path) -> None:
+def test_fetch_returns_at_most_max_bytes_but_at_least_one_batch(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         for key in (T0, T1):
@@ -155,7 +155,7 @@ def test_no_more_bytes_than_asked_for_but_one_batch_at_least(tmp_path: Path) -> 
     run(scenario())
 
 
-def test_a_session_tells_only_what_is_new(tmp_path: Path) -> None:
+def test_session_returns_only_changes(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         fetch = cluster.brokers[1].fetch
@@ -174,7 +174,7 @@ def test_a_session_tells_only_what_is_new(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_partitions_take_turns_when_the_answer_is_small(tmp_path: Path) -> None:
+def test_partitions_take_turns_in_small_responses(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         fetch = cluster.brokers[1].fetch
@@ -192,7 +192,7 @@ def test_partitions_take_turns_when_the_answer_is_small(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_an_idle_session_looks_at_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_session_reads_no_partition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         keys = [TopicPartition("t", number) for number in range(50)]
@@ -219,7 +219,7 @@ def test_an_idle_session_looks_at_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     run(scenario())
 
 
-def test_a_session_hears_of_what_happens_to_its_partitions(tmp_path: Path) -> None:
+def test_session_returns_errors_of_its_partitions(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         fetch = cluster.brokers[1].fetch
@@ -246,7 +246,7 @@ def test_a_session_hears_of_what_happens_to_its_partitions(tmp_path: Path) -> No
     run(scenario())
 
 
-def test_a_second_fetch_of_a_session_ends_the_first(tmp_path: Path) -> None:
+def test_second_fetch_of_a_session_ends_the_first(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         fetch = cluster.brokers[1].fetch
@@ -267,7 +267,7 @@ def test_a_second_fetch_of_a_session_ends_the_first(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_sessions_that_are_not_as_expected(tmp_path: Path) -> None:
+def test_unknown_session_or_wrong_epoch_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = await two_partitions(tmp_path)
         fetch = cluster.brokers[1].fetch
@@ -284,7 +284,7 @@ def test_sessions_that_are_not_as_expected(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_slots_go_to_those_who_use_them(tmp_path: Path) -> None:
+def test_session_slots_go_to_active_clients(tmp_path: Path) -> None:
     async def scenario() -> None:
         clock = HandClock()
         sessions = FetchSessions(clock, slots=2, eviction_ms=1000)
@@ -308,7 +308,7 @@ def test_slots_go_to_those_who_use_them(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_a_follower_is_to_fetch_in_addition_does_not_wait(tmp_path: Path) -> None:
+def test_follower_fetches_added_partition_without_waiting(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -327,7 +327,7 @@ def test_what_a_follower_is_to_fetch_in_addition_does_not_wait(tmp_path: Path) -
     run(scenario())
 
 
-def test_a_follower_without_a_session_still_follows(tmp_path: Path) -> None:
+def test_follower_fetches_without_a_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.start(2)

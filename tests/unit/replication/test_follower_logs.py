@@ -1,4 +1,4 @@
-"""Followers' logs become their leader's, whatever they held before."""
+"""Followers' logs become equal to their leader's, whatever they held before."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from restow.cluster.replication.partition import Surroundings
 
 
-def test_where_to_cut() -> None:
+def test_truncation_offset_is_where_logs_diverge() -> None:
     epochs = LeaderEpochs((EpochStart(0, 0), EpochStart(2, 10), EpochStart(5, 20)))
     assert truncation_offset(epochs, 30, DivergingEpoch(5, 25)) == 25
     assert truncation_offset(epochs, 30, DivergingEpoch(5, 40)) == 30
@@ -37,13 +37,13 @@ def test_where_to_cut() -> None:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[list[int], list[int]]:
-    """Two logs as lists of epochs per offset, that have a beginning in common and rise."""
+    """Two rising logs as lists of epochs per offset, with a common prefix."""
     common = draw(st.lists(st.integers(0, 3), max_size=6).map(sorted))
     low = common[-1] if common else 0
     tails = st.lists(st.integers(low, low + 5), max_size=6).map(sorted)
     leader, follower = draw(tails), draw(tails)
-    # An epoch has one leader, so no two logs have different records of one epoch at one offset: only one
-    # of the two may go on with an epoch that both know.
+    # An epoch has one leader, so two logs cannot have different records of one epoch at one offset. Only one
+    # of them may continue an epoch that both know.
     own = {epoch for epoch in follower if epoch not in leader or epoch == low}
     if leader[:1] == [low] and follower[:1] == [low]:
         shared = min(leader.count(low), follower.count(low))
@@ -60,7 +60,7 @@ def epochs_of(log: list[int]) -> LeaderEpochs:
 
 
 def leader_of(log: list[int]) -> HostedPartition:
-    """A leader with that log, which has begun an epoch of its own. It is only asked where logs part."""
+    """Return a leader with that log and a new epoch, to find divergence."""
     held = SimpleNamespace(epochs=epochs_of([*log, 99]), end_offset=len(log) + 1)
     return HostedPartition(T0, cast("PartitionLog", held), cast("Surroundings", None))
 
@@ -70,7 +70,7 @@ def asked_by(follower: list[int]) -> FetchPartition:
 
 
 @given(histories())
-def test_asking_on_and_on_ends_with_a_beginning_in_common(logs: tuple[list[int], list[int]]) -> None:
+def test_repeated_truncation_ends_with_a_common_prefix(logs: tuple[list[int], list[int]]) -> None:
     leader, follower = logs
     partition = leader_of(leader)
     for _ in range(20):
@@ -93,8 +93,8 @@ def test_asking_on_and_on_ends_with_a_beginning_in_common(logs: tuple[list[int],
         ([0, 0, 2, 2, 5], DivergingEpoch(2, 4)),
     ],
 )
-def test_leader_says_where_logs_part(follower: list[int], parted: DivergingEpoch | None) -> None:
-    """Also when the follower's last epoch is one that the leader has never heard of."""
+def test_leader_returns_where_logs_diverge(follower: list[int], parted: DivergingEpoch | None) -> None:
+    """Also when the leader does not know the follower's last epoch."""
     assert leader_of([0, 0, 2, 2])._divergence(asked_by(follower)) == parted
 
 
@@ -110,10 +110,10 @@ def test_leader_refuses_a_log_that_is_ahead_of_all_its_epochs() -> None:
     + [(epoch, ErrorCode.UNKNOWN_LEADER_EPOCH) for epoch in (2, 2**31 - 1)],
 )
 @pytest.mark.parametrize("replica_id", [-1, 2])
-def test_leader_compares_the_epoch_of_whoever_fetches(
+def test_leader_checks_the_epoch_of_a_fetch(
     tmp_path: Path, epoch: int, code: ErrorCode, replica_id: int
 ) -> None:
-    """A refused follower has told nothing: the leader does not count what it claims to have."""
+    """The progress of a refused follower does not count."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
@@ -133,7 +133,7 @@ def test_leader_compares_the_epoch_of_whoever_fetches(
 
 
 @pytest.mark.parametrize("back_as_soon", [True, False])
-def test_what_only_a_former_leader_has_is_cut_off(tmp_path: Path, back_as_soon: bool) -> None:
+def test_records_of_former_leader_only_are_truncated(tmp_path: Path, back_as_soon: bool) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)
@@ -156,8 +156,8 @@ def test_what_only_a_former_leader_has_is_cut_off(tmp_path: Path, back_as_soon: 
     run(scenario())
 
 
-def test_logs_that_parted_more_than_once_come_together(tmp_path: Path) -> None:
-    """KIP-279: leaders of several epochs have each written something that nobody else has."""
+def test_logs_that_diverged_several_times_become_equal(tmp_path: Path) -> None:
+    """KIP-279: leaders of several epochs have each written records that no other replica has."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
@@ -181,7 +181,7 @@ def test_logs_that_parted_more_than_once_come_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-def test_a_follower_that_was_away_goes_on_where_it_was(tmp_path: Path, cleanly: bool) -> None:
+def test_returning_follower_continues_at_its_end(tmp_path: Path, cleanly: bool) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -201,7 +201,7 @@ def test_a_follower_that_was_away_goes_on_where_it_was(tmp_path: Path, cleanly: 
     run(scenario())
 
 
-def test_a_new_replica_begins_where_the_leader_does(tmp_path: Path) -> None:
+def test_new_replica_starts_at_the_leaders_log_start(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
         cluster.elect(1, replicas=[1, 2], is_new=True)
@@ -221,7 +221,7 @@ def test_a_new_replica_begins_where_the_leader_does(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_follower_ahead_of_an_unclean_leader_goes_back(tmp_path: Path) -> None:
+def test_follower_ahead_of_unclean_leader_truncates(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -240,7 +240,7 @@ def test_a_follower_ahead_of_an_unclean_leader_goes_back(tmp_path: Path) -> None
     run(scenario())
 
 
-def test_without_a_leader_nothing_is_fetched(tmp_path: Path) -> None:
+def test_follower_without_a_leader_does_not_fetch(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -257,7 +257,7 @@ def test_without_a_leader_nothing_is_fetched(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_follower_that_hears_of_a_partition_first_asks_again_soon(tmp_path: Path) -> None:
+def test_follower_retries_soon_when_the_leader_does_not_know_its_role_yet(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True, to=[2])
@@ -272,7 +272,7 @@ def test_a_follower_that_hears_of_a_partition_first_asks_again_soon(tmp_path: Pa
     run(scenario())
 
 
-def test_high_watermarks_are_written_down_and_read_back(tmp_path: Path) -> None:
+def test_high_watermarks_are_checkpointed_and_restored(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.brokers[1].start()
@@ -289,7 +289,7 @@ def test_high_watermarks_are_written_down_and_read_back(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_new_follower_of_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path) -> None:
+def test_new_follower_copies_log_that_starts_within_a_batch(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True, replicas=(1,), isr=(1,))
@@ -319,10 +319,10 @@ def test_a_new_follower_of_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: 
         (9, 5, False, (0, 5)),
     ],
 )
-def test_follower_out_of_range_goes_to_where_the_leader_has_records(
+def test_follower_out_of_range_resets_to_the_leaders_range(
     tmp_path: Path, high_watermark: int, start: int, found: bool, after: tuple[int, int]
 ) -> None:
-    """Its log has offsets 0 to 4. What the leader may not have is cut off, what it lacks is passed over."""
+    """Its log has offsets 0 to 4. Records that the leader may not have are cut off, missing ones skipped."""
     log = open_log(tmp_path)
     for _ in range(5):
         log.append_as_leader(batch_of(b"v"), 0, 0)

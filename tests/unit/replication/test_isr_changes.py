@@ -1,4 +1,4 @@
-"""Who is in sync: the decisions by themselves, and leaders that make them."""
+"""The ISR: pure decisions, and leaders that make them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_who_asks_for_the_end_has_caught_up() -> None:
+def test_follower_at_the_leaders_end_has_caught_up() -> None:
     assert FollowerProgress(0.0).after_fetch(5, 0, 5, 7.0).caught_up_s == 7.0
 
 
-def test_who_reaches_what_was_the_end_had_caught_up_then() -> None:
+def test_follower_at_the_previous_end_had_caught_up_at_the_previous_fetch() -> None:
     busy = FollowerProgress(0.0).after_fetch(3, 0, 5, 1.0)
     assert busy.caught_up_s == 0.0
     busy = busy.after_fetch(5, 0, 9, 2.0)
@@ -34,8 +34,8 @@ def test_who_reaches_what_was_the_end_had_caught_up_then() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=12),
 )
-def test_nobody_has_caught_up_later_than_they_could(steps: list[tuple[int, int]]) -> None:
-    """The moment told is one at which the leader's end was no further than what the follower has."""
+def test_caught_up_time_is_never_too_late(steps: list[tuple[int, int]]) -> None:
+    """At that time the leader's end was no further than the follower's."""
     progress = FollowerProgress(0.0)
     ends = [(0.0, 0)]
     leader_end = follower_end = 0
@@ -48,27 +48,27 @@ def test_nobody_has_caught_up_later_than_they_could(steps: list[tuple[int, int]]
     assert end_then <= follower_end
 
 
-def test_laggards_go_and_the_leader_stays() -> None:
+def test_without_laggards_removes_lagging_followers_but_not_the_leader() -> None:
     followers = {2: FollowerProgress(0.0, 5), 3: FollowerProgress(9.0, 4), 4: FollowerProgress(0.0, 4)}
     assert without_laggards((1, 2, 3, 4), followers, 5, 11.0, 10.0) == (1, 2, 3)
     assert [follower for follower, _ in behind((1, 2, 3, 4), followers, 5)] == [3, 4]
     assert without_laggards((4, 1), followers, 5, 11.0, 10.0) == (1,)
 
 
-def test_who_may_join_has_the_watermark_and_the_epochs_start() -> None:
+def test_may_join_needs_high_watermark_and_epoch_start() -> None:
     assert may_join(FollowerProgress(0.0, 5), 5, 5)
     assert not may_join(FollowerProgress(0.0, 4), 5, 0)
     assert not may_join(FollowerProgress(0.0, 5), 3, 6)
 
 
-def test_the_smallest_end_counts_and_an_unknown_one_holds_all_back() -> None:
+def test_high_watermark_is_the_smallest_end_and_unknown_end_blocks_it() -> None:
     followers = {2: FollowerProgress(0.0, 7), 3: FollowerProgress(0.0)}
     assert smallest_end((1, 2), followers, 9) == 7
     assert smallest_end((1,), followers, 9) == 9
     assert smallest_end((1, 2, 3), followers, 9) == -1
 
 
-def test_a_lost_follower_leaves_and_comes_back(tmp_path: Path) -> None:
+def test_lost_follower_leaves_the_isr_and_returns(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)
@@ -92,7 +92,7 @@ def test_a_lost_follower_leaves_and_comes_back(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_an_idle_follower_stays_in_sync_and_nobody_looks(tmp_path: Path) -> None:
+def test_idle_follower_stays_in_sync_without_checks(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         for number in range(20):
@@ -110,7 +110,7 @@ def test_an_idle_follower_stays_in_sync_and_nobody_looks(tmp_path: Path) -> None
     run(scenario())
 
 
-def test_a_follower_that_never_came_is_out_in_time(tmp_path: Path) -> None:
+def test_follower_that_never_fetches_leaves_the_isr(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.cut.add((2, 1))
@@ -124,7 +124,7 @@ def test_a_follower_that_never_came_is_out_in_time(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_until_a_smaller_isr_is_written_the_larger_one_counts(tmp_path: Path) -> None:
+def test_larger_isr_counts_until_the_smaller_is_written(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -143,7 +143,7 @@ def test_until_a_smaller_isr_is_written_the_larger_one_counts(tmp_path: Path) ->
     run(scenario())
 
 
-def test_from_when_a_larger_isr_is_being_written_it_counts(tmp_path: Path) -> None:
+def test_larger_isr_counts_while_it_is_written(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.states.held = asyncio.Event()
@@ -165,7 +165,7 @@ def test_from_when_a_larger_isr_is_being_written_it_counts(tmp_path: Path) -> No
     run(scenario())
 
 
-def test_a_store_that_is_away_is_asked_again(tmp_path: Path) -> None:
+def test_isr_write_is_retried_when_the_store_is_unavailable(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.states.broken = True
@@ -181,7 +181,7 @@ def test_a_store_that_is_away_is_asked_again(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_deposed_leader_cannot_shrink_its_isr_nor_acknowledge(tmp_path: Path) -> None:
+def test_deposed_leader_cannot_shrink_its_isr_or_acknowledge(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -200,7 +200,7 @@ def test_a_deposed_leader_cannot_shrink_its_isr_nor_acknowledge(tmp_path: Path) 
     run(scenario())
 
 
-def test_a_later_state_of_the_same_epoch_is_taken_over(tmp_path: Path) -> None:
+def test_leader_adopts_later_state_of_the_same_epoch(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
         cluster.elect(1, is_new=True, to=[1, 2])
@@ -221,7 +221,7 @@ def test_a_later_state_of_the_same_epoch_is_taken_over(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_who_is_not_a_replica_does_not_join(tmp_path: Path) -> None:
+def test_broker_without_assigned_replica_does_not_join_the_isr(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
         cluster.elect(1, is_new=True)
@@ -235,7 +235,7 @@ def test_who_is_not_a_replica_does_not_join(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_broker_that_takes_its_leave_is_not_taken_in_again(tmp_path: Path) -> None:
+def test_broker_that_shuts_down_does_not_rejoin_the_isr(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)
@@ -251,19 +251,19 @@ def test_a_broker_that_takes_its_leave_is_not_taken_in_again(tmp_path: Path) -> 
     run(scenario())
 
 
-def test_lag_counts_from_the_last_catch_up_and_not_from_the_last_fetch() -> None:
+def test_lag_counts_from_the_last_catch_up_not_the_last_fetch() -> None:
     fetches_but_lags = FollowerProgress(caught_up_s=0.0, end_offset=4, fetched_s=100.0, leader_end=5)
     assert without_laggards((1, 2), {2: fetches_but_lags}, 5, 100.0, 10.0) == (1,)
     silent_but_recent = FollowerProgress(caught_up_s=95.0, end_offset=4, fetched_s=0.0, leader_end=5)
     assert without_laggards((1, 2), {2: silent_but_recent}, 5, 100.0, 10.0) == (1, 2)
 
 
-def test_lag_may_be_exactly_as_long_as_it_may() -> None:
+def test_lag_of_exactly_the_maximum_is_allowed() -> None:
     assert without_laggards((1, 2), {2: FollowerProgress(90.0, 4)}, 5, 100.0, 10.0) == (1, 2)
 
 
-def test_follower_that_fetches_all_the_time_but_never_catches_up_is_dropped(tmp_path: Path) -> None:
-    """Every fetch shows it a little further, and the leader always further still."""
+def test_follower_that_never_catches_up_leaves_the_isr(tmp_path: Path) -> None:
+    """Every fetch is further on, but the leader is always ahead."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
@@ -285,8 +285,8 @@ def test_follower_that_fetches_all_the_time_but_never_catches_up_is_dropped(tmp_
     run(scenario())
 
 
-def test_until_a_smaller_isr_is_written_whoever_is_to_go_still_counts(tmp_path: Path) -> None:
-    """Nobody knows yet which of the two holds: acknowledged by the smaller one, a record could be lost."""
+def test_removed_member_counts_until_the_smaller_isr_is_written(tmp_path: Path) -> None:
+    """Either ISR may be in force: a record acknowledged by the smaller one could be lost."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
@@ -311,7 +311,7 @@ def test_until_a_smaller_isr_is_written_whoever_is_to_go_still_counts(tmp_path: 
     run(scenario())
 
 
-def test_broker_that_has_no_replica_cannot_fetch_as_follower(tmp_path: Path) -> None:
+def test_broker_without_replica_cannot_fetch_as_follower(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -327,8 +327,8 @@ def test_broker_that_has_no_replica_cannot_fetch_as_follower(tmp_path: Path) -> 
     run(scenario())
 
 
-def test_leader_of_a_new_epoch_knows_nothing_of_its_followers_until_they_fetch(tmp_path: Path) -> None:
-    """What a follower had in an earlier epoch it may have cut off since."""
+def test_new_leader_ignores_followers_progress_until_they_fetch(tmp_path: Path) -> None:
+    """A follower may have truncated since the earlier epoch."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
@@ -348,8 +348,8 @@ def test_leader_of_a_new_epoch_knows_nothing_of_its_followers_until_they_fetch(t
     run(scenario())
 
 
-def test_follower_falls_behind_with_the_append_it_misses_and_not_with_its_last_fetch(tmp_path: Path) -> None:
-    """As long as nothing was written it had everything, however long it had been silent."""
+def test_lag_starts_with_the_first_missed_append(tmp_path: Path) -> None:
+    """Without appends a silent follower has everything."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)

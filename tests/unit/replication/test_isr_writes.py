@@ -1,4 +1,4 @@
-"""Changes of ISRs: conditional, told to the controller in few notes, safe to repeat."""
+"""ISR writes: conditional, with few notifications, safe to repeat."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def with_states(partitions: Iterable[TopicPartition]) -> tuple[EmbeddedSto
     return server, StoreIsrWriter(store, SystemClock(), Tasks(), lambda: 4)
 
 
-def test_many_changes_make_one_note() -> None:
+def test_many_changes_share_one_notification() -> None:
     async def scenario() -> None:
         server, writer = await with_states(PARTITIONS)
         versions = await asyncio.gather(*(writer.write(each, 1, 3, (1,), 0) for each in PARTITIONS))
@@ -54,7 +54,7 @@ def test_many_changes_make_one_note() -> None:
     run(scenario())
 
 
-def test_who_was_overtaken_changes_nothing() -> None:
+def test_write_with_stale_version_changes_nothing() -> None:
     async def scenario() -> None:
         server, writer = await with_states(PARTITIONS)
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
@@ -65,7 +65,7 @@ def test_who_was_overtaken_changes_nothing() -> None:
     run(scenario())
 
 
-def test_the_same_change_again_is_taken_for_done() -> None:
+def test_repeated_write_counts_as_done() -> None:
     async def scenario() -> None:
         server, writer = await with_states(PARTITIONS)
         assert await writer.write(PARTITIONS[0], 1, 3, (1,), 0) == 1
@@ -77,7 +77,7 @@ def test_the_same_change_again_is_taken_for_done() -> None:
 
 
 class Forgetful:
-    """A session that carries out a change, and loses the answer as often as it is told to."""
+    """A session that carries out changes, and loses responses on request."""
 
     def __init__(self, store: Store, losses: int) -> None:
         self._store = store
@@ -94,7 +94,7 @@ class Forgetful:
         return stat
 
 
-def test_a_change_whose_answer_was_lost_is_found_written_and_told() -> None:
+def test_write_with_lost_response_is_found_and_notified() -> None:
     async def scenario() -> None:
         server, _ = await with_states(PARTITIONS)
         look = server.session()
@@ -113,7 +113,7 @@ def test_a_change_whose_answer_was_lost_is_found_written_and_told() -> None:
     run(scenario())
 
 
-def test_what_somebody_else_wrote_meanwhile_is_not_taken_for_ones_own() -> None:
+def test_foreign_write_does_not_count_as_own() -> None:
     async def scenario() -> None:
         server, _ = await with_states(PARTITIONS)
         store = cast("Store", Forgetful(server.session(), losses=1))

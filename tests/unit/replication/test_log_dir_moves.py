@@ -1,4 +1,4 @@
-"""Replicas that move between log dirs of their broker while they are read and written."""
+"""Replicas that move between log dirs during reads and writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BATCH = build([Record(0, 1, None, bytes(4_000))])
 
 
 class Bench:
-    """Broker 1 leads, 2 follows; each has two log dirs, and its moves run."""
+    """Broker 1 leads, 2 follows; each has two log dirs and runs its moves."""
 
     def __init__(self, path: Path, disk: FaultyDisk | None = None) -> None:
         self.cluster = Cluster(path, 2, log_dirs=2, disk=disk)
@@ -105,8 +105,8 @@ async def bench(path: Path, disk: FaultyDisk | None = None) -> AsyncIterator[Ben
 
 
 @pytest.mark.parametrize("broker", [1, 2])
-def test_a_replica_moves_while_it_is_written_and_read(tmp_path: Path, broker: int) -> None:
-    """Writes and fetches race with the end of the move as with the rest of it (KAFKA-9750)."""
+def test_replica_moves_during_writes_and_reads(tmp_path: Path, broker: int) -> None:
+    """Writes and fetches race with the end of the move, too (KAFKA-9750)."""
 
     async def scenario() -> None:
         async with bench(tmp_path) as it:
@@ -134,7 +134,7 @@ def test_a_replica_moves_while_it_is_written_and_read(tmp_path: Path, broker: in
     run(scenario())
 
 
-def test_a_move_keeps_to_its_rate(tmp_path: Path) -> None:
+def test_move_keeps_to_its_rate(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             await it.fill(300)
@@ -153,7 +153,7 @@ def test_a_move_keeps_to_its_rate(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_asked_back_or_elsewhere(tmp_path: Path) -> None:
+def test_move_is_cancelled_or_redirected_by_a_new_request(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             await it.fill(300)
@@ -174,7 +174,7 @@ def test_asked_back_or_elsewhere(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
+def test_invalid_move_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             assert it.ask_path(1, "/nowhere") is ErrorCode.LOG_DIR_NOT_FOUND
@@ -192,7 +192,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_replica_that_is_not_here_yet_is_made_where_it_was_said(tmp_path: Path) -> None:
+def test_future_replica_is_created_in_the_requested_log_dir(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             for number in range(1, 5):
@@ -209,8 +209,8 @@ def test_a_replica_that_is_not_here_yet_is_made_where_it_was_said(tmp_path: Path
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-def test_a_restart_in_the_middle(tmp_path: Path, cleanly: bool) -> None:
-    """The copy waits until the controller has said that the replica is still this broker's."""
+def test_move_continues_after_a_restart(tmp_path: Path, cleanly: bool) -> None:
+    """The copy waits until the controller has confirmed the replica."""
 
     async def scenario() -> None:
         async with bench(tmp_path) as it:
@@ -237,8 +237,8 @@ def test_a_restart_in_the_middle(tmp_path: Path, cleanly: bool) -> None:
     run(scenario())
 
 
-def test_another_leader_in_the_middle(tmp_path: Path) -> None:
-    """What only the old leader had is cut off its log, and off the copy (KAFKA-9654)."""
+def test_leader_change_truncates_log_and_copy(tmp_path: Path) -> None:
+    """Records that only the old leader had are truncated (KAFKA-9654)."""
 
     async def scenario() -> None:
         async with bench(tmp_path) as it:
@@ -264,7 +264,7 @@ def test_another_leader_in_the_middle(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_the_replica_is_deleted_in_the_middle(tmp_path: Path) -> None:
+def test_deleting_the_replica_ends_its_move(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with bench(tmp_path) as it:
             await it.fill(100)
@@ -278,7 +278,7 @@ def test_the_replica_is_deleted_in_the_middle(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_the_new_disk_fails_in_the_middle(tmp_path: Path) -> None:
+def test_failure_of_the_new_disk_ends_the_move(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FaultyDisk()
         async with bench(tmp_path, disk) as it:
@@ -297,8 +297,8 @@ def test_the_new_disk_fails_in_the_middle(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_the_old_disk_fails_in_the_middle(tmp_path: Path) -> None:
-    """The copy is not the replica before it is whole: the replica is offline (KAFKA-16234)."""
+def test_failure_of_the_old_disk_takes_the_replica_offline(tmp_path: Path) -> None:
+    """An incomplete copy is not the replica (KAFKA-16234)."""
 
     async def scenario() -> None:
         disk = FaultyDisk()

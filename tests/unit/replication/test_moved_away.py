@@ -1,4 +1,4 @@
-"""Replicas that a move takes away: how long they count, and that nothing of them comes back."""
+"""Replicas that a reassignment removes: how long they count, and that they do not return."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_removed_replica_counts_as_long_as_the_isr_has_it(tmp_path: Path) -> None:
-    """Else what the others acknowledge would be lost if it were elected."""
+def test_removed_replica_counts_while_it_is_in_the_isr(tmp_path: Path) -> None:
+    """Otherwise acknowledged records would be lost if it were elected."""
 
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
@@ -30,7 +30,7 @@ def test_a_removed_replica_counts_as_long_as_the_isr_has_it(tmp_path: Path) -> N
     run(scenario())
 
 
-def test_kafka_9672_a_removed_replica_never_joins_again(tmp_path: Path) -> None:
+def test_kafka_9672_removed_replica_never_rejoins_the_isr(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
         cluster.elect(1, is_new=True)
@@ -50,7 +50,7 @@ def test_kafka_9672_a_removed_replica_never_joins_again(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_kafka_9198_who_waits_at_a_removed_leader_hears_of_it(tmp_path: Path) -> None:
+def test_kafka_9198_waiting_requests_fail_at_removed_leader(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -66,7 +66,7 @@ def test_kafka_9198_who_waits_at_a_removed_leader_hears_of_it(tmp_path: Path) ->
     run(scenario())
 
 
-def test_kafka_10371_a_removed_follower_fetches_no_more(tmp_path: Path) -> None:
+def test_kafka_10371_removed_follower_stops_fetching(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 3)
         cluster.elect(1, is_new=True)

@@ -1,4 +1,4 @@
-"""Offsets by time and by epoch, and deleting what comes before one."""
+"""Offset lookups by timestamp and by epoch, and record deletion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def ask(
     return (await cluster.brokers[broker].list_offsets({T0: question}, replica_id))[T0]
 
 
-def test_offsets_by_time(tmp_path: Path) -> None:
+def test_list_offsets_by_timestamp(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -48,7 +48,7 @@ def test_offsets_by_time(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_consumers_do_not_see_what_is_not_safe(tmp_path: Path) -> None:
+def test_list_offsets_hides_records_above_the_high_watermark(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -70,7 +70,7 @@ def test_consumers_do_not_see_what_is_not_safe(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_offsets_by_epoch(tmp_path: Path) -> None:
+def test_offsets_for_leader_epoch(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         for count in (2, 3):
@@ -93,7 +93,7 @@ def test_offsets_by_epoch(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_records_are_deleted_on_all_replicas(tmp_path: Path) -> None:
+def test_delete_records_deletes_on_all_replicas(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)
@@ -114,7 +114,7 @@ def test_records_are_deleted_on_all_replicas(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_deletion_waits_for_a_replica_that_is_away(tmp_path: Path) -> None:
+def test_delete_records_waits_for_absent_replica(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -132,7 +132,7 @@ def test_deletion_waits_for_a_replica_that_is_away(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_is_not_to_be_deleted(tmp_path: Path) -> None:
+def test_delete_records_refuses_invalid_requests(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.log_config = LogConfig(cleanup_delete=False, cleanup_compact=True)

@@ -1,4 +1,4 @@
-"""Long searches for offsets leave the loop to others, and only one of them is under way at a time."""
+"""Long timestamp searches let other tasks run, and only one runs at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def long_search(log: list[str], name: str, turns: int) -> Generator[None, None, 
     return FoundOffset(0, turns)
 
 
-def test_other_tasks_run_between_the_turns_of_a_long_search() -> None:
+def test_other_tasks_run_during_a_long_search() -> None:
     async def scenario() -> None:
         log: list[str] = []
 
@@ -52,7 +52,7 @@ def test_second_long_search_waits_for_the_first() -> None:
     asyncio.run(scenario())
 
 
-def test_cancelled_search_lets_the_next_one_go_on() -> None:
+def test_cancelled_search_lets_the_next_one_run() -> None:
     async def scenario() -> None:
         log: list[str] = []
         searches = OffsetSearches(SystemClock())

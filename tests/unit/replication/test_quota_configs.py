@@ -1,4 +1,4 @@
-"""Quotas as configs say them: rates of the broker, lists of topics, and what of them may not be."""
+"""Quotas from configs: broker rates, topic lists, and invalid values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_without_rates_nothing_is_limited() -> None:
         assert quota.room_bytes() >= 2**31
 
 
-def test_each_rate_limits_its_own() -> None:
+def test_each_rate_limits_its_own_traffic() -> None:
     bench = Bench()
     bench.set(leader=10, follower=20, log_dirs=30)
     quotas = bench.quotas
@@ -64,7 +64,7 @@ def test_setting_the_same_rate_again_changes_nothing() -> None:
     assert bench.quotas.log_dirs.wait_s() == pytest.approx(10)
 
 
-def test_the_window_is_as_long_as_the_broker_says() -> None:
+def test_window_length_comes_from_the_broker_configs() -> None:
     bench = Bench(
         alter_log_dirs_replication_quota_window_num="3",
         alter_log_dirs_replication_quota_window_size_seconds="2",
@@ -85,8 +85,8 @@ def test_the_window_is_as_long_as_the_broker_says() -> None:
         ("nonsense,0:1,:,1:", {0}),
     ],
 )
-def test_a_topic_lists_partitions_on_brokers(listed: str, covered: set[int]) -> None:
-    """Nonsense cannot be set, but somebody may write it into the store."""
+def test_topic_list_covers_partitions_on_this_broker(listed: str, covered: set[int]) -> None:
+    """Invalid lists cannot be set, but may be written into the store by hand."""
     bench = Bench()
     bench.set(leader=10, follower=10)
     bench.configs.set_topic("t", {LEADERS: listed})
@@ -99,7 +99,7 @@ def test_a_topic_lists_partitions_on_brokers(listed: str, covered: set[int]) -> 
     assert not any(leader.covers(TopicPartition("t", number)) for number in range(4))
 
 
-def test_a_list_without_a_rate_covers_nothing() -> None:
+def test_topic_list_covers_nothing_without_a_rate() -> None:
     bench = Bench()
     bench.configs.set_topic("t", {LEADERS: "*", FOLLOWERS: "*"})
     assert not bench.quotas.leader.covers(TopicPartition("t", 0))
@@ -107,19 +107,19 @@ def test_a_list_without_a_rate_covers_nothing() -> None:
 
 @pytest.mark.parametrize("name", RATES)
 @pytest.mark.parametrize("value", ["-1", "fast", "1.5", "", str(2**63)])
-def test_a_rate_that_cannot_be_is_refused(name: str, value: str) -> None:
+def test_invalid_rate_is_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidConfig, match=name):
         check_broker({name: value}, for_all=False)
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_rate_is_one_brokers(name: str) -> None:
+def test_rate_cannot_be_set_for_all_brokers(name: str) -> None:
     with pytest.raises(InvalidConfig, match="one broker"):
         check_broker({name: "1"}, for_all=True)
 
 
 @pytest.mark.parametrize("name", [LEADERS, FOLLOWERS])
 @pytest.mark.parametrize("value", ["0", "0:", ":1", "a:b", "0:1,", "0:1;1:2", "**", "-1:0", "0:1,*"])
-def test_a_list_that_cannot_be_is_refused(name: str, value: str) -> None:
+def test_invalid_list_is_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidConfig, match=name):
         check_topic({name: value})

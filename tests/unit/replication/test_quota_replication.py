@@ -1,4 +1,4 @@
-"""Replicas that catch up under a quota: how fast, who is slowed down and who is not; time moved by hand."""
+"""Replicas that catch up under a quota: their rate, and which are throttled; on a manual clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = build([Record(0, 1, None, bytes(4_000))])
 
 
 class Bench:
-    """A leader 1 with something to copy, a follower 2 and perhaps a 3, and quotas that tests set."""
+    """A leader 1 with data to copy, a follower 2 and perhaps a 3, and quotas that tests set."""
 
     def __init__(self, path: Path, brokers: int = 2) -> None:
         self.cluster = Cluster(path, 0)
@@ -41,13 +41,13 @@ class Bench:
         quota.limit(bytes_per_s)
 
     async def fill(self, count: int, partition: TopicPartition = T0) -> None:
-        """So many batches on the leader alone."""
+        """Append that many batches on the leader alone."""
         self.cluster.elect(1, is_new=True, replicas=(1,), isr=(1,), topic_partition=partition)
         for _ in range(count):
             await self.cluster.brokers[1].append({partition: BATCH}, acks=1, timeout_ms=1000)
 
     def add_replica(self, broker: int, partition: TopicPartition = T0) -> None:
-        """A move begins: the broker follows, out of sync at first."""
+        """Start a reassignment: the broker follows, out of sync at first."""
         isr = self.cluster.states.isr[partition]
         replicas = (*self.cluster.replicas[partition], broker)
         self.cluster.elect(1, replicas=replicas, isr=isr, topic_partition=partition)
@@ -57,7 +57,7 @@ class Bench:
 
 
 @pytest.mark.parametrize("sides", [("leader",), ("follower",), ("leader", "follower")])
-def test_a_replica_catches_up_at_the_rate_asked(tmp_path: Path, sides: tuple[str, ...]) -> None:
+def test_replica_catches_up_at_the_configured_rate(tmp_path: Path, sides: tuple[str, ...]) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)
         await bench.fill(400)
@@ -77,7 +77,7 @@ def test_a_replica_catches_up_at_the_rate_asked(tmp_path: Path, sides: tuple[str
     run(scenario())
 
 
-def test_it_is_not_asked_again_and_again_meanwhile(tmp_path: Path) -> None:
+def test_throttled_follower_does_not_fetch_repeatedly(tmp_path: Path) -> None:
     async def scenario() -> None:
         for number, (broker, side) in enumerate(((1, "leader"), (2, "follower"))):
             bench = Bench(tmp_path / str(number))
@@ -93,7 +93,7 @@ def test_it_is_not_asked_again_and_again_meanwhile(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_partitions_that_are_not_listed_are_not_slowed(tmp_path: Path, side: str) -> None:
+def test_unlisted_partitions_are_not_throttled(tmp_path: Path, side: str) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)
         await bench.fill(300)
@@ -110,8 +110,8 @@ def test_partitions_that_are_not_listed_are_not_slowed(tmp_path: Path, side: str
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_who_is_in_sync_is_not_slowed(tmp_path: Path, side: str) -> None:
-    """3 catches up under the quota, and uses it up; 2 is in sync and has all that is acknowledged."""
+def test_in_sync_replica_is_not_throttled(tmp_path: Path, side: str) -> None:
+    """3 catches up under the quota, and uses it up; 2 is in sync and has everything acknowledged."""
 
     async def scenario() -> None:
         bench = Bench(tmp_path, 3)
@@ -137,8 +137,8 @@ def test_who_is_in_sync_is_not_slowed(tmp_path: Path, side: str) -> None:
     run(scenario())
 
 
-def test_consumers_are_not_slowed(tmp_path: Path) -> None:
-    """Not even by their leader's quota (KAFKA-13614)."""
+def test_consumers_are_not_throttled(tmp_path: Path) -> None:
+    """Not even by the leader's quota (KAFKA-13614)."""
 
     async def scenario() -> None:
         bench = Bench(tmp_path)
@@ -156,7 +156,7 @@ def test_consumers_are_not_slowed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_a_changed_or_lifted_quota_counts_at_once(tmp_path: Path, side: str) -> None:
+def test_changed_or_lifted_quota_takes_effect_at_once(tmp_path: Path, side: str) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)
         await bench.fill(2000)
@@ -178,7 +178,7 @@ def test_a_changed_or_lifted_quota_counts_at_once(tmp_path: Path, side: str) -> 
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_several_partitions_share_one_quota_evenly(tmp_path: Path, side: str) -> None:
+def test_partitions_share_one_quota_evenly(tmp_path: Path, side: str) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)
         partitions = [TopicPartition("t", number) for number in range(6)]
@@ -197,8 +197,8 @@ def test_several_partitions_share_one_quota_evenly(tmp_path: Path, side: str) ->
     run(scenario())
 
 
-def test_a_new_epoch_while_a_replica_is_held_is_not_answered_again_and_again(tmp_path: Path) -> None:
-    """The leader must not go on with what it was asked for in the epoch before."""
+def test_new_epoch_of_throttled_replica_causes_no_repeated_responses(tmp_path: Path) -> None:
+    """The leader must not continue with the fetch of the previous epoch."""
 
     async def scenario() -> None:
         bench = Bench(tmp_path)
@@ -219,7 +219,7 @@ def test_a_new_epoch_while_a_replica_is_held_is_not_answered_again_and_again(tmp
     run(scenario())
 
 
-def test_who_is_in_sync_at_a_new_epoch_is_not_held(tmp_path: Path) -> None:
+def test_in_sync_replica_is_not_throttled_at_a_new_epoch(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path, 3)
         cluster = bench.cluster
@@ -243,7 +243,7 @@ def test_who_is_in_sync_at_a_new_epoch_is_not_held(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_replica_that_stops_following_while_it_is_held_leaves_nothing(tmp_path: Path) -> None:
+def test_throttled_replica_that_stops_following_leaves_no_timers(tmp_path: Path) -> None:
     async def scenario() -> None:
         bench = Bench(tmp_path)
         await bench.fill(100)

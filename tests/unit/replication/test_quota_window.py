@@ -1,4 +1,4 @@
-"""The arithmetic of quotas: no more than the limit in the long run, and no less where more is wanted."""
+"""The arithmetic of quotas: in the long run the limit is neither exceeded nor left unused."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from restow.cluster.quotas import SlidingQuota
 
 RATES = st.integers(1, 10**9)
 AMOUNTS = st.floats(0.001, 30.0)
-"""What comes at once, in seconds of the limit."""
+"""The size of one amount, in seconds of the limit."""
 
 
 def under_demand(quota: SlidingQuota, amounts: list[int], latency_s: float) -> list[tuple[float, int]]:
-    """Somebody who always wants more and takes it as soon as there is room: when, and how much in all."""
+    """Take amounts as soon as there is room; return the times and totals."""
     now_s = 1000.0
     taken = 0
     history = []
@@ -32,9 +32,7 @@ def under_demand(quota: SlidingQuota, amounts: list[int], latency_s: float) -> l
 
 
 @given(RATES, st.lists(AMOUNTS, min_size=20, max_size=200), st.sampled_from([(11, 1.0), (2, 1.0), (4, 0.25)]))
-def test_over_any_time_the_rate_is_the_limit(
-    rate: int, amounts_s: list[float], window: tuple[int, float]
-) -> None:
+def test_long_run_rate_equals_the_limit(rate: int, amounts_s: list[float], window: tuple[int, float]) -> None:
     sizes = [max(int(amount * rate), 1) for amount in amounts_s]
     history = under_demand(SlidingQuota(rate, *window), sizes, latency_s=0.0)
     began_s = history[0][0]
@@ -46,8 +44,8 @@ def test_over_any_time_the_rate_is_the_limit(
 
 
 @given(RATES, st.lists(st.floats(0.001, 0.05), min_size=300, max_size=600))
-def test_small_amounts_come_within_a_percent_of_the_limit(rate: int, amounts_s: list[float]) -> None:
-    """Also with some time between two of them, in which nobody asks."""
+def test_small_amounts_reach_the_limit_within_a_percent(rate: int, amounts_s: list[float]) -> None:
+    """Also with idle time between two amounts."""
     sizes = [max(int(amount * rate), 1) for amount in amounts_s]
     history = under_demand(SlidingQuota(rate), [*sizes, *sizes, *sizes], latency_s=0.0005)
     seconds = history[-1][0] - history[0][0]
@@ -57,10 +55,8 @@ def test_small_amounts_come_within_a_percent_of_the_limit(rate: int, amounts_s: 
 
 
 @given(RATES, st.lists(st.tuples(st.floats(0.0, 5.0), AMOUNTS), min_size=1, max_size=100))
-def test_whatever_the_demand_no_window_has_more_than_its_share(
-    rate: int, steps: list[tuple[float, float]]
-) -> None:
-    """In any stretch of time: the limit's share, one sample of credit, and the last amount."""
+def test_no_period_exceeds_its_share_under_any_demand(rate: int, steps: list[tuple[float, float]]) -> None:
+    """In any period: the limit's share, one sample of credit, and the last amount."""
     quota = SlidingQuota(rate)
     now_s = 50.0
     admitted: list[tuple[float, int]] = []
@@ -77,7 +73,7 @@ def test_whatever_the_demand_no_window_has_more_than_its_share(
             assert total - largest <= rate * (ended_s - began_s + 1.0) * (1 + 1e-6) + 1
 
 
-def test_a_debt_outlives_the_window() -> None:
+def test_excess_outlives_the_window() -> None:
     quota = SlidingQuota(1000)
     quota.note(1_000_000, 0.0)
     assert quota.wait_s(0.0) == pytest.approx(1000)
@@ -85,7 +81,7 @@ def test_a_debt_outlives_the_window() -> None:
     assert quota.wait_s(1000.5) == 0
 
 
-def test_of_what_is_not_used_no_more_is_saved_than_a_sample_has() -> None:
+def test_unused_quota_accumulates_at_most_one_sample() -> None:
     quota = SlidingQuota(1000)
     quota.note(1, 0.0)
     assert quota.room_bytes(0.5) == 499
@@ -97,14 +93,14 @@ def test_of_what_is_not_used_no_more_is_saved_than_a_sample_has() -> None:
     assert quota.room_bytes(60.0) == 100
 
 
-def test_nothing_is_not_noted() -> None:
+def test_note_of_zero_bytes_changes_nothing() -> None:
     quota = SlidingQuota(1000)
     for tenth in range(100):
         quota.note(0, tenth / 10)
     assert quota.room_bytes(10.0) == 100
 
 
-def test_room_is_little_at_a_time() -> None:
+def test_room_is_a_fraction_of_a_sample() -> None:
     quota = SlidingQuota(20_000_000)
     assert quota.room_bytes(7.0) == 2_000_000
     quota.note(2_000_000, 7.0)
@@ -113,7 +109,7 @@ def test_room_is_little_at_a_time() -> None:
     assert SlidingQuota(1).room_bytes(0.0) == 1
 
 
-def test_a_new_limit_counts_for_what_is_owed_and_not_for_what_was_left() -> None:
+def test_new_limit_applies_to_excess_and_drops_unused_quota() -> None:
     quota = SlidingQuota(1000)
     quota.note(10_000, 0.0)
     quota.change(10_000, 0.0)
@@ -127,13 +123,13 @@ def test_a_new_limit_counts_for_what_is_owed_and_not_for_what_was_left() -> None
     assert quota.room_bytes(19.5) == 100
 
 
-def test_of_a_limit_of_nothing_nothing_is_admitted() -> None:
+def test_limit_of_zero_admits_nothing() -> None:
     quota = SlidingQuota(0)
     assert quota.wait_s(0.0) == inf
     assert quota.room_bytes(0.0) == 0
 
 
-def test_the_rate_that_is_shown() -> None:
+def test_rate_reports_recent_bytes_per_second() -> None:
     quota = SlidingQuota(1000)
     assert quota.rate(0.0) == 0
     quota.note(500, 0.0)

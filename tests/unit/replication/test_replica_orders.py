@@ -1,4 +1,4 @@
-"""What the controller orders, who is refused, and what becomes of replicas when a disk fails."""
+"""Controller requests to replicas, refusals, and replicas on a failed disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T1 = TopicPartition("t", 1)
 
 
-def test_an_earlier_epoch_of_a_partition_is_refused_and_the_same_is_done_once(tmp_path: Path) -> None:
+def test_earlier_leader_epoch_is_refused_and_same_epoch_applied_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -38,7 +38,7 @@ def test_an_earlier_epoch_of_a_partition_is_refused_and_the_same_is_done_once(tm
     run(scenario())
 
 
-def test_leading_and_resigning_is_told(tmp_path: Path) -> None:
+def test_leadership_changes_are_reported(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -51,7 +51,7 @@ def test_leading_and_resigning_is_told(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_answer_names_topic_id_and_partition(tmp_path: Path) -> None:
+def test_response_has_topic_id_and_partition(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -64,7 +64,7 @@ def test_answer_names_topic_id_and_partition(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_stopping_keeps_the_log_and_deleting_does_not(tmp_path: Path) -> None:
+def test_stop_replica_keeps_the_log_unless_deleting(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -84,7 +84,7 @@ def test_stopping_keeps_the_log_and_deleting_does_not(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_stop_of_an_earlier_epoch_is_refused(tmp_path: Path) -> None:
+def test_stop_replica_of_earlier_epoch_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -97,7 +97,7 @@ def test_a_stop_of_an_earlier_epoch_is_refused(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_topic_that_was_made_again_does_not_get_the_old_log(tmp_path: Path) -> None:
+def test_recreated_topic_does_not_get_the_old_log(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.elect(1, is_new=True)
@@ -110,14 +110,14 @@ def test_a_topic_that_was_made_again_does_not_get_the_old_log(tmp_path: Path) ->
     run(scenario())
 
 
-def test_topic_ids_are_written_as_kafka_does() -> None:
+def test_topic_id_text_equals_that_of_kafka() -> None:
     assert text_of(None) is None
     assert text_of(UUID(int=0)) is None
     assert text_of(UUID(int=7)) == "AAAAAAAAAAAAAAAAAAAABw"
 
 
 class FullFile:
-    """A file on a disk that is full, once somebody says so."""
+    """A file on a disk that becomes full on request."""
 
     def __init__(self, disk: FullDisk, file: File) -> None:
         self._disk = disk
@@ -139,7 +139,7 @@ class FullDisk(SystemDisk):
         return FullFile(self, super().open(path, create=create))  # type: ignore[return-value]
 
 
-def test_a_disk_that_fails_takes_its_replicas_offline_and_not_the_broker(tmp_path: Path) -> None:
+def test_failed_disk_takes_only_its_replicas_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         disk = FullDisk()
         cluster = Cluster(tmp_path, 2, disk=disk)
@@ -169,7 +169,7 @@ def test_a_disk_that_fails_takes_its_replicas_offline_and_not_the_broker(tmp_pat
     run(scenario())
 
 
-def test_a_partition_that_should_be_here_but_cannot_is_offline(tmp_path: Path) -> None:
+def test_assigned_partition_without_log_is_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         cluster.brokers[1].directory_failed("somewhere", (T1,))

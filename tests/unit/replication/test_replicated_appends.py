@@ -1,4 +1,4 @@
-"""Records on several brokers: acknowledgement, the high watermark, and how many replicas it takes."""
+"""Appends on several brokers: acknowledgement, the high watermark, and min.insync.replicas."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_leader_alone_acknowledges_at_once(tmp_path: Path) -> None:
+def test_leader_without_followers_acknowledges_at_once(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1)
         assert cluster.elect(1, is_new=True) == {1: 0}
@@ -32,7 +32,7 @@ def test_a_leader_alone_acknowledges_at_once(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_acks_all_waits_for_the_isr_and_logs_are_the_same(tmp_path: Path) -> None:
+def test_acks_all_waits_for_the_isr_and_logs_are_equal(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)
@@ -50,7 +50,7 @@ def test_acks_all_waits_for_the_isr_and_logs_are_the_same(tmp_path: Path) -> Non
     run(scenario())
 
 
-def test_without_its_followers_a_leader_acknowledges_only_what_is_asked_of_it_alone(tmp_path: Path) -> None:
+def test_leader_acknowledges_only_acks_1_while_followers_are_away(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.cut.add((2, 1))
@@ -72,7 +72,7 @@ def test_without_its_followers_a_leader_acknowledges_only_what_is_asked_of_it_al
     run(scenario())
 
 
-def test_too_few_in_sync_before_and_after(tmp_path: Path) -> None:
+def test_append_is_refused_with_too_few_in_sync_replicas(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, min_isr=2)
         cluster.elect(1, is_new=True)
@@ -91,7 +91,7 @@ def test_too_few_in_sync_before_and_after(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_a_topic_of_one_replica_cannot_ask_for_two(tmp_path: Path) -> None:
+def test_min_insync_replicas_is_capped_at_the_replica_count(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 1, min_isr=2)
         cluster.elect(1, is_new=True)
@@ -101,7 +101,7 @@ def test_a_topic_of_one_replica_cannot_ask_for_two(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_is_not_to_be_appended(tmp_path: Path) -> None:
+def test_invalid_append_is_refused(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -126,7 +126,7 @@ def test_what_is_not_to_be_appended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["follow", "stop", "delete", "shut down"])
-def test_nobody_waits_for_a_leader_that_is_none_any_more(tmp_path: Path, how: str) -> None:
+def test_waiting_appends_fail_when_the_leader_resigns(tmp_path: Path, how: str) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -152,7 +152,7 @@ def test_nobody_waits_for_a_leader_that_is_none_any_more(tmp_path: Path, how: st
     run(scenario())
 
 
-def test_a_repetition_is_acknowledged_when_the_first_is(tmp_path: Path) -> None:
+def test_duplicate_is_acknowledged_with_the_original(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.elect(1, is_new=True)
@@ -176,7 +176,7 @@ def test_a_repetition_is_acknowledged_when_the_first_is(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_one_request_for_many_partitions_waits_for_all(tmp_path: Path) -> None:
+def test_request_for_many_partitions_waits_for_all(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         other = TopicPartition("u", 0)
@@ -198,7 +198,7 @@ def test_one_request_for_many_partitions_waits_for_all(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_what_was_acknowledged_survives_a_change_of_leader(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_a_leader_change(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path)
         cluster.elect(1, is_new=True)

@@ -1,4 +1,4 @@
-"""Whatever happens to brokers, links and leaders: acknowledged records stay, replicas end up the same."""
+"""Random schedules of brokers, links and leaders: acknowledged records stay, replicas become equal."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ steps = st.lists(
 
 
 class History:
-    """A cluster under a schedule, and what its clients were told."""
+    """A cluster under a schedule, and the responses to its clients."""
 
     def __init__(self, path: Path) -> None:
         self.cluster = Cluster(path, 3, min_isr=2)
@@ -93,13 +93,13 @@ class History:
         await settle()
 
     def remember(self, records: bytes) -> None:
-        """What a consumer has read at an offset is what every consumer will ever read there."""
+        """Check that consumers always read the same record at an offset."""
         for position, header in scan(records):
             data = records[position : position + header.size]
             assert self.seen.setdefault(header.base_offset, data) == data
 
     def judge(self, leader: int, before: tuple[int, ...], after: tuple[int, ...]) -> None:
-        """Who joins an ISR may lead next, so it has all that was acknowledged and all of earlier epochs."""
+        """Check that a joining replica, which may lead next, has all acknowledged and earlier records."""
         leading = self.cluster.at(leader)
         needed = max(leading.log.high_watermark, leading.epoch_start_offset)
         for joined in sorted(set(after) - set(before)):
@@ -107,7 +107,7 @@ class History:
                 self.too_early.append(f"{joined} joined with {end} of {needed} records")
 
     def broker_gone(self, broker: int) -> None:
-        """As a controller does: out of the ISR unless it is the last, and another one leads."""
+        """Act like a controller: remove it from the ISR unless it is the last, and elect another leader."""
         states = self.cluster.states
         isr = tuple(each for each in states.isr[T0] if each != broker) or states.isr[T0]
         leader = states.leader[T0][0]
@@ -123,7 +123,7 @@ class History:
             self.cluster.tell(broker)
 
     async def calm(self) -> None:
-        """Everything heals, and everybody is told how things are."""
+        """Repair everything, and send all brokers the current state."""
         self.cluster.cut.clear()
         for broker in BROKERS:
             if broker not in self.cluster.brokers:
@@ -155,7 +155,7 @@ class History:
 
 @settings(max_examples=30, deadline=None)
 @given(steps)
-def test_nothing_that_was_acknowledged_is_lost(schedule: list[Step]) -> None:
+def test_acknowledged_records_are_never_lost(schedule: list[Step]) -> None:
     async def scenario(path: Path) -> None:
         history = History(path)
         history.cluster.elect(1, is_new=True)

@@ -1,4 +1,4 @@
-"""Partitions are looked at when their time has come: each in its own, in whatever order they were added."""
+"""ISR checks run at the time of each partition, in whatever order they were added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Looked:
-    """A partition that notes when it is looked at."""
+    """A partition that records its checks."""
 
     def __init__(self, name: str, clock: HandClock, log: list[tuple[str, float]]) -> None:
         self._name = name
@@ -44,7 +44,7 @@ def test_each_partition_is_reviewed_at_its_own_time(order: str) -> None:
     run(scenario())
 
 
-def test_nothing_is_reviewed_after_the_end() -> None:
+def test_nothing_is_reviewed_after_close() -> None:
     async def scenario() -> None:
         clock = HandClock()
         reviews = IsrReviews(clock)

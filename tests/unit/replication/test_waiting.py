@@ -1,4 +1,4 @@
-"""Requests that wait for several partitions hear of each once, and end when all are decided."""
+"""Requests that wait for several partitions: one result each, done when all are settled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.unit.replication.replicas import T0, run
 T1 = TopicPartition("t", 1)
 
 
-def test_first_word_on_a_partition_counts() -> None:
+def test_first_result_of_a_partition_counts() -> None:
     async def scenario() -> None:
         pending = Pending({T0, T1})
         pending.settle(T0, ErrorCode.NONE)
@@ -25,7 +25,7 @@ def test_first_word_on_a_partition_counts() -> None:
     run(scenario())
 
 
-def test_offsets_are_reached_up_to_and_with_the_one_waited_for() -> None:
+def test_reach_settles_requests_up_to_and_including_the_offset() -> None:
     async def scenario() -> None:
         queue = OffsetQueue(T0)
         waiting = {offset: Pending({T0}) for offset in (7, 3, 5)}
