@@ -1,4 +1,4 @@
-"""A store of either kind for every test that asks for one."""
+"""Fixtures: a store of either kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONNECT_S = 120
 
 @pytest.fixture(scope="session")
 def real_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """The session's one ZooKeeper."""
+    """The session's single ZooKeeper."""
     with ExitStack() as stack:
         with needs_kafka():
             server = stack.enter_context(zookeeper(tmp_path_factory.mktemp("zookeeper"), fsync=False))
@@ -32,7 +32,7 @@ def real_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeep
 
 @pytest.fixture
 def remote(real_zookeeper: ZooKeeper) -> Remote:
-    """A fresh root in the session's ZooKeeper."""
+    """A new root in the session's ZooKeeper."""
     from kazoo.client import KazooClient
 
     root = f"/{uuid4().hex}"
@@ -46,7 +46,7 @@ def remote(real_zookeeper: ZooKeeper) -> Remote:
 
 @pytest.fixture(params=["embedded", pytest.param("zookeeper", marks=pytest.mark.jvm)])
 def server(request: pytest.FixtureRequest, tmp_path: Path) -> Server:
-    """A store without nodes."""
+    """An empty store."""
     if request.param == "zookeeper":
         remote: Remote = request.getfixturevalue("remote")
         return remote

@@ -1,4 +1,4 @@
-"""The store's two implementations behind one face, so that one suite can try both."""
+"""The store's two implementations behind one interface, so that one suite tests both."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from restow.cluster.store import Store
 
 TIMEOUT_S = 30.0
-"""Of sessions: longer than a busy machine stands still."""
+"""Session timeout: longer than a busy machine may hang."""
 _TAKEN_BACK_S = 8.0
 _TEST_S = 180.0
 
 
 class Server(Protocol):
-    """Something to have sessions with."""
+    """A server to open sessions with."""
 
     async def session(self) -> Store:
-        """A new one."""
+        """Open a session."""
 
     async def expire(self, store: Store) -> None:
-        """Have the server end a session, and wait until it has heard of that."""
+        """Let the server expire a session, and wait until the session knows."""
 
     async def stop(self) -> None:
-        """End what sessions are left."""
+        """End the remaining sessions."""
 
 
 @dataclass
@@ -65,7 +65,7 @@ class Remote:
     sessions: list[ZooKeeperStore] = field(default_factory=list)
 
     async def fresh(self) -> Remote:
-        """The same server with a new root."""
+        """Return the same server with a new root."""
         root = await (await self.session()).create("/root_", sequential=True)
         await self.stop()
         return Remote(f"{self.address}{root}")
@@ -76,7 +76,7 @@ class Remote:
         return store
 
     async def expire(self, store: Store) -> None:
-        """Another client takes the session over and closes it, unless the owner takes it back: then again."""
+        """Take the session over with another client and close it; repeat if the owner takes it back."""
         from kazoo.client import KazooClient
         from kazoo.exceptions import ConnectionLoss
 
@@ -103,7 +103,7 @@ class Remote:
 
 
 def played(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that is a coroutine, run on a loop of its own, after which the server's sessions end."""
+    """Run a coroutine test on its own loop, then end the server's sessions."""
 
     @wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Our assignors against answers recorded from Apache Kafka 3.9.1."""
+"""Our assignors against recorded results of Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORDED_ROUNDS = {"range": 400, "roundrobin": 400, "sticky": 1404, "cooperative
 
 
 @pytest.mark.parametrize("name", RECORDED_ROUNDS)
-def test_as_good_as_what_kafka_answered(name: str) -> None:
+def test_assignor_is_as_good_as_the_recorded_result(name: str) -> None:
     rounds = 0
     for where, group, kafkas in recorded(name):
         ours = assign(name, **group.question())
@@ -30,13 +30,13 @@ def test_as_good_as_what_kafka_answered(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED_ROUNDS)
-def test_the_judge_accepts_what_kafka_answered(name: str) -> None:
+def test_judge_accepts_the_recorded_result(name: str) -> None:
     for where, group, kafkas in recorded(name):
         assert judge(name, group, kafkas, kafkas) == [], where
 
 
 def recorded(name: str) -> Iterator[tuple[str, Group, dict[str, list[TopicPartition]]]]:
-    """Every round of every recorded group, with the place it stands at."""
+    """Yield every round of every recorded group, with its position."""
     path = VECTORS / f"{name.replace('-', '_')}.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for number, line in enumerate(lines, 1):

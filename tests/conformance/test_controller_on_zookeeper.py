@@ -1,7 +1,6 @@
-"""The controller on a real ZooKeeper: what each kind of work comes to, and what a deposed one may not do.
+"""The controller on a real ZooKeeper: one or two tests of each kind.
 
-The tests are those of `tests/unit/controller`, one or two of each kind; all of them are in
-`test_whole_controller_on_zookeeper.py`.
+The tests are those of `tests/unit/controller`; `test_whole_controller_on_zookeeper.py` runs all of them.
 """
 
 from __future__ import annotations
@@ -59,5 +58,5 @@ pytestmark = pytest.mark.jvm
 
 @pytest.fixture(autouse=True)
 def on_zookeeper(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cluster of these tests stands on a fresh root in ZooKeeper."""
+    """Put every cluster of these tests on a new root in ZooKeeper."""
     monkeypatch.setattr(fake_cluster, "make_server", lambda: remote)

@@ -1,4 +1,4 @@
-"""Every recorded answer of Kafka 3.9.1's AdminUtils, assignments and refusals alike."""
+"""Recorded results of Kafka 3.9.1's AdminUtils, assignments and refusals alike."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _placed(vector: dict[str, Any]) -> dict[int, list[int]]:
 @pytest.mark.parametrize(
     "vector", [pytest.param(vector, id=f"line-{line}") for line, vector in enumerate(_vectors(), start=1)]
 )
-def test_answers_as_kafka_did(vector: dict[str, Any]) -> None:
+def test_placement_equals_the_recorded_result(vector: dict[str, Any]) -> None:
     if "error" in vector:
         with pytest.raises(OUR_ERROR[vector["error"]]):
             _placed(vector)
@@ -49,7 +49,7 @@ def test_answers_as_kafka_did(vector: dict[str, Any]) -> None:
         assert _placed(vector) == recorded
 
 
-def test_the_recording_covers_what_it_should() -> None:
+def test_recording_covers_all_kinds_of_results() -> None:
     vectors = _vectors()
     assert len(vectors) == 400
     assert {vector.get("error") for vector in vectors} == {None, *OUR_ERROR}

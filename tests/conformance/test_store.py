@@ -1,4 +1,4 @@
-"""What brokers rely on, tried on the embedded store and on a real ZooKeeper alike."""
+"""The store's contract, tested on the embedded store and on a real ZooKeeper."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @played
-async def test_a_node_is_created_read_set_and_deleted(server: Server) -> None:
+async def test_node_is_created_read_set_and_deleted(server: Server) -> None:
     store = await server.session()
     assert await store.create("/a", b"one") == "/a"
     node = await store.get("/a")
@@ -45,7 +45,7 @@ async def test_a_node_is_created_read_set_and_deleted(server: Server) -> None:
 
 
 @played
-async def test_the_parent_counts_its_children(server: Server) -> None:
+async def test_parent_counts_changes_of_its_children(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     await store.create("/a/x")
@@ -57,7 +57,7 @@ async def test_the_parent_counts_its_children(server: Server) -> None:
 
 
 @played
-async def test_children_are_sorted_names(server: Server) -> None:
+async def test_children_returns_sorted_names(server: Server) -> None:
     store = await server.session()
     await ensure_paths(store, ["/a/10/deep", "/a/9", "/a/x y", "/a/ü"])
     assert await store.children("/a") == ("10", "9", "x y", "ü")
@@ -65,7 +65,7 @@ async def test_children_are_sorted_names(server: Server) -> None:
 
 
 @played
-async def test_what_is_not_there(server: Server) -> None:
+async def test_missing_node_raises_no_node(server: Server) -> None:
     store = await server.session()
     assert await store.exists("/no") is None
     requests: list[Any] = [
@@ -82,7 +82,7 @@ async def test_what_is_not_there(server: Server) -> None:
 
 
 @played
-async def test_refusals(server: Server) -> None:
+async def test_invalid_changes_are_refused(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     await store.set("/a", b"x")
@@ -106,7 +106,7 @@ async def test_refusals(server: Server) -> None:
 
 @pytest.mark.parametrize("path", ["", "a", "a/b", "/a/", "//", "/a//b", "/.", "/a/../b", "/\0", "/a\ue000"])
 @played
-async def test_what_is_not_a_path(server: Server, path: str) -> None:
+async def test_invalid_path_is_refused(server: Server, path: str) -> None:
     store = await server.session()
     await store.create("/a")
     requests: list[Any] = [
@@ -126,7 +126,7 @@ async def test_what_is_not_a_path(server: Server, path: str) -> None:
 
 
 @played
-async def test_the_root_stays(server: Server) -> None:
+async def test_root_cannot_be_deleted(server: Server) -> None:
     store = await server.session()
     assert await store.exists("/") is not None
     with pytest.raises(InvalidPath):
@@ -134,7 +134,7 @@ async def test_the_root_stays(server: Server) -> None:
 
 
 @played
-async def test_sequential_nodes_count_all_that_were_ever_created(server: Server) -> None:
+async def test_sequential_number_counts_all_nodes_ever_created(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     assert await store.create("/a/n_", sequential=True) == "/a/n_0000000000"
@@ -149,7 +149,7 @@ async def test_sequential_nodes_count_all_that_were_ever_created(server: Server)
 
 
 @played
-async def test_a_transaction_is_all(server: Server) -> None:
+async def test_transaction_carries_out_all_operations(server: Server) -> None:
     store = await server.session()
     await store.create("/epoch", b"1")
     made, made_child, stat, *rest = await store.multi(
@@ -181,7 +181,9 @@ async def test_a_transaction_is_all(server: Server) -> None:
     ],
 )
 @played
-async def test_or_it_is_nothing(server: Server, refused: Any, error: type[StoreError]) -> None:
+async def test_refused_transaction_changes_nothing(
+    server: Server, refused: Any, error: type[StoreError]
+) -> None:
     store = await server.session()
     await ensure_paths(store, ["/epoch", "/full/child", "/doomed"])
     before = await store.get_each(["/", "/epoch", "/full", "/doomed"])
@@ -193,7 +195,7 @@ async def test_or_it_is_nothing(server: Server, refused: Any, error: type[StoreE
 
 
 @played
-async def test_of_many_transactions_each_stands_for_itself(server: Server) -> None:
+async def test_multi_each_transactions_are_independent(server: Server) -> None:
     store = await server.session()
     await store.create("/epoch")
     answers = await store.multi_each(
@@ -216,7 +218,7 @@ async def test_of_many_transactions_each_stands_for_itself(server: Server) -> No
 
 
 @played
-async def test_many_nodes_at_once(server: Server) -> None:
+async def test_get_each_returns_many_nodes(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     paths = [f"/a/{number}" for number in range(700)]
@@ -227,7 +229,7 @@ async def test_many_nodes_at_once(server: Server) -> None:
 
 
 @played
-async def test_requests_are_carried_out_in_the_order_they_were_made(server: Server) -> None:
+async def test_requests_are_carried_out_in_order(server: Server) -> None:
     store = await server.session()
     requests: list[Any] = [
         store.exists("/a"),
@@ -251,7 +253,7 @@ async def test_requests_are_carried_out_in_the_order_they_were_made(server: Serv
 
 
 @played
-async def test_of_two_who_want_to_be_controller_one_is(server: Server) -> None:
+async def test_one_of_two_candidates_becomes_controller(server: Server) -> None:
     stores = [await server.session() for _ in range(3)]
     answers = await asyncio.gather(
         *(store.create("/controller", ephemeral=True) for store in stores), return_exceptions=True
@@ -263,7 +265,7 @@ async def test_of_two_who_want_to_be_controller_one_is(server: Server) -> None:
 
 
 @played
-async def test_no_conditional_change_is_lost(server: Server) -> None:
+async def test_conditional_changes_are_not_lost(server: Server) -> None:
     async def count_up(number: int) -> None:
         store = await server.session()
         for _ in range(number):
@@ -282,7 +284,7 @@ async def test_no_conditional_change_is_lost(server: Server) -> None:
 
 
 @played
-async def test_paths_are_ensured_once(server: Server) -> None:
+async def test_ensure_paths_creates_missing_paths_once(server: Server) -> None:
     store = await server.session()
     await store.create("/a", b"kept")
     for _ in range(2):

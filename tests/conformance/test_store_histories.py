@@ -1,4 +1,4 @@
-"""Random histories of transactions: the embedded store against a plain model, and against ZooKeeper."""
+"""Random histories of transactions: the embedded store against a model, and against ZooKeeper."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ModelNode:
 
 @dataclass
 class Model:
-    """What the store should do, by copying everything before every transaction."""
+    """The expected behaviour, by copying everything before every transaction."""
 
     nodes: dict[str, ModelNode] = field(default_factory=lambda: {"/": ModelNode(b"")})
 
@@ -120,7 +120,7 @@ def parent(path: str) -> str:
 
 
 async def outcome(store: Store, operations: Sequence[Operation]) -> Any:
-    """Results without what differs between stores: transaction numbers."""
+    """Return results without transaction numbers, which differ between stores."""
     try:
         results = await store.multi(operations)
     except StoreError as error:
@@ -129,7 +129,7 @@ async def outcome(store: Store, operations: Sequence[Operation]) -> Any:
 
 
 async def shape(store: Store, path: str = "/") -> dict[str, Any]:
-    """Every node's data, counters and whether it is ephemeral."""
+    """Return every node's data, counters and whether it is ephemeral."""
     data, stat = await store.get(path)
     found = {path: (data, stat.version, stat.cversion, stat.ephemeral_owner != 0)}
     for name in await store.children(path):
@@ -139,7 +139,7 @@ async def shape(store: Store, path: str = "/") -> dict[str, Any]:
 
 @given(st.lists(st.one_of(TRANSACTIONS, TRANSACTIONS, TRANSACTIONS, st.just(RESTART)), max_size=40))
 @settings(deadline=None)
-def test_the_embedded_store_does_what_the_model_does(history: list[tuple[str, list[Operation]]]) -> None:
+def test_embedded_store_behaves_like_the_model(history: list[tuple[str, list[Operation]]]) -> None:
     async def play(file: Path) -> None:
         server, model = EmbeddedStore(file, fsync=False), Model()
         stores = {"mine": server.session(), "other": server.session()}
@@ -166,8 +166,10 @@ def test_the_embedded_store_does_what_the_model_does(history: list[tuple[str, li
     max_examples=25,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_both_stores_answer_alike(remote: Remote, history: list[list[tuple[str, list[Operation]]]]) -> None:
-    """Together, so that ZooKeeper's requests are joined and, when refused, taken apart again."""
+def test_both_stores_return_the_same_results(
+    remote: Remote, history: list[list[tuple[str, list[Operation]]]]
+) -> None:
+    """Concurrently, so that ZooKeeper's requests are joined and, when refused, split again."""
 
     async def play(mine: Store, other: Store) -> tuple[list[Any], dict[str, Any]]:
         stores = {"mine": mine, "other": other}

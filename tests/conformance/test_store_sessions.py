@@ -1,4 +1,4 @@
-"""What a session is told, and what goes with it: watches and ephemeral nodes, on both stores alike."""
+"""Sessions: watches and ephemeral nodes, on both stores."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 async def seen(events: list[WatchEvent], count: int) -> list[WatchEvent]:
-    """The events, once there are that many. The test's time limit ends a vain wait."""
+    """Wait until there are that many events. The test's time limit ends the wait."""
     while len(events) < count:
         await asyncio.sleep(0.005)
     return events
 
 
 @played
-async def test_a_data_watch_sees_the_next_change(server: Server) -> None:
+async def test_data_watch_sees_the_next_change(server: Server) -> None:
     mine, other = await server.session(), await server.session()
     events: list[WatchEvent] = []
 
@@ -43,7 +43,7 @@ async def test_a_data_watch_sees_the_next_change(server: Server) -> None:
 
 
 @played
-async def test_a_watch_for_children_sees_them_come_and_go(server: Server) -> None:
+async def test_child_watch_sees_created_and_deleted_children(server: Server) -> None:
     mine, other = await server.session(), await server.session()
     events: list[WatchEvent] = []
     await other.create("/a")
@@ -65,7 +65,7 @@ async def test_a_watch_for_children_sees_them_come_and_go(server: Server) -> Non
 
 
 @played
-async def test_a_watch_fires_once(server: Server) -> None:
+async def test_watch_fires_once(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     events: list[WatchEvent] = []
@@ -78,7 +78,7 @@ async def test_a_watch_fires_once(server: Server) -> None:
 
 
 @played
-async def test_a_refused_transaction_sets_no_watch_off(server: Server) -> None:
+async def test_refused_transaction_fires_no_watch(server: Server) -> None:
     store = await server.session()
     await store.create("/a")
     events: list[WatchEvent] = []
@@ -91,7 +91,7 @@ async def test_a_refused_transaction_sets_no_watch_off(server: Server) -> None:
 
 
 @played
-async def test_a_change_is_told_before_it_can_be_read(server: Server) -> None:
+async def test_watch_fires_before_the_change_can_be_read(server: Server) -> None:
     mine, other = await server.session(), await server.session()
     await mine.create("/a", b"0")
     for number in range(1, 30):
@@ -105,7 +105,7 @@ async def test_a_change_is_told_before_it_can_be_read(server: Server) -> None:
 
 
 @played
-async def test_a_watcher_that_fails_is_reported_and_the_others_are_told(server: Server) -> None:
+async def test_failing_watch_is_reported_and_the_others_are_called(server: Server) -> None:
     reported: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
 
@@ -125,7 +125,7 @@ async def test_a_watcher_that_fails_is_reported_and_the_others_are_told(server: 
 
 
 @played
-async def test_ephemeral_nodes_go_with_their_session(server: Server) -> None:
+async def test_ephemeral_nodes_are_removed_with_their_session(server: Server) -> None:
     mine, other = await server.session(), await server.session()
     await mine.create("/brokers")
     await mine.create("/brokers/1", b"me", ephemeral=True)
@@ -146,7 +146,7 @@ async def test_ephemeral_nodes_go_with_their_session(server: Server) -> None:
 
 
 @played
-async def test_an_expired_session_is_told_and_can_do_nothing_more(server: Server) -> None:
+async def test_expired_session_is_notified_and_refuses_requests(server: Server) -> None:
     mine, other = await server.session(), await server.session()
     await mine.create("/controller", ephemeral=True)
     told: list[str] = []

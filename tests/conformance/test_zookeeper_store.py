@@ -1,4 +1,4 @@
-"""What only a store at the end of a line can meet: nobody there, a broken line, a server standing still."""
+"""Network faults of the ZooKeeper store: no server, a lost connection, a halted server."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.jvm
 
 CUT_OFF_S = 4.0
-"""A session that is to end; not before it has begun."""
+"""Timeout of a session that should expire, but not before it is open."""
 
 
 def cut(store: ZooKeeperStore) -> None:
-    """Break the connection, which kazoo will make anew."""
+    """Break the connection, which kazoo opens again."""
     store._link.client._connection._socket.shutdown(socket.SHUT_RDWR)
 
 
 @played
-async def test_nobody_there() -> None:
+async def test_connect_fails_without_a_server() -> None:
     with (
         free_ports(1) as (port,),
         pytest.raises(StoreUnavailable, match="no ZooKeeper answered at"),
@@ -44,7 +44,7 @@ async def test_nobody_there() -> None:
 
 
 @played
-async def test_a_request_beyond_what_a_server_takes(remote: Remote) -> None:
+async def test_too_large_request_is_refused(remote: Remote) -> None:
     store = await remote.session()
     with pytest.raises(TooLarge, match="1100077 bytes"):
         await store.create("/large-enough", b"x" * 1_100_000)
@@ -54,7 +54,7 @@ async def test_a_request_beyond_what_a_server_takes(remote: Remote) -> None:
 
 
 @played
-async def test_a_broken_line_is_mended_and_the_session_goes_on(remote: Remote) -> None:
+async def test_session_survives_a_lost_connection(remote: Remote) -> None:
     store = await remote.session()
     assert isinstance(store, ZooKeeperStore)
     await store.create("/mine", ephemeral=True)
@@ -75,9 +75,7 @@ async def test_a_broken_line_is_mended_and_the_session_goes_on(remote: Remote) -
 
 
 @played
-async def test_requests_wait_for_a_server_that_stands_still(
-    remote: Remote, real_zookeeper: ZooKeeper
-) -> None:
+async def test_requests_wait_for_a_halted_server(remote: Remote, real_zookeeper: ZooKeeper) -> None:
     store = await remote.session()
     with real_zookeeper.paused():
         creating = asyncio.create_task(store.create("/a"))
@@ -88,7 +86,9 @@ async def test_requests_wait_for_a_server_that_stands_still(
 
 
 @played
-async def test_cut_off_for_too_long_is_expired(remote: Remote, real_zookeeper: ZooKeeper) -> None:
+async def test_session_expires_when_disconnected_for_too_long(
+    remote: Remote, real_zookeeper: ZooKeeper
+) -> None:
     store = await ZooKeeperStore.connect(remote.address, timeout_s=CUT_OFF_S)
     other = await remote.session()
     await store.create("/mine", ephemeral=True)

@@ -1,4 +1,4 @@
-"""The disk of a simulation: what outlives a crash of the process, and what a loss of power."""
+"""The simulated disk: what survives a process crash, and what a power loss."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def disk_with_a_file(seed: int = 0) -> SimDisk:
     return disk
 
 
-def test_kill_keeps_all_that_was_written_and_voids_handles() -> None:
+def test_kill_keeps_written_data_and_voids_handles() -> None:
     disk = disk_with_a_file()
     file = disk.open("/data/log/0.log")
     disk.kill()
@@ -30,7 +30,7 @@ def test_kill_keeps_all_that_was_written_and_voids_handles() -> None:
     assert disk.read_bytes("/data/log/0.log") == b"synced and not"
 
 
-def test_loss_of_power_keeps_what_was_synced_and_a_part_of_the_rest() -> None:
+def test_power_loss_keeps_synced_data_and_a_part_of_the_rest() -> None:
     found = set()
     for seed in range(200):
         disk = disk_with_a_file(seed)
@@ -43,7 +43,7 @@ def test_loss_of_power_keeps_what_was_synced_and_a_part_of_the_rest() -> None:
     assert any(data.endswith(b"\0") for data in found)
 
 
-def test_file_that_was_replaced_durably_outlives_a_loss_of_power() -> None:
+def test_durably_replaced_file_survives_a_power_loss() -> None:
     for seed in range(20):
         disk = SimDisk(SeededChance(seed))
         disk.make_directory("/a")
@@ -76,7 +76,7 @@ def test_failed_volume_fails_every_call() -> None:
         assert caught.value.errno == errno.EIO
 
 
-def test_directories_are_renamed_with_all_that_is_in_them() -> None:
+def test_directories_are_renamed_with_their_content() -> None:
     disk = disk_with_a_file()
     disk.rename("/data/log", "/data/gone")
     assert disk.list("/data") == ("gone",)

@@ -1,4 +1,4 @@
-"""The network of a simulation."""
+"""The simulated network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Ear:
-    """Remembers what a connection brought."""
+    """Records the events of a connection."""
 
     def __init__(self) -> None:
         self.heard: list[bytes] = []
@@ -62,7 +62,7 @@ def test_frames_arrive_in_their_order_and_take_time() -> None:
     run(main())
 
 
-def test_cut_link_holds_frames_back_until_it_is_mended() -> None:
+def test_cut_link_delays_frames_until_it_is_mended() -> None:
     async def main() -> None:
         network, server, client, _ = await connected()
         network.cut("here", "there")
@@ -77,7 +77,7 @@ def test_cut_link_holds_frames_back_until_it_is_mended() -> None:
     run(main())
 
 
-def test_connection_to_nobody_is_refused_and_to_a_cut_off_node_times_out() -> None:
+def test_connect_is_refused_without_listener_and_times_out_on_cut_link() -> None:
     async def main() -> None:
         network, _, _, here = await connected()
         with pytest.raises(ConnectionRefusedError):
@@ -89,7 +89,7 @@ def test_connection_to_nobody_is_refused_and_to_a_cut_off_node_times_out() -> No
     run(main())
 
 
-def test_peer_of_a_dead_process_is_told_and_of_a_dead_machine_is_not() -> None:
+def test_dead_process_resets_connections_and_dead_machine_does_not() -> None:
     async def main() -> tuple[int, int]:
         network, _, client, _ = await connected()
         network.end_process("there")
@@ -102,7 +102,7 @@ def test_peer_of_a_dead_process_is_told_and_of_a_dead_machine_is_not() -> None:
     assert run(main()) == (1, 0)
 
 
-def test_frame_that_is_too_large_ends_the_connection() -> None:
+def test_too_large_frame_ends_the_connection() -> None:
     async def main() -> None:
         _, server, client, _ = await connected()
         sent(client, b"x" * 2_000)

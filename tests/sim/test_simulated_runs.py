@@ -1,4 +1,4 @@
-"""Whole runs in virtual time: the same again for the same seed, nothing lost, and defects are found."""
+"""Whole runs in virtual time: repeatable by seed, nothing lost, and defects are found."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_other_seed_gives_another_run() -> None:
     assert report_of(1, 1)["trace"] != report_of(2, 1)["trace"]
 
 
-def test_run_finds_a_watermark_that_moves_before_the_followers_have_the_records(
+def test_run_finds_high_watermark_that_moves_too_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(partition, "smallest_end", lambda members, followers, leader_end: leader_end)

@@ -1,4 +1,4 @@
-"""The loop and the clocks of a simulation."""
+"""The virtual event loop and the nodes' clocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_loop_jumps_to_the_next_timer() -> None:
     assert run(main()) == pytest.approx(3_600)
 
 
-def test_loop_says_so_when_everybody_waits() -> None:
+def test_loop_raises_on_deadlock() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -34,7 +34,7 @@ def test_loop_has_no_threads() -> None:
         run(main())
 
 
-def test_clock_of_a_halted_node_holds_its_timers_back() -> None:
+def test_halted_clock_holds_back_timers() -> None:
     async def main() -> list[tuple[str, float]]:
         loop, clock, other, woken = asyncio.get_running_loop(), NodeClock(), NodeClock(), []
 
@@ -52,7 +52,7 @@ def test_clock_of_a_halted_node_holds_its_timers_back() -> None:
     assert run(main()) == [("other", 1.0), ("halted", 10.0)]
 
 
-def test_clock_that_is_set_keeps_its_durations() -> None:
+def test_setting_the_clock_does_not_change_durations() -> None:
     async def main() -> tuple[int, float]:
         clock = NodeClock()
         clock.jump(-3_600_000)

@@ -1,4 +1,4 @@
-"""The checker of histories finds nothing wrong with a good one, and in a bad one what is bad about it."""
+"""The history checker accepts good histories, and finds the fault in bad ones."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def without(number: int) -> list[Event]:
     return GOOD[:number] + GOOD[number + 1 :]
 
 
-def test_nothing_is_wrong_with_a_good_history() -> None:
+def test_good_history_has_no_faults() -> None:
     assert check(GOOD, FINAL, GROUP) == []
 
 
 @pytest.mark.parametrize("offset", [2, 5])
-def test_a_write_of_unknown_fate_may_be_there(offset: int) -> None:
+def test_write_of_unknown_outcome_may_be_in_the_log(offset: int) -> None:
     assert check(GOOD, {0: [*FINAL[0], (offset, "p:3")]}, GROUP) == []
 
 
@@ -56,7 +56,7 @@ def test_a_write_of_unknown_fate_may_be_there(offset: int) -> None:
         ({0: [(0, "p:3"), (1, "p:2")]}, "unstable: g/a read p:1 at 0/0, where p:3 is now"),
     ],
 )
-def test_a_bad_log(final: dict[int, list[tuple[int, str]]], complaint: str) -> None:
+def test_bad_log_is_reported(final: dict[int, list[tuple[int, str]]], complaint: str) -> None:
     assert any(problem.startswith(complaint) for problem in check(GOOD, final, GROUP))
 
 
@@ -84,15 +84,15 @@ def test_a_bad_log(final: dict[int, list[tuple[int, str]]], complaint: str) -> N
         ),
     ],
 )
-def test_a_bad_history(more: list[Event], complaint: str) -> None:
+def test_bad_history_is_reported(more: list[Event], complaint: str) -> None:
     assert check([*GOOD, *more], FINAL, GROUP) == [complaint]
 
 
-def test_what_nobody_in_the_group_read_was_passed_over() -> None:
+def test_record_unread_by_the_group_is_reported() -> None:
     assert check(without(8), FINAL, GROUP) == ["passed over: nobody in g read p:1 at 0/0"]
 
 
-def test_commits_at_the_same_time_have_no_order() -> None:
+def test_concurrent_commits_have_no_order() -> None:
     overlapping = [
         Event(3.35, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 1),
         Event(5.1, "g/a", Op.COMMIT, Kind.OK, 2, 0, 1),
@@ -100,7 +100,7 @@ def test_commits_at_the_same_time_have_no_order() -> None:
     assert check([*GOOD, *overlapping], FINAL, GROUP) == []
 
 
-def test_a_commit_that_was_under_way_all_along_may_be_the_last() -> None:
+def test_overlapping_commit_may_be_the_last() -> None:
     late = [
         Event(3.35, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 1),
         Event(5.1, "g/a", Op.COMMIT, Kind.OK, 2, 0, 1),
@@ -110,7 +110,7 @@ def test_a_commit_that_was_under_way_all_along_may_be_the_last() -> None:
     assert check([*GOOD, *late], FINAL, GROUP) == []
 
 
-def test_a_commit_of_unknown_fate_binds_nobody() -> None:
+def test_commit_of_unknown_outcome_is_not_required() -> None:
     unknown = [
         Event(5.0, "g/a", Op.COMMIT, Kind.INVOKE, 2, 0, 9),
         Event(5.1, "g/a", Op.COMMIT, Kind.UNKNOWN, 2, 0, 9),
@@ -120,7 +120,7 @@ def test_a_commit_of_unknown_fate_binds_nobody() -> None:
     assert check([*GOOD, *unknown], FINAL, GROUP) == []
 
 
-def test_an_offset_may_be_read_again_by_who_began_again() -> None:
+def test_restarted_member_may_read_an_offset_again() -> None:
     again = [
         Event(5.0, "g/a", Op.RESUME, Kind.INVOKE, 2, 0),
         Event(5.1, "g/a", Op.RESUME, Kind.OK, 2, 0, 2),
@@ -135,10 +135,10 @@ UNANSWERED = [
     Event(6.0, "g/b", Op.RESUME, Kind.INVOKE, 2, 0),
     Event(6.1, "g/b", Op.RESUME, Kind.OK, 2, 0, 3),
 ]
-"""Nobody was told of the commit of 3, but the group was found there."""
+"""The commit of 3 has no response, but the group was found there."""
 
 
-def test_position_known_only_from_who_found_it_must_not_be_forgotten() -> None:
+def test_position_once_found_must_not_be_forgotten() -> None:
     read = [
         Event(4.5, "p", Op.WRITE, Kind.OK, 3, 0, 2, "p:3"),
         Event(4.6, "g/b", Op.READ, Kind.OK, 0, 0, 2, "p:3"),
@@ -151,8 +151,8 @@ def test_position_known_only_from_who_found_it_must_not_be_forgotten() -> None:
     ]
 
 
-def test_position_that_was_found_may_go_back_to_a_commit_without_an_answer() -> None:
-    """It may have been repeated, and carried out behind the one that was found."""
+def test_found_position_may_go_back_to_commit_without_response() -> None:
+    """The client may have repeated it, after the one that was found."""
     late = [
         Event(5.2, "g/a", Op.COMMIT, Kind.INVOKE, 3, 0, 2),
         Event(7.0, "g/a", Op.RESUME, Kind.INVOKE, 4, 0),
@@ -161,6 +161,6 @@ def test_position_that_was_found_may_go_back_to_a_commit_without_an_answer() -> 
     assert not any("forgotten" in problem for problem in check([*GOOD, *UNANSWERED, *late], FINAL, GROUP))
 
 
-def test_what_nobody_read_below_a_position_that_was_only_found_was_passed_over() -> None:
+def test_record_unread_below_a_found_position_is_reported() -> None:
     final = {0: [*FINAL[0], (2, "p:3")]}
     assert check([*GOOD, *UNANSWERED], final, GROUP) == ["passed over: nobody in g read p:3 at 0/2"]

@@ -1,4 +1,4 @@
-"""Which rows the benchmarks print: every figure beside every peer that it can be compared with."""
+"""Benchmark rows: every figure beside every peer that it can be compared with."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from benchmarks.contenders import Contender
 
 
-def test_brokers_in_processes_of_their_own_are_compared_with_both_peers(
+def test_broker_processes_are_compared_with_both_peers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process each is how Kafka runs, today's version as well as the one with a ZooKeeper."""
+    """Kafka runs one process per broker, in today's version and in the one with ZooKeeper."""
     worth = {OURS_APART.name: 2.0, KRAFT.name: 4.0, ZOOKEEPER.name: 8.0}
 
     def measured(contender: Contender, scale: cluster.Scale) -> dict[str, float]:

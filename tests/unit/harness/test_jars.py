@@ -43,7 +43,7 @@ def fake_java(
     monkeypatch.setenv("RESTOW_CACHE", str(folder / "cache"))
 
 
-def test_cache_dir_is_the_first_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_dir_is_the_first_variable_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESTOW_CACHE", "/own")
     monkeypatch.setenv("XDG_CACHE_HOME", "/shared")
     monkeypatch.setenv("HOME", "/home/someone")
@@ -54,7 +54,7 @@ def test_cache_dir_is_the_first_that_is_set(monkeypatch: pytest.MonkeyPatch) -> 
     assert cache_dir() == Path("/home/someone/.cache/restow")
 
 
-def test_fetched_once_and_announced(
+def test_jars_are_fetched_once_and_announced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fake_java(tmp_path, monkeypatch)
@@ -65,7 +65,7 @@ def test_fetched_once_and_announced(
     assert capsys.readouterr().err.startswith("fetching Apache Kafka 3.9.1's jars (56 MB) once into")
 
 
-def test_each_version_and_the_connector_have_a_folder(
+def test_each_version_and_the_connector_have_their_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_java(tmp_path, monkeypatch)
@@ -78,7 +78,7 @@ def test_each_version_and_the_connector_have_a_folder(
     assert 'name="spark-sql-kafka-0-10_2.13" rev="4.0.0"' in (cache / "asked").read_text()
 
 
-def test_a_failed_fetch_explains_itself_and_leaves_no_jars(
+def test_failed_fetch_explains_itself_and_leaves_no_jars(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_java(tmp_path, monkeypatch, UNREACHABLE)
@@ -88,7 +88,7 @@ def test_a_failed_fetch_explains_itself_and_leaves_no_jars(
     assert left <= {"runs", "asked", "ivy", "fetching.lock"}
 
 
-def test_a_partial_folder_of_a_killed_fetch_is_not_taken_for_the_jars(
+def test_partial_folder_of_a_killed_fetch_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_java(tmp_path, monkeypatch)
@@ -98,7 +98,7 @@ def test_a_partial_folder_of_a_killed_fetch_is_not_taken_for_the_jars(
     assert (kafka_jars() / "kafka_2.13-3.9.1.jar").exists()
 
 
-def test_of_two_that_come_at_once_one_fetches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_of_two_concurrent_callers_fetches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_java(tmp_path, monkeypatch)
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         found = pool.map(kafka_jars, ["3.9.1", "3.9.1"], chunksize=1)
@@ -109,13 +109,13 @@ def test_of_two_that_come_at_once_one_fetches(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("version", ["", "latest", "../3.9.1", "3.9.1/.."])
-def test_what_is_no_version_is_refused(version: str) -> None:
+def test_invalid_version_is_refused(version: str) -> None:
     with pytest.raises(ValueError, match="is not a version of Apache Kafka"):
         kafka_jars(version)
 
 
 @pytest.mark.parametrize(("version", "said"), [("11.0.2", "is Java 11"), ("1.8.0_392", "is Java 8")])
-def test_an_old_java_is_refused(
+def test_old_java_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, said: str
 ) -> None:
     fake_java(tmp_path, monkeypatch, version=version)
@@ -123,13 +123,13 @@ def test_an_old_java_is_refused(
         java()
 
 
-def test_a_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_home_without_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(HarnessError, match=f"JAVA_HOME is {tmp_path}, which has no bin/java"):
         java()
 
 
-def test_no_java_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_java_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path)]))
     with pytest.raises(HarnessError, match="no java on the PATH"):

@@ -1,4 +1,4 @@
-"""The judge passes what Kafka's rules allow and catches what they do not."""
+"""The judge accepts what Kafka's rules allow and finds violations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT = {"a": [P0, P1], "b": [P2, P3]}
 SWAPPED = {"a": [P2, P1], "b": [P0, P3]}
 
 
-def test_nothing_is_wrong_with_kafkas_own_answer() -> None:
+def test_judge_accepts_kafkas_own_result() -> None:
     for name in ("range", "roundrobin", "sticky", "cooperative-sticky"):
         assert judge(name, GROUP, KEPT, KEPT) == []
 
@@ -37,19 +37,19 @@ def test_nothing_is_wrong_with_kafkas_own_answer() -> None:
         ),
     ],
 )
-def test_faults(given: dict[str, list[TopicPartition]], fault: str) -> None:
+def test_judge_finds_faults(given: dict[str, list[TopicPartition]], fault: str) -> None:
     assert fault in faults(GROUP, given, complete=True)
     assert fault in judge("sticky", GROUP, given, KEPT)
 
 
-def test_roundrobin_must_keep_the_order_and_range_need_not() -> None:
+def test_judge_checks_order_for_roundrobin_but_not_for_range() -> None:
     turned = {"a": [P1, P0], "b": [P2, P3]}
     assert judge("range", GROUP, turned, KEPT) == []
     assert judge("roundrobin", GROUP, turned, KEPT) != []
     assert judge("range", GROUP, SWAPPED, KEPT) != []
 
 
-def test_sticky_may_not_be_less_even_or_take_more() -> None:
+def test_judge_refuses_sticky_result_less_even_or_with_more_moves() -> None:
     assert judge("sticky", GROUP, SWAPPED, KEPT) == [
         "takes 2 partitions from their owners, where Kafka takes 0"
     ]
@@ -58,7 +58,7 @@ def test_sticky_may_not_be_less_even_or_take_more() -> None:
     assert judge("sticky", GROUP, SWAPPED, uneven) == [], "more even outweighs more taken"
 
 
-def test_cooperative_sticky_may_leave_out_only_what_kafka_does() -> None:
+def test_judge_refuses_partitions_that_cooperative_sticky_leaves_out_needlessly() -> None:
     held_back = {"a": [P0], "b": [P2, P3]}
     assert judge("cooperative-sticky", GROUP, held_back, held_back) == []
     assert judge("cooperative-sticky", GROUP, held_back, KEPT) == [
@@ -67,13 +67,13 @@ def test_cooperative_sticky_may_leave_out_only_what_kafka_does() -> None:
     ]
 
 
-def test_cooperative_sticky_may_not_hand_over_what_its_owner_still_holds() -> None:
+def test_judge_refuses_cooperative_sticky_handover_from_current_owner() -> None:
     assert "b gets t-1, which a still holds" in judge(
         "cooperative-sticky", GROUP, {"a": [P0], "b": [P1, P2, P3]}, {"a": [P0], "b": [P2, P3]}
     )
 
 
-def test_the_owner_is_the_claimant_of_the_highest_generation() -> None:
+def test_owner_is_the_claimant_with_the_highest_generation() -> None:
     stale = replace(B, owned=(P1,), generation=2)
     assert owners_before(replace(GROUP, members=(A, stale))) == {P0: "a", P1: "a"}
     equal = replace(B, owned=(P1, P2))
@@ -82,13 +82,13 @@ def test_the_owner_is_the_claimant_of_the_highest_generation() -> None:
     assert owners_before(replace(GROUP, members=(A, silent))) == {P0: "a", P1: "a", P2: "b"}
 
 
-def test_cooperative_sticky_may_hold_back_what_kafka_gives_while_two_claim_it() -> None:
+def test_judge_lets_cooperative_sticky_withhold_partition_with_two_claimants() -> None:
     group = replace(GROUP, members=(A, replace(B, owned=(P1, P2, P3))))
     assert contested(group) == {P1}
     assert judge("cooperative-sticky", group, {"a": [P0], "b": [P2, P3]}, KEPT) == []
 
 
-def test_measures() -> None:
+def test_judge_measures_balance_and_moves() -> None:
     assert balance_score({"a": [P0, P1, P2], "b": [P3], "c": []}) == 2 + 3 + 1
     assert unassigned(GROUP, {"a": [P0], "b": [P3]}) == {P1, P2}
     assert taken(GROUP, {"a": [P0], "b": [P1, P3]}) == {P1, P2}

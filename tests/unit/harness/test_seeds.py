@@ -1,4 +1,4 @@
-"""Random cases are the same in every run, unless a seed is given; then that seed repeats them."""
+"""Random cases are the same in every run, unless a seed is given, which repeats its own cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_fails():
 
 
 def drawn(folder: Path, seed: str | None) -> tuple[list[str], str]:
-    """What a session draws, and all that it prints. Its tests lie outside the repository."""
+    """Return a session's cases and its output. Its tests lie outside the repository."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RESTOW_SEED": seed or ""}
     path = folder / "test_cases.py"
     path.write_text(CASES, encoding="utf-8")
@@ -50,7 +50,7 @@ def test_seed_draws_other_cases_and_repeats_them(tmp_path: Path) -> None:
 
 
 def test_full_suite_draws_a_new_seed_each_time() -> None:
-    """As the Makefile asks for it, and the same when it is given one."""
+    """As in the Makefile; a given seed is kept."""
     command = ["make", "-n", "test-full", f"SETUP={ROOT / 'Makefile'}"]
     said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert re.search(r"RESTOW_SEED=\$\{RESTOW_SEED:-\$\(.*randbelow", said)

@@ -1,4 +1,4 @@
-"""What may skip a test: a missing download or Java. What may not: a crash of anything that was started."""
+"""Only a missing download or Java may skip a test; a crash of anything started fails it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ MAY_SKIP = {
     "tests/unit/runtime/test_network.py": 1,  # no uvloop on Windows
     "tests/unit/runtime/test_ports.py": 1,  # ports can be held on Linux alone
 }
-"""Every way to skip there is. Whoever adds one says here why our own crash cannot come to it."""
+"""All ways to skip. A new one must say here why our own crash cannot cause it."""
 MAY_BE_MISSING = {"harness/certificates.py", "harness/jars.py", "harness/java.py", "harness/kcat.py"}
-"""Where things are looked up or downloaded."""
+"""Modules that look things up or download them."""
 
 
 def outcome(work: Callable[[], object]) -> str:
-    """How a test ends whose fixture does this."""
+    """Return the outcome of a test whose fixture does this."""
     try:
         with needs_kafka():
             work()
@@ -61,10 +61,8 @@ def test_missing_download_skips_a_test_except_on_ci(
     assert outcome(missing) == ends
 
 
-def test_broker_that_crashes_as_it_starts_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """With or without CI, a broker of ours whose first line raises fails the test that wanted it."""
+def test_broker_crash_at_start_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With or without CI, a broker of ours whose first line raises fails its test."""
     monkeypatch.delenv("CI", raising=False)
     broker = BrokerProcess(1, "nobody:1", tmp_path, 1)
     broker._command = (sys.executable, "-c", "raise RuntimeError('its first line')")
@@ -89,7 +87,7 @@ def test_server_that_did_not_start_is_a_failure(monkeypatch: pytest.MonkeyPatch)
     assert outcome(start) == "failed"
 
 
-def test_missing_kcat_is_told_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_kcat_is_reported_as_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     kcat.cache_clear()
     with pytest.raises(Missing, match="install kcat"):
@@ -111,7 +109,7 @@ def test_every_way_to_skip_is_known() -> None:
     assert found == MAY_SKIP
 
 
-def test_missing_is_raised_only_where_things_are_looked_up() -> None:
+def test_missing_is_raised_only_by_lookups() -> None:
     raising = {
         path.relative_to(ROOT).as_posix()
         for folder in ("harness", "src", "benchmarks")
@@ -121,8 +119,8 @@ def test_missing_is_raised_only_where_things_are_looked_up() -> None:
     assert raising == MAY_BE_MISSING
 
 
-def test_ci_fails_where_something_is_missing() -> None:
-    """The script that CI runs says so itself, whatever its environment says."""
+def test_ci_fails_if_something_is_missing() -> None:
+    """The CI script sets this itself, whatever its environment says."""
     script = (ROOT / ".ci" / "run").read_text("utf-8")
     assert "export CI=true" in script.splitlines()
     assert os.access(ROOT / ".ci" / "run", os.X_OK)

@@ -1,4 +1,4 @@
-"""What is said when Java starts and then does not do what it should. A stand-in plays Java."""
+"""Error messages when Java starts and then fails. A stand-in plays Java."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ case "$*" in *"$BREAKS_AT"*) echo "no room for $BREAKS_AT" >&2; exit 1;; esac
 
 @pytest.fixture
 def broken_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """A Java that ends at once, and complains where $BREAKS_AT is among its arguments."""
+    """A Java that ends at once, and complains if $BREAKS_AT is among its arguments."""
     program = tmp_path / "jdk" / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(FAKE_JAVA)
@@ -33,13 +33,13 @@ def broken_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Monke
     return monkeypatch
 
 
-def test_a_jvm_that_ends_at_once(broken_java: pytest.MonkeyPatch) -> None:
+def test_jvm_that_ends_at_once_is_reported(broken_java: pytest.MonkeyPatch) -> None:
     broken_java.setenv("BREAKS_AT", "GatewayServer")
     with pytest.raises(HarnessError, match="did not start: no room for GatewayServer"), kafka_jvm():
         pass
 
 
-def test_a_disk_that_cannot_be_formatted(broken_java: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failed_format_is_reported(broken_java: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken_java.setenv("BREAKS_AT", "StorageTool")
     with (
         pytest.raises(HarnessError, match=r"(?s)could not format .*node-1.*no room for StorageTool"),
@@ -48,7 +48,7 @@ def test_a_disk_that_cannot_be_formatted(broken_java: pytest.MonkeyPatch, tmp_pa
         pass
 
 
-def test_a_broker_that_ends_at_once(broken_java: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_broker_that_ends_at_once_is_reported(broken_java: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken_java.setenv("BREAKS_AT", "kafka.Kafka")
     with (
         pytest.raises(HarnessError, match=r"(?s)node 1 ended as it started.*no room for kafka\.Kafka"),

@@ -1,4 +1,4 @@
-"""Both ends of connections, for tests: handlers that write down what they hear, and a door to come in by."""
+"""Both ends of connections for tests: recording handlers, and a listener."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_FRAME = 1024 * 1024
 
 
 class Recorder:
-    """A handler that writes down what it hears, and can do something at every frame."""
+    """A handler that records its events, and can act at every frame."""
 
     def __init__(self, at_frame: Callable[[Recorder, bytes], None] | None = None) -> None:
         self.connection: Any = None
@@ -53,7 +53,7 @@ class Recorder:
 
 
 class Door:
-    """A listener, the handlers of those who came in, and raw sockets that knock."""
+    """A listener, the handlers of its connections, and raw client sockets."""
 
     def __init__(
         self, at_frame: Callable[[Recorder, bytes], None] | None = None, *, port: int = 0, **limits: int
@@ -75,14 +75,14 @@ class Door:
         await self.listener.close()
 
     async def connect(self, handler: Recorder | None = None) -> tuple[Any, Recorder]:
-        """The connection, when both ends of it are there."""
+        """Connect and return when both ends are open."""
         handler, already = handler or Recorder(), len(self.came)
         connection = await self.network.connect(HOST, self.listener.port, handler, 60)
         await self._next(already)
         return connection, handler
 
     async def knock(self) -> tuple[socket.socket, Recorder]:
-        """A raw socket, and the handler at the other end of it."""
+        """Return a raw socket and the handler at its other end."""
         already = len(self.came)
         raw = socket.create_connection((HOST, self.listener.port))
         return raw, await self._next(already)

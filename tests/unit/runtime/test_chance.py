@@ -1,4 +1,4 @@
-"""Chance: the system's is not to be foreseen, a seeded one is the same again."""
+"""Random numbers: the system's, and seeded ones that repeat."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draws(chance: Chance) -> list[object]:
 
 
 @pytest.mark.parametrize("chance", [SystemChance(), SeededChance(5)], ids=["system", "seeded"])
-def test_draws_are_what_they_say(chance: Chance) -> None:
+def test_draws_have_the_right_range_and_size(chance: Chance) -> None:
     assert {chance.randrange(3) for _ in range(200)} == {0, 1, 2}
     assert [len(chance.randbytes(count)) for count in (0, 1, 17)] == [0, 1, 17]
     ids = {chance.uuid() for _ in range(200)}
@@ -27,6 +27,6 @@ def test_draws_are_what_they_say(chance: Chance) -> None:
     assert {each.version for each in ids} == {4}
 
 
-def test_a_seed_tells_all() -> None:
+def test_seed_repeats_the_same_numbers() -> None:
     assert draws(SeededChance(1)) == draws(SeededChance(1)) != draws(SeededChance(2))
     assert draws(SystemChance()) != draws(SystemChance())

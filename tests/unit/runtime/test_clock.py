@@ -8,7 +8,7 @@ import time
 from restow.runtime.clock import Clock, SystemClock
 
 
-def test_it_tells_the_time() -> None:
+def test_system_clock_tells_the_time() -> None:
     clock: Clock = SystemClock()
     before = time.time_ns() // 1_000_000
     assert before <= clock.now_ms() <= time.time_ns() // 1_000_000

@@ -1,4 +1,4 @@
-"""How many connections may come in, through all doors together."""
+"""The limit of incoming connections over all listeners."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from tests.unit.runtime.doors import HOST, MAX_FRAME, Recorder
 @pytest.mark.parametrize(
     ("limit", "most"), [(256, 128), (1024, 512), (20_000, 19_360), (resource.RLIM_INFINITY, 1 << 30)]
 )
-def test_descriptors_are_left_for_files(monkeypatch: pytest.MonkeyPatch, limit: int, most: int) -> None:
+def test_connection_limit_leaves_descriptors_for_files(
+    monkeypatch: pytest.MonkeyPatch, limit: int, most: int
+) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     assert most_connections() == most
 
 
-def test_who_comes_when_it_is_full_is_hung_up_on() -> None:
-    """Nobody hears of those, and when somebody goes there is room again."""
+def test_connection_above_the_limit_is_closed() -> None:
+    """Its handler is not called, and a closed connection makes room again."""
 
     async def scenario() -> None:
         heard: list[Recorder] = []

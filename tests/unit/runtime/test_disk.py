@@ -1,4 +1,4 @@
-"""The real disk: what was written is what is read, also when files have to rest."""
+"""The real disk: data is read back, also when files are closed in between."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_appends_parts_and_says_where(tmp_path: Path) -> None:
+def test_append_returns_the_position_of_its_parts(tmp_path: Path) -> None:
     file = SystemDisk().open(str(tmp_path / "f"), create=True)
     assert file.append(b"ab", memoryview(b"cd"), bytearray(b"e")) == 0
     assert file.append(b"fg") == 5
@@ -24,7 +24,7 @@ def test_appends_parts_and_says_where(tmp_path: Path) -> None:
     file.close()
 
 
-def test_more_parts_than_one_call_takes(tmp_path: Path) -> None:
+def test_append_writes_more_parts_than_one_call_takes(tmp_path: Path) -> None:
     file = SystemDisk().open(str(tmp_path / "f"), create=True)
     parts = [bytes([i % 256]) * 3 for i in range(3000)]
     file.append(*parts)
@@ -33,7 +33,7 @@ def test_more_parts_than_one_call_takes(tmp_path: Path) -> None:
     file.close()
 
 
-def test_truncated_files_go_on_where_they_end(tmp_path: Path) -> None:
+def test_truncated_file_continues_at_its_new_end(tmp_path: Path) -> None:
     path = tmp_path / "f"
     file = SystemDisk().open(str(path), create=True)
     file.append(b"abcdef")
@@ -47,12 +47,12 @@ def test_truncated_files_go_on_where_they_end(tmp_path: Path) -> None:
     again.close()
 
 
-def test_a_file_that_does_not_exist_is_not_made_by_chance(tmp_path: Path) -> None:
+def test_open_does_not_create_a_missing_file_unasked(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         SystemDisk().open(str(tmp_path / "f"))
 
 
-def test_only_so_many_files_are_open_and_all_are_usable(tmp_path: Path) -> None:
+def test_open_files_are_limited_and_all_are_usable(tmp_path: Path) -> None:
     disk = SystemDisk(most_open_files=3)
     files = [disk.open(str(tmp_path / str(i)), create=True) for i in range(10)]
     for turn in range(3):
@@ -66,7 +66,7 @@ def test_only_so_many_files_are_open_and_all_are_usable(tmp_path: Path) -> None:
     assert not disk._opened
 
 
-def test_files_in_use_stay_open_before_others(tmp_path: Path) -> None:
+def test_recently_used_files_stay_open(tmp_path: Path) -> None:
     disk = SystemDisk(most_open_files=2)
     used = disk.open(str(tmp_path / "used"), create=True)
     idle = disk.open(str(tmp_path / "idle"), create=True)
@@ -78,13 +78,13 @@ def test_files_in_use_stay_open_before_others(tmp_path: Path) -> None:
         file.close()
 
 
-def test_there_must_be_room_for_a_file() -> None:
+def test_limit_of_open_files_must_be_positive() -> None:
     with pytest.raises(ValueError, match="most_open_files"):
         SystemDisk(most_open_files=0)
 
 
 @pytest.mark.parametrize("durable", [True, False])
-def test_replaces_small_files(tmp_path: Path, durable: bool) -> None:
+def test_write_atomically_replaces_small_files(tmp_path: Path, durable: bool) -> None:
     disk = SystemDisk()
     path = str(tmp_path / "c")
     disk.write_atomically(path, b"one", durable=durable)
@@ -93,7 +93,7 @@ def test_replaces_small_files(tmp_path: Path, durable: bool) -> None:
     assert disk.list(str(tmp_path)) == ("c",)
 
 
-def test_directories(tmp_path: Path) -> None:
+def test_directories_are_made_listed_renamed_and_removed(tmp_path: Path) -> None:
     disk = SystemDisk()
     folder = f"{tmp_path}/a/b"
     disk.make_directory(folder)
@@ -111,7 +111,7 @@ def test_directories(tmp_path: Path) -> None:
     assert 0 < free <= total
 
 
-def test_a_locked_file_is_ours_until_we_let_go(tmp_path: Path) -> None:
+def test_lock_is_exclusive_until_released(tmp_path: Path) -> None:
     path = str(tmp_path / ".lock")
     held = SystemDisk().lock(path)
     assert held is not None
@@ -123,7 +123,7 @@ def test_a_locked_file_is_ours_until_we_let_go(tmp_path: Path) -> None:
     again.release()
 
 
-def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
+def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     path = str(tmp_path / ".lock")
     program = (
         "import sys; from restow.runtime.disk import SystemDisk; "

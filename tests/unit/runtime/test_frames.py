@@ -1,4 +1,4 @@
-"""Streams are cut into the frames they were made of, however they are chopped up."""
+"""Streams are cut into their frames, whatever pieces they arrive in."""
 
 from __future__ import annotations
 
@@ -38,27 +38,29 @@ def feed(cutter: FrameCutter, stream: bytes, piece: int) -> list[bytes]:
     buffer=st.integers(1, 64),
     usual=st.integers(0, 150),
 )
-def test_any_chopping(frames: list[bytes], piece: int, buffer: int, usual: int) -> None:
+def test_cutter_returns_frames_for_any_pieces(
+    frames: list[bytes], piece: int, buffer: int, usual: int
+) -> None:
     cutter = FrameCutter(200, SpareBuffers(usual), receive_bytes=buffer)
     assert feed(cutter, framed(*frames), piece) == frames
     assert cutter.is_between_frames
 
 
 @given(st.integers(1, 30))
-def test_a_begun_frame_is_noticed(cut: int) -> None:
+def test_incomplete_frame_is_noticed(cut: int) -> None:
     cutter = FrameCutter(100, SpareBuffers(), receive_bytes=16)
     assert feed(cutter, framed(b"x" * 30)[:cut], 7) == []
     assert not cutter.is_between_frames
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 101, 2**31 - 1])
-def test_a_length_that_may_not_be_is_refused_when_it_has_come(length: int) -> None:
+def test_invalid_length_is_refused_at_once(length: int) -> None:
     cutter = FrameCutter(100, SpareBuffers())
     with pytest.raises(BadFrame, match=f"a frame of {length} bytes was announced; 0 to 100 may come"):
         feed(cutter, struct.pack(">i", length), 1)
 
 
-def test_frames_taken_later_are_the_same() -> None:
+def test_frames_taken_later_are_unchanged() -> None:
     cutter = FrameCutter(100, SpareBuffers(), receive_bytes=64)
     stream = framed(b"one", b"two", b"three")
     cutter.room()[: len(stream)] = stream
@@ -67,7 +69,7 @@ def test_frames_taken_later_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("usual", [10, 1000])
-def test_a_large_frame_is_bytes_that_nobody_writes_to_any_more(usual: int) -> None:
+def test_large_frame_is_not_overwritten_later(usual: int) -> None:
     cutter = FrameCutter(1000, SpareBuffers(usual), receive_bytes=16)
     (first,) = feed(cutter, framed(b"a" * 500), 100)
     (second,) = feed(cutter, framed(b"b" * 400), 100)
@@ -75,7 +77,7 @@ def test_a_large_frame_is_bytes_that_nobody_writes_to_any_more(usual: int) -> No
     assert (first, second) == (b"a" * 500, b"b" * 400)
 
 
-def test_frames_of_two_streams_at_once_are_kept_apart() -> None:
+def test_frames_of_two_streams_do_not_mix() -> None:
     spares = SpareBuffers()
     cutters = [FrameCutter(1000, spares, receive_bytes=16) for _ in range(2)]
     streams = [framed(letter * 500, letter * 600) for letter in (b"a", b"b")]
@@ -86,7 +88,7 @@ def test_frames_of_two_streams_at_once_are_kept_apart() -> None:
     assert cut == [[b"a" * 500, b"a" * 600], [b"b" * 500, b"b" * 600]]
 
 
-def test_buffers_are_used_again() -> None:
+def test_buffers_are_reused() -> None:
     spares = SpareBuffers(100)
     first = spares.take()
     spares.give_back(first)
@@ -94,7 +96,7 @@ def test_buffers_are_used_again() -> None:
     assert spares.take() is not first
 
 
-def test_a_frame_that_never_came_gives_its_buffer_back() -> None:
+def test_incomplete_frame_returns_its_buffer_on_close() -> None:
     spares = SpareBuffers(100)
     cutter = FrameCutter(1000, spares, receive_bytes=16)
     assert feed(cutter, framed(b"x" * 90)[:30], 30) == []
@@ -103,8 +105,8 @@ def test_a_frame_that_never_came_gives_its_buffer_back() -> None:
     assert len(spares._spares) == 1
 
 
-def test_announcing_much_takes_little() -> None:
-    """A hundred begun frames of two megabytes, and a hundred of a hundred."""
+def test_announced_frames_take_little_memory() -> None:
+    """A hundred incomplete frames of two megabytes, and a hundred of a hundred."""
     spares = SpareBuffers()
     before = psutil.Process().memory_info().rss
     cutters = [FrameCutter(2**30, spares) for _ in range(200)]

@@ -1,4 +1,4 @@
-"""Frames that are never finished take a bounded amount of memory, of all connections together."""
+"""Incomplete frames take a limited amount of memory over all connections."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Someone:
         self.reason = reason
 
 
-def test_the_one_who_has_sent_most_is_hung_up_on() -> None:
+def test_connection_with_most_incomplete_bytes_is_closed() -> None:
     half_sent = HalfSent(100)
     small, large, late = Someone(), Someone(), Someone()
     half_sent.note(small, 30)
@@ -37,7 +37,7 @@ def test_the_one_who_has_sent_most_is_hung_up_on() -> None:
     assert half_sent.total_bytes == 0
 
 
-def test_one_frame_larger_than_all_may_hold_is_hung_up_on_itself() -> None:
+def test_frame_above_the_total_limit_closes_its_own_connection() -> None:
     half_sent = HalfSent(100)
     alone = Someone()
     half_sent.note(alone, 101)
@@ -45,7 +45,7 @@ def test_one_frame_larger_than_all_may_hold_is_hung_up_on_itself() -> None:
     assert half_sent.total_bytes == 0
 
 
-def test_many_connections_with_half_a_frame_are_bounded_and_others_are_served() -> None:
+def test_incomplete_frames_are_limited_and_other_clients_served() -> None:
     async def scenario() -> None:
         most = 1000 * KILOBYTE
         async with Door(max_half_sent_bytes=most) as door:

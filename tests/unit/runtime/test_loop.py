@@ -1,4 +1,4 @@
-"""The loop of a process: its answer comes back, and without uvloop asyncio's own does."""
+"""The loop of a process: uvloop if available, otherwise asyncio's own."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ async def _kind() -> type:
     return type(asyncio.get_running_loop())
 
 
-def test_uvloop_is_taken_where_it_is() -> None:
+def test_run_uses_uvloop_if_available() -> None:
     assert run(_kind()) is uvloop.Loop
 
 
-def test_without_uvloop_it_is_asyncio(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_uses_asyncio_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert issubclass(run(_kind()), asyncio.BaseEventLoop)
 
 
-def test_what_it_raises_comes_back() -> None:
+def test_run_raises_the_exception_of_main() -> None:
     async def fail() -> None:
         raise LookupError("as it was")
 
@@ -33,7 +33,7 @@ def test_what_it_raises_comes_back() -> None:
         run(fail())
 
 
-def test_the_collector_is_left_as_it_was() -> None:
+def test_run_restores_the_garbage_collector() -> None:
     async def settings() -> tuple[bool, tuple[int, int, int]]:
         return gc.get_freeze_count() > 0, gc.get_threshold()
 

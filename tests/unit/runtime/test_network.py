@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[None]]], None]:
-    """Run a scenario on a loop of either kind. It has five minutes, so that a hang is a failure."""
+    """Run a scenario on a loop of either kind, for at most five minutes, so that a hang fails."""
     if request.param == "uvloop" and sys.platform == "win32":
         pytest.skip("uvloop is not there on Windows")
 
@@ -109,7 +109,7 @@ def test_small_frames_count_as_unsent_until_they_are_sent(run: Any) -> None:
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31), MAX_FRAME + 1, 2**31 - 1])
-def test_a_length_that_may_not_be_ends_that_connection_and_no_other(run: Any, length: int) -> None:
+def test_invalid_length_closes_only_its_connection(run: Any, length: int) -> None:
     async def scenario() -> None:
         async with Door(echo) as door:
             connection, client = await door.connect()
@@ -129,7 +129,7 @@ def test_a_length_that_may_not_be_ends_that_connection_and_no_other(run: Any, le
 @pytest.mark.parametrize(
     "begun", [b"\x00", struct.pack(">i", 10) + b"123", struct.pack(">i", 500_000) + b"1"]
 )
-def test_hanging_up_in_the_middle_of_a_frame_is_noticed(run: Any, begun: bytes) -> None:
+def test_close_in_the_middle_of_a_frame_is_an_error(run: Any, begun: bytes) -> None:
     async def scenario() -> None:
         async with Door() as door:
             raw, victim = await door.knock()
@@ -143,7 +143,7 @@ def test_hanging_up_in_the_middle_of_a_frame_is_noticed(run: Any, begun: bytes) 
     run(scenario)
 
 
-def test_a_reset_is_the_reason(run: Any) -> None:
+def test_reset_is_passed_to_closed(run: Any) -> None:
     async def scenario() -> None:
         async with Door() as door:
             raw, victim = await door.knock()
@@ -156,7 +156,7 @@ def test_a_reset_is_the_reason(run: Any) -> None:
     run(scenario)
 
 
-def test_who_does_not_read_is_waited_for_and_then_hung_up_on(run: Any) -> None:
+def test_peer_that_does_not_read_is_closed_above_the_limit(run: Any) -> None:
     chunk = b"x" * 500_000
 
     async def scenario() -> None:
@@ -199,7 +199,7 @@ def test_drain_ends_when_the_peer_reads(run: Any) -> None:
     run(scenario)
 
 
-def test_a_pause_holds_back_even_what_has_come(run: Any) -> None:
+def test_pause_holds_back_received_frames(run: Any) -> None:
     def pause_at_second(handler: Recorder, _: bytes) -> None:
         if len(handler.frames) == 2:
             handler.connection.pause_reading()
@@ -223,7 +223,7 @@ def test_a_pause_holds_back_even_what_has_come(run: Any) -> None:
     run(scenario)
 
 
-def test_a_pause_right_after_a_resume_holds(run: Any) -> None:
+def test_pause_right_after_resume_holds(run: Any) -> None:
     async def scenario() -> None:
         async with Door() as door:
             connection, _client = await door.connect()
@@ -240,7 +240,7 @@ def test_a_pause_right_after_a_resume_holds(run: Any) -> None:
     run(scenario)
 
 
-def test_closing_sends_what_is_queued_and_delivers_no_more(run: Any) -> None:
+def test_close_sends_queued_frames_and_delivers_no_more(run: Any) -> None:
     def answer_and_close(handler: Recorder, _: bytes) -> None:
         handler.connection.send(b"y" * 900_000)
         handler.connection.close()
@@ -258,7 +258,7 @@ def test_closing_sends_what_is_queued_and_delivers_no_more(run: Any) -> None:
     run(scenario)
 
 
-def test_what_a_handler_raises_ends_its_connection(run: Any) -> None:
+def test_exception_in_handler_closes_its_connection(run: Any) -> None:
     def fail(_: Recorder, payload: bytes) -> None:
         if payload == b"bad":
             raise KeyError("no such thing")
@@ -279,7 +279,7 @@ def test_what_a_handler_raises_ends_its_connection(run: Any) -> None:
     run(scenario)
 
 
-def test_a_port_without_anybody_and_one_that_is_taken(run: Any) -> None:
+def test_connect_and_listen_raise_for_unused_and_taken_ports(run: Any) -> None:
     held = HeldPort(HOST)
 
     async def scenario() -> None:
@@ -301,7 +301,7 @@ def test_a_port_without_anybody_and_one_that_is_taken(run: Any) -> None:
         held.let_go()
 
 
-def test_a_listener_that_closes_takes_its_connections_along(run: Any) -> None:
+def test_closing_a_listener_closes_its_connections(run: Any) -> None:
     async def scenario() -> None:
         door = await Door().__aenter__()
         _, reader = await door.connect()
@@ -318,7 +318,7 @@ def test_a_listener_that_closes_takes_its_connections_along(run: Any) -> None:
 
 
 @pytest.mark.parametrize("turn", range(10))
-def test_who_comes_while_a_listener_closes_is_hung_up_on(run: Any, turn: int) -> None:
+def test_connection_during_close_of_listener_is_closed(run: Any, turn: int) -> None:
     async def scenario() -> None:
         door = await Door().__aenter__()
         closing = asyncio.create_task(door.listener.close())
@@ -329,4 +329,4 @@ def test_who_comes_while_a_listener_closes_is_hung_up_on(run: Any, turn: int) ->
         await closing
 
     run(scenario)
-    gc.collect()  # a connection that nobody has is a warning
+    gc.collect()  # a connection without an owner causes a warning

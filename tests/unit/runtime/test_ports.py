@@ -1,4 +1,4 @@
-"""A port is held for servers that come and go, and from everybody else."""
+"""A port is reserved for a server that stops and starts again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HOST = "127.0.0.1"
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ports can be held on Linux alone")
 
 
-def test_a_server_comes_goes_and_comes_again() -> None:
+def test_server_can_listen_again_on_held_port() -> None:
     port = HeldPort(HOST)
     try:
         for _ in range(3):
@@ -28,7 +28,7 @@ def test_a_server_comes_goes_and_comes_again() -> None:
         port.let_go()
 
 
-def test_it_is_taken_until_it_is_let_go_of() -> None:
+def test_held_port_is_not_dealt_until_released() -> None:
     port = HeldPort(HOST)
     with socket.socket() as other:
         try:
@@ -40,6 +40,6 @@ def test_it_is_taken_until_it_is_let_go_of() -> None:
         other.bind((HOST, port.number))
 
 
-def test_an_address_of_somebody_else() -> None:
+def test_held_port_refuses_foreign_address() -> None:
     with pytest.raises(OSError, match="assign requested address"):
         HeldPort("192.0.2.1")

@@ -20,7 +20,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text
 
 
 def versions_of(message: Message) -> range:
-    """The versions that exist."""
+    """Return the existing versions."""
     return _versions(message.json["validVersions"])
 
 
@@ -29,9 +29,9 @@ Narrow: TypeAlias = "Mapping[str, st.SearchStrategy[Any]]"
 
 @st.composite
 def messages(draw: DrawFn, message: Message, version: int, narrow: Narrow | None = None) -> Message:
-    """A message of that class with random content for that version.
+    """Return a message of that class with random content for that version.
 
-    Fields whose name is in `narrow` have values from there, for parsers that do not take all.
+    Fields named in `narrow` get values from there, for parsers that do not accept all.
     """
     return message(version=version, **_fields(draw, message, message.json["fields"], version, narrow or {}))
 

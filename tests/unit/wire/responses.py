@@ -1,4 +1,4 @@
-"""Random content for the responses that are written by hand, and the same content as the library has it."""
+"""Random content for the hand-written responses, and the same content for the library."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ PARTITION = st.builds(PartitionMetadata, INT32, INT32, INT32, NODES, NODES, NODE
 
 
 def produced_topics() -> SearchStrategy[dict[str, Any]]:
-    """Arguments of `encode_produce_response`."""
+    """Return arguments of `encode_produce_response`."""
     topic = st.tuples(TEXT, st.lists(PRODUCED, max_size=3))
     topics = st.lists(topic, max_size=3, unique_by=lambda it: it[0])
     return st.fixed_dictionaries({"topics": topics, "throttle_time_ms": INT32, "endpoints": ENDPOINTS})
 
 
 def fetched_topics(*, by_id: bool) -> SearchStrategy[dict[str, Any]]:
-    """Arguments of `encode_fetch_response`."""
+    """Return arguments of `encode_fetch_response`."""
     topic = st.tuples(st.uuids() if by_id else TEXT, st.lists(FETCHED, max_size=3))
     return st.fixed_dictionaries(
         {
@@ -75,7 +75,7 @@ def fetched_topics(*, by_id: bool) -> SearchStrategy[dict[str, Any]]:
 
 
 def metadata_parts() -> SearchStrategy[dict[str, Any]]:
-    """Arguments of `encode_metadata_response`; topics come with what `TopicMetadata.encode` takes."""
+    """Return arguments of `encode_metadata_response`; topics have the arguments of `TopicMetadata.encode`."""
     partitions = st.lists(PARTITION, max_size=3, unique_by=lambda it: it.partition)
     topic = st.builds(
         TopicMetadata, TEXT, topic_id=st.none() | st.uuids(), is_internal=st.booleans(), partitions=partitions
@@ -95,7 +95,7 @@ def metadata_parts() -> SearchStrategy[dict[str, Any]]:
 
 
 def library_produce(version: int, topics: Any, throttle_time_ms: int, endpoints: Any) -> ProduceResponse:
-    """The library's message of the same content."""
+    """Return the library's message with the same content."""
     topic_class = ProduceResponse.TopicProduceResponse
     partition_class = topic_class.PartitionProduceResponse
     listed = [
@@ -133,7 +133,7 @@ def library_produce(version: int, topics: Any, throttle_time_ms: int, endpoints:
 def library_fetch(
     version: int, topics: Any, throttle_time_ms: int, error_code: int, session_id: int, endpoints: Any
 ) -> FetchResponse:
-    """The library's message of the same content."""
+    """Return the library's message with the same content."""
     topic_class = FetchResponse.FetchableTopicResponse
     key = "topic_id" if version >= 13 else "topic"
     listed = [
@@ -151,7 +151,7 @@ def library_fetch(
 
 
 def library_metadata(version: int, brokers: Any, topics: Any, authorized_operations: int, **rest: Any) -> Any:
-    """The library's message of the same content."""
+    """Return the library's message with the same content."""
     return MetadataResponse(
         version=version,
         brokers=[MetadataResponse.MetadataResponseBroker(**it._asdict()) for it in brokers],

@@ -1,4 +1,4 @@
-"""Batch headers: read, checked and stamped; a batch that is not whole is never taken for one."""
+"""Batch headers are read, checked and stamped; incomplete batches are detected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from restow.wire.records import Record, build, parse
 
 
 def theirs(values: list[bytes], *, transactional: bool = False) -> bytes:
-    """A batch as kafka-python's producer makes it."""
+    """Return a batch made by kafka-python's producer."""
     builder = DefaultRecordBatchBuilder(2, 0, transactional, 77, 3, 41, 1 << 20)
     for offset, value in enumerate(values):
         builder.append(offset, 1000 + offset, b"key", value, [])
@@ -33,7 +33,7 @@ def theirs(values: list[bytes], *, transactional: bool = False) -> bytes:
 BATCH = build([Record(i, 1000 - i, b"k", b"v" * i) for i in range(4)])
 
 
-def test_reads_what_a_producer_wrote() -> None:
+def test_header_reads_batch_of_kafka_python() -> None:
     batch = theirs([b"a", b"bb", b"ccc"], transactional=True)
     header = header_at(batch)
     assert header.size == len(batch)
@@ -48,14 +48,14 @@ def test_reads_what_a_producer_wrote() -> None:
     assert check(batch) == [(0, header)]
 
 
-def test_sequences_begin_anew_behind_the_highest() -> None:
+def test_last_sequence_wraps_after_the_highest() -> None:
     batch = build([Record(i, 0, None, b"") for i in range(5)], producer_id=1, base_sequence=2**31 - 2)
     assert header_at(batch).last_sequence == 2
     assert header_at(BATCH).last_sequence == -1
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_several_batches_in_any_buffer(kind: type) -> None:
+def test_scan_reads_several_batches_in_any_buffer(kind: type) -> None:
     second = build([Record(4, 7, None, b"x")])
     buffer = kind(BATCH + second)
     expected = [(0, header_at(BATCH)), (len(BATCH), header_at(second))]
@@ -63,20 +63,20 @@ def test_several_batches_in_any_buffer(kind: type) -> None:
     assert check(buffer) == expected
 
 
-def test_nothing_has_no_batches() -> None:
+def test_empty_buffer_has_no_batches() -> None:
     assert check(b"") == []
     assert list(scan(b"")) == []
 
 
 @pytest.mark.parametrize("size", range(1, len(BATCH)))
-def test_a_batch_cut_off_anywhere_is_noticed(size: int) -> None:
+def test_check_detects_truncation_anywhere(size: int) -> None:
     with pytest.raises(CorruptBatch, match="cut off"):
         check(BATCH + BATCH[:size])
     assert [position for position, _ in scan(BATCH + BATCH[:size])] == [0]
 
 
 @pytest.mark.parametrize("position", range(8, len(BATCH)))
-def test_a_changed_byte_is_noticed(position: int) -> None:
+def test_check_detects_a_changed_byte(position: int) -> None:
     damaged = bytearray(BATCH)
     damaged[position] ^= 0x41
     if position in range(12, 16):
@@ -87,13 +87,13 @@ def test_a_changed_byte_is_noticed(position: int) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_random_bytes_are_refused_and_nothing_else_happens(data: bytes) -> None:
+def test_check_raises_only_corrupt_batch_for_random_bytes(data: bytes) -> None:
     if data:
         with pytest.raises(CorruptBatch):
             check(data)
 
 
-def test_records_below_zero_are_refused_even_with_a_right_crc() -> None:
+def test_check_refuses_negative_counts_with_valid_crc() -> None:
     import struct
 
     damaged = bytearray(BATCH)
@@ -103,7 +103,7 @@ def test_records_below_zero_are_refused_even_with_a_right_crc() -> None:
         check(damaged)
 
 
-def test_stamps_lie_outside_the_crc() -> None:
+def test_stamp_does_not_change_the_crc() -> None:
     buffer = bytearray(BATCH + BATCH)
     stamp(buffer, len(BATCH), 2**40, 9)
     (_, first), (_, second) = check(buffer)
@@ -112,7 +112,7 @@ def test_stamps_lie_outside_the_crc() -> None:
     assert buffer[len(BATCH) :] == prefix(2**40, second.length, 9) + BATCH[16:]
 
 
-def test_append_time_is_that_of_every_record() -> None:
+def test_stamp_append_time_applies_to_every_record() -> None:
     buffer = bytearray(BATCH)
     stamp_append_time(buffer, 0, 123_456)
     ((_, header),) = check(buffer)
@@ -124,5 +124,5 @@ def test_append_time_is_that_of_every_record() -> None:
     assert {record.timestamp for record in other} == {123_456}
 
 
-def test_the_layout_is_kafkas() -> None:
+def test_header_has_the_layout_of_kafka() -> None:
     assert (HEADER_BYTES, CRC_BEGINS) == (61, 21)

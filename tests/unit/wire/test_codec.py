@@ -1,4 +1,4 @@
-"""Requests and responses with their headers, and what becomes of bytes that are neither."""
+"""Requests and responses with their headers, and bytes that are neither."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def joined(parts: tuple[Any, ...]) -> bytes:
 @pytest.mark.parametrize("key", sorted(REQUESTS))
 @settings(max_examples=10)
 @given(data=st.data())
-def test_there_and_back(key: int, data: st.DataObject) -> None:
+def test_messages_round_trip(key: int, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(EVERYTHING[key]))
     asked = data.draw(messages(REQUESTS[key], version))
     client_id = data.draw(st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
@@ -63,7 +63,7 @@ def test_there_and_back(key: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("version", [3, 4])
-def test_headers_are_those_of_the_library(version: int) -> None:
+def test_request_headers_equal_those_of_the_library(version: int) -> None:
     asked = HeartbeatRequest(version=version, group_id="g", generation_id=1, member_id="m")
     frame = joined(encode_request(HEARTBEAT, version, 5, "me", asked))
     asked.with_header(correlation_id=5, client_id="me")
@@ -75,7 +75,7 @@ def test_headers_are_those_of_the_library(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_the_header_of_an_api_versions_response_never_has_tags(version: int) -> None:
+def test_api_versions_response_header_never_has_tags(version: int) -> None:
     answer = ApiVersionsResponse(
         error_code=0, api_keys=[ApiVersionsResponse.ApiVersion(api_key=18, max_version=4)]
     )
@@ -84,7 +84,7 @@ def test_the_header_of_an_api_versions_response_never_has_tags(version: int) -> 
     assert parse_response(API_VERSIONS, version, frame).body.api_keys[0].max_version == 4
 
 
-def test_the_header_of_the_first_controlled_shutdown_has_no_client_id() -> None:
+def test_controlled_shutdown_v0_header_has_no_client_id() -> None:
     frame = joined(
         encode_request(CONTROLLED_SHUTDOWN, 0, 1, "ignored", ControlledShutdownRequest(broker_id=3))
     )
@@ -103,7 +103,7 @@ def test_tags_in_a_request_header_are_skipped() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), [(METADATA, 13), (METADATA, -1), (999, 0), (-1, 0)])
-def test_what_is_not_served_is_told_apart(key: int, version: int) -> None:
+def test_unsupported_key_or_version_raises_unsupported_version(key: int, version: int) -> None:
     frame = struct.pack(">hhih", key, version, 77, -1) + b"whatever"
     with pytest.raises(
         UnsupportedVersion, match=f"request {key} of version {version} is not served"
@@ -113,23 +113,23 @@ def test_what_is_not_served_is_told_apart(key: int, version: int) -> None:
 
 
 @pytest.mark.parametrize("length", range(8))
-def test_a_frame_without_a_header_is_no_request(length: int) -> None:
+def test_frame_without_a_header_is_malformed(length: int) -> None:
     with pytest.raises(MalformedRequest, match=f"a frame of {length} bytes is too short"):
         CODEC.parse_request(b"\x00" * length)
 
 
 @pytest.mark.parametrize("length", [1, 5, 32767])
-def test_a_client_id_that_is_cut_off_is_no_request(length: int) -> None:
+def test_truncated_client_id_is_malformed(length: int) -> None:
     with pytest.raises(MalformedRequest, match="the client id is cut off"):
         CODEC.parse_request(struct.pack(">hhih", METADATA, 0, 1, length))
 
 
-def test_a_client_id_that_is_no_text_is_no_request() -> None:
+def test_client_id_that_is_not_utf8_is_malformed() -> None:
     with pytest.raises(MalformedRequest):
         CODEC.parse_request(struct.pack(">hhih", METADATA, 0, 1, 1) + b"\xff" + struct.pack(">i", 0))
 
 
-def test_only_produce_may_be_long() -> None:
+def test_only_produce_requests_may_be_large() -> None:
     codec = Codec({0: range(12), METADATA: range(13)}, max_plain_bytes=100)
     with pytest.raises(MalformedRequest, match="request 3 of 101 bytes; 100 may come"):
         codec.parse_request(struct.pack(">hhih", METADATA, 0, 1, -1).ljust(101, b"\x00"))
@@ -138,7 +138,7 @@ def test_only_produce_may_be_long() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_random_bytes_are_a_request_or_refused(payload: bytes) -> None:
+def test_random_bytes_parse_as_request_or_are_refused(payload: bytes) -> None:
     try:
         CODEC.parse_request(payload)
     except (MalformedRequest, UnsupportedVersion):
@@ -146,7 +146,7 @@ def test_random_bytes_are_a_request_or_refused(payload: bytes) -> None:
 
 
 @given(st.sampled_from(sorted(RESPONSES)), st.binary(max_size=60))
-def test_random_bytes_are_a_response_or_refused(key: int, payload: bytes) -> None:
+def test_random_bytes_parse_as_response_or_are_refused(key: int, payload: bytes) -> None:
     for version in EVERYTHING[key]:
         try:
             parse_response(key, version, payload)
@@ -156,7 +156,7 @@ def test_random_bytes_are_a_response_or_refused(key: int, payload: bytes) -> Non
 
 @settings(max_examples=200)
 @given(data=st.data())
-def test_changed_requests_are_requests_or_refused(data: st.DataObject) -> None:
+def test_changed_requests_parse_or_are_refused(data: st.DataObject) -> None:
     key = data.draw(st.sampled_from(sorted(REQUESTS)))
     version = data.draw(st.sampled_from(EVERYTHING[key]))
     frame = bytearray(

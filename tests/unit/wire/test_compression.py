@@ -1,4 +1,4 @@
-"""Compressions: what each library writes we read, and the other way round; nothing else gets through."""
+"""Compressions: compatible with each library in both directions; anything else is refused."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ kinds = st.sampled_from(range(len(NAMES)))
 
 
 def _zstd_stream(payload: bytes) -> bytes:
-    """As a stream, which does not say how long it is."""
+    """Compress as a stream without a stated length."""
     stream = zstandard.ZstdCompressor().compressobj()
     return stream.compress(payload) + stream.flush()
 
@@ -48,31 +48,31 @@ THEIRS = {
 
 
 @given(payloads, kinds)
-def test_there_and_back(payload: bytes, kind: int) -> None:
+def test_compression_round_trips(payload: bytes, kind: int) -> None:
     assert decompress(compress(payload, kind), kind) == payload
 
 
 @pytest.mark.parametrize("name", THEIRS)
 @given(payload=payloads)
-def test_both_ways_with_other_libraries(name: str, payload: bytes) -> None:
+def test_compression_is_compatible_with_other_libraries(name: str, payload: bytes) -> None:
     kind, write, read = THEIRS[name]
     assert decompress(write(payload), kind) == payload
     if read is not None and payload:
         assert read(compress(payload, kind)) == payload
 
 
-def test_lz4_blocks_do_not_refer_to_each_other() -> None:
+def test_lz4_blocks_are_independent() -> None:
     assert lz4.frame.get_frame_info(compress(b"ab" * 100_000, LZ4))["block_linked"] is False
 
 
 @given(st.binary(max_size=200), kinds)
-def test_random_bytes_are_read_or_refused(payload: bytes, kind: int) -> None:
+def test_decompress_reads_or_refuses_random_bytes(payload: bytes, kind: int) -> None:
     with contextlib.suppress(CannotDecompress):
         decompress(payload, kind)
 
 
 @given(payloads.filter(len), kinds.filter(bool), st.data())
-def test_what_is_cut_off_is_not_taken_for_the_whole(payload: bytes, kind: int, draws: st.DataObject) -> None:
+def test_decompress_refuses_truncated_payload(payload: bytes, kind: int, draws: st.DataObject) -> None:
     whole = compress(payload, kind)
     cut = whole[: draws.draw(st.integers(0, len(whole) - 1))]
     with contextlib.suppress(CannotDecompress):
@@ -80,7 +80,7 @@ def test_what_is_cut_off_is_not_taken_for_the_whole(payload: bytes, kind: int, d
 
 
 @pytest.mark.parametrize("kind", [GZIP, SNAPPY, LZ4, ZSTD], ids=NAMES[1:])
-def test_what_would_grow_too_large_is_refused(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decompress_refuses_payload_that_grows_too_large(kind: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LARGEST_PAYLOAD_BYTES", 1_000_000)
     assert decompress(compress(bytes(1_000_000), kind), kind) == bytes(1_000_000)
     with pytest.raises(CannotDecompress, match="grow past 1000000 bytes"):
@@ -89,7 +89,7 @@ def test_what_would_grow_too_large_is_refused(kind: int, monkeypatch: pytest.Mon
         decompress(snappy.compress(bytes(1_000_001)), SNAPPY)
 
 
-def test_there_are_no_others() -> None:
+def test_unknown_compression_is_refused() -> None:
     assert compress(b"as it is", NONE) == decompress(b"as it is", NONE) == b"as it is"
     for work in (compress, decompress):
         with pytest.raises(UnsupportedCompression, match="no compression 5"):

@@ -1,4 +1,4 @@
-"""What is written by hand is what the codec writes, byte for byte, in every version."""
+"""The hand-written encoders write the codec's bytes in every version."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def joined(parts: Iterable[Any]) -> bytes:
 @pytest.mark.parametrize("version", produce.VERSIONS)
 @settings(max_examples=30)
 @given(content=produced_topics())
-def test_produce(version: int, content: dict[str, Any]) -> None:
+def test_produce_encoder_writes_the_bytes_of_the_codec(version: int, content: dict[str, Any]) -> None:
     written = joined(produce.encode_produce_response(version, **content))
     assert written == bytes(library_produce(version, **content).encode(version=version))
 
@@ -44,7 +44,7 @@ def test_produce(version: int, content: dict[str, Any]) -> None:
 @pytest.mark.parametrize("version", fetch.VERSIONS)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_fetch(version: int, data: st.DataObject) -> None:
+def test_fetch_encoder_writes_the_bytes_of_the_codec(version: int, data: st.DataObject) -> None:
     content = data.draw(fetched_topics(by_id=version >= 13))
     written = joined(fetch.encode_fetch_response(version, **content))
     assert written == bytes(library_fetch(version, **content).encode(version=version))
@@ -53,13 +53,13 @@ def test_fetch(version: int, data: st.DataObject) -> None:
 @pytest.mark.parametrize("version", metadata.VERSIONS)
 @settings(max_examples=30)
 @given(content=metadata_parts())
-def test_metadata(version: int, content: dict[str, Any]) -> None:
+def test_metadata_encoder_writes_the_bytes_of_the_codec(version: int, content: dict[str, Any]) -> None:
     topics = [topic.encode(version, **arguments) for topic, arguments in content["topics"]]
     written = joined(metadata.encode_metadata_response(version, **{**content, "topics": topics}))
     assert written == bytes(library_metadata(version, **content).encode(version=version))
 
 
-def test_records_of_some_size_are_handed_on_as_they_are() -> None:
+def test_large_records_are_not_copied() -> None:
     records = memoryview(b"r" * 5000)
     parts = fetch.encode_fetch_response(12, [("t", [fetch.Fetched(0, records=records), fetch.Fetched(1)])])
     assert len(parts) == 3
@@ -69,7 +69,7 @@ def test_records_of_some_size_are_handed_on_as_they_are() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["put", "remove", "encode"]), st.integers(0, 12)))
 )
-def test_a_topic_forgets_what_has_changed(steps: list[tuple[int, str, int]]) -> None:
+def test_topic_metadata_encodes_changes(steps: list[tuple[int, str, int]]) -> None:
     topic = TopicMetadata("t", topic_id=UUID(int=5))
     expected: dict[int, PartitionMetadata] = {}
     for number, (partition, step, version) in enumerate(steps):
@@ -86,7 +86,7 @@ def test_a_topic_forgets_what_has_changed(steps: list[tuple[int, str, int]]) -> 
 
 
 @pytest.mark.parametrize("version", metadata.VERSIONS)
-def test_a_topic_that_is_unknown(version: int) -> None:
+def test_unknown_topic_is_encoded_like_the_codec(version: int) -> None:
     content = {"brokers": (), "cluster_id": "c", "controller_id": 1}
     written = joined(
         metadata.encode_metadata_response(
@@ -97,7 +97,7 @@ def test_a_topic_that_is_unknown(version: int) -> None:
     assert (topic.error_code, topic.name, topic.partitions) == (3, "t", [])
 
 
-def test_only_from_version_12_on_an_unknown_topic_has_no_name() -> None:
+def test_unknown_topic_needs_a_name_before_version_12() -> None:
     part = encode_unknown_topic(12, 100, topic_id=UUID(int=7))
     written = joined(
         metadata.encode_metadata_response(12, brokers=(), cluster_id=None, controller_id=-1, topics=[part])
@@ -108,7 +108,7 @@ def test_only_from_version_12_on_an_unknown_topic_has_no_name() -> None:
         encode_unknown_topic(11, 100, topic_id=UUID(int=7))
 
 
-def test_fetch_goes_by_name_or_by_id_as_its_version_has_it() -> None:
+def test_fetch_encoder_takes_name_or_id_by_version() -> None:
     with pytest.raises(ValueError, match="goes by topic id"):
         fetch.encode_fetch_response(13, [("t", [])])
     with pytest.raises(ValueError, match="goes by topic name"):
@@ -116,7 +116,7 @@ def test_fetch_goes_by_name_or_by_id_as_its_version_has_it() -> None:
 
 
 @pytest.mark.parametrize("version", [-1, 99])
-def test_versions_that_are_not_there_are_refused(version: int) -> None:
+def test_encoders_refuse_unknown_versions(version: int) -> None:
     with pytest.raises(ValueError, match="Produce response of version"):
         produce.encode_produce_response(version, [])
     with pytest.raises(ValueError, match="Fetch response of version"):
@@ -125,12 +125,12 @@ def test_versions_that_are_not_there_are_refused(version: int) -> None:
         metadata.encode_metadata_response(version, brokers=(), cluster_id=None, controller_id=0, topics=())
 
 
-def test_the_versions_by_hand_are_among_those_of_the_protocol() -> None:
+def test_encoder_versions_exist_in_the_protocol() -> None:
     for module, message in zip(MODULES, [FetchResponse, MetadataResponse, ProduceResponse], strict=True):
         assert module.VERSIONS[-1] <= message.max_version
     assert NOT_ASKED_FOR == -(2**31)
 
 
 @given(st.integers(0, 2**31 - 1))
-def test_varints_are_read_as_they_are_written(number: int) -> None:
+def test_varints_round_trip(number: int) -> None:
     assert read_length(varint(number), 0) == (number, len(varint(number)))

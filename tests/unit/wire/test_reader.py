@@ -1,4 +1,4 @@
-"""The reader yields what the library's decoder does, and does not trust what it reads."""
+"""The reader returns what the library's decoder does, and checks untrusted bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REFUSED = (ValueError, IndexError, struct.error)
 @pytest.mark.parametrize("message", ALL, ids=lambda message: message.name)
 @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_what_was_written_is_read_back(message, data: st.DataObject) -> None:
+def test_reader_reads_back_written_messages(message, data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(versions_of(message)))
     sent = data.draw(messages(message, version))
     encoded = bytes(sent.encode(version=version))
@@ -45,7 +45,7 @@ def test_what_was_written_is_read_back(message, data: st.DataObject) -> None:
 
 @settings(max_examples=300)
 @given(data=st.data())
-def test_what_is_cut_off_or_changed_is_read_or_refused_and_nothing_else(data: st.DataObject) -> None:
+def test_reader_raises_only_unreadable_for_truncated_or_changed_bytes(data: st.DataObject) -> None:
     message, version = data.draw(st.sampled_from(EVERY_VERSION))
     encoded = bytearray(data.draw(messages(message, version)).encode(version=version))
     for _ in range(data.draw(st.integers(0, 4))):
@@ -60,7 +60,7 @@ def test_what_is_cut_off_or_changed_is_read_or_refused_and_nothing_else(data: st
 
 
 @pytest.mark.parametrize(("message", "version"), EVERY_VERSION, ids=lambda it: getattr(it, "name", it))
-def test_an_empty_body_is_refused_unless_there_is_nothing_to_say(message, version: int) -> None:
+def test_empty_body_is_refused_unless_the_message_has_no_fields(message, version: int) -> None:
     try:
         _, end = reader_of(message, version)(b"", 0)
     except REFUSED:
@@ -68,20 +68,20 @@ def test_an_empty_body_is_refused_unless_there_is_nothing_to_say(message, versio
     assert end == 0
 
 
-def test_a_count_that_cannot_be_is_refused_before_anything_is_allocated() -> None:
+def test_impossible_count_is_refused_before_any_allocation() -> None:
     with pytest.raises(Unreadable, match="2147483647 bytes are announced where 0 are left"):
         reader_of(MetadataRequest, 1)(struct.pack(">i", 2**31 - 1), 0)
     with pytest.raises(Unreadable):
         reader_of(MetadataRequest, 9)(b"\xff\xff\xff\xff\x0f", 0)
 
 
-def test_a_text_that_is_cut_off_is_refused() -> None:
+def test_truncated_string_is_refused() -> None:
     with pytest.raises(Unreadable, match="5 bytes are announced where 2 are left"):
         reader_of(MetadataRequest, 1)(struct.pack(">ih", 1, 5) + b"ab", 0)
 
 
 @pytest.mark.parametrize("length", [-1, -2, -32768])
-def test_null_is_refused_where_the_protocol_has_none(length: int) -> None:
+def test_null_is_refused_where_the_protocol_forbids_it(length: int) -> None:
     with pytest.raises(Unreadable, match="Name cannot be null"):
         reader_of(MetadataRequest, 1)(struct.pack(">ih", 1, length), 0)
     with pytest.raises(Unreadable, match="TopicNames cannot be null"):
@@ -94,7 +94,7 @@ def test_a_length_has_at_most_five_bytes() -> None:
         read_length(b"\x80" * 1000, 0)
 
 
-def test_tags_that_nobody_knows_are_kept_or_skipped() -> None:
+def test_unknown_tags_are_kept_or_skipped() -> None:
     tags = b"\x02" + b"\x09\x03abc" + b"\x0a\x00"
     assert skip_tags(tags, 0) == len(tags)
     sent = MetadataRequest(version=12, topics=None).encode()
@@ -113,7 +113,7 @@ def test_tags_inside_a_tagged_structure_are_read_too() -> None:
         reader_of(FetchRequest, 15)(plain[:-1] + b"\x01\x01" + bytes([len(state) + 1]) + state + b"x", 0)
 
 
-def test_many_tags_are_read_in_one_go() -> None:
+def test_many_tags_are_read_in_linear_time() -> None:
     count = 200_000
     tags = b"\xc0\x9a\x0c" + b"\x09\x00" * count
     got, _ = reader_of(MetadataRequest, 12)(b"\x00\x00\x00" + tags, 0)
@@ -121,7 +121,7 @@ def test_many_tags_are_read_in_one_go() -> None:
 
 
 @pytest.mark.parametrize("count", [100_000, 100_001, 8_000_000])
-def test_more_elements_than_anybody_needs_are_refused_at_once(count: int) -> None:
+def test_too_many_elements_are_refused_at_once(count: int) -> None:
     """Two bytes each in the frame, a hundred each in memory."""
     frame = struct.pack(">i", count) + b"\0\0" * count
     if count <= 100_000:
@@ -131,7 +131,7 @@ def test_more_elements_than_anybody_needs_are_refused_at_once(count: int) -> Non
         reader_of(MetadataRequest, 1)(frame, 0)
 
 
-def test_numbers_count_less_and_what_is_nested_counts_together() -> None:
+def test_element_limit_counts_numbers_less_and_nested_elements_together() -> None:
     def topics(count: int, partitions: int) -> bytes:
         one = struct.pack(">h", 0) + struct.pack(f">i{partitions}i", partitions, *range(partitions))
         return struct.pack(">hi", 0, count) + one * count
@@ -144,7 +144,7 @@ def test_numbers_count_less_and_what_is_nested_counts_together() -> None:
             read(topics(count, partitions), 0)
 
 
-def test_orders_may_tell_of_a_whole_cluster() -> None:
+def test_controller_requests_may_have_a_whole_cluster() -> None:
     state = LeaderAndIsrRequest.LeaderAndIsrTopicState
     partition = state.LeaderAndIsrPartitionState
     states = [

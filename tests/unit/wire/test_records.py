@@ -1,4 +1,4 @@
-"""Records: what one writes the other reads, ours and kafka-python's."""
+"""Records round trip, also between us and kafka-python."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def batches(draw: st.DrawFn) -> list[Record]:
 
 
 @given(batches(), st.sampled_from(range(len(NAMES))))
-def test_what_is_built_is_parsed(records: list[Record], compression: int) -> None:
+def test_parse_reads_built_batches(records: list[Record], compression: int) -> None:
     batch = build(records, compression=compression, leader_epoch=4)
     ((_, header),) = check(batch)
     assert (header.leader_epoch, header.compression, header.count) == (4, compression, len(records))
@@ -35,7 +35,7 @@ def test_what_is_built_is_parsed(records: list[Record], compression: int) -> Non
 
 
 @given(batches(), st.sampled_from(range(len(NAMES))))
-def test_kafka_python_reads_ours(records: list[Record], compression: int) -> None:
+def test_kafka_python_reads_our_batches(records: list[Record], compression: int) -> None:
     batch = DefaultRecordBatch(build(records, compression=compression))
     assert batch.validate_crc()
     found = [Record(r.offset, r.timestamp, r.key, r.value, tuple(r.headers)) for r in batch]
@@ -43,7 +43,7 @@ def test_kafka_python_reads_ours(records: list[Record], compression: int) -> Non
 
 
 @given(st.lists(st.tuples(data, data, headers), min_size=1, max_size=5), st.sampled_from(range(len(NAMES))))
-def test_we_read_kafka_pythons(content: list[tuple], compression: int) -> None:
+def test_parse_reads_batches_of_kafka_python(content: list[tuple], compression: int) -> None:
     builder = DefaultRecordBatchBuilder(2, compression, False, -1, -1, -1, 1 << 20)
     for offset, (key, value, extra) in enumerate(content):
         builder.append(offset, 1000 + offset, key, value, list(extra))
@@ -52,7 +52,7 @@ def test_we_read_kafka_pythons(content: list[tuple], compression: int) -> None:
 
 
 @given(batches(), st.data())
-def test_damaged_records_are_called_corrupt(records: list[Record], draws: st.DataObject) -> None:
+def test_damaged_records_raise_corrupt_batch(records: list[Record], draws: st.DataObject) -> None:
     batch = bytearray(build(records))
     at = draws.draw(st.integers(61, len(batch) - 1))
     batch[at] = draws.draw(st.integers(0, 255))
@@ -61,7 +61,7 @@ def test_damaged_records_are_called_corrupt(records: list[Record], draws: st.Dat
 
 
 @given(st.binary(max_size=40), st.integers(0, 5), st.sampled_from(range(len(NAMES))))
-def test_random_payloads_are_parsed_or_called_corrupt(payload: bytes, count: int, compression: int) -> None:
+def test_random_payloads_parse_or_raise_corrupt_batch(payload: bytes, count: int, compression: int) -> None:
     head = build([Record(0, 0, None, None)], compression=compression)[:61]
     batch = bytearray(head + payload)
     batch[8:12] = (49 + len(payload)).to_bytes(4)
@@ -70,12 +70,12 @@ def test_random_payloads_are_parsed_or_called_corrupt(payload: bytes, count: int
         assert len(parse(batch)) == count
 
 
-def test_a_batch_needs_a_record() -> None:
+def test_build_refuses_a_batch_without_records() -> None:
     with pytest.raises(ValueError, match="at least one"):
         build([])
 
 
-def test_fewer_records_in_the_same_batch() -> None:
+def test_rebuild_keeps_fewer_records_in_the_batch() -> None:
     records = [Record(10 + i, 1000 + i, b"k%d" % i, b"v") for i in range(5)]
     header = header_at(build(records, producer_id=8, producer_epoch=1, base_sequence=6, compression=GZIP))
     smaller = rebuild(header, records[1:3])
@@ -86,14 +86,14 @@ def test_fewer_records_in_the_same_batch() -> None:
     assert kept.max_timestamp == 1002
 
 
-def test_no_records_in_the_same_batch() -> None:
+def test_rebuild_keeps_an_empty_batch() -> None:
     header = header_at(build([Record(3, 50, b"k", b"v")], compression=GZIP))
     empty = rebuild(header, [])
     assert parse(empty) == ()
     assert check(empty)[0][1].next_offset == 4
 
 
-def test_a_delete_horizon_does_not_change_timestamps() -> None:
+def test_delete_horizon_does_not_change_timestamps() -> None:
     records = [Record(0, 1000, b"k", None), Record(1, 900, b"l", None)]
     header = header_at(build(records))
     marked = rebuild(header, records, delete_horizon=5_000_000)
@@ -102,13 +102,13 @@ def test_a_delete_horizon_does_not_change_timestamps() -> None:
     assert [r.timestamp for r in DefaultRecordBatch(marked)] == [1000, 900]
 
 
-def test_append_time_wins() -> None:
+def test_log_append_time_overrides_record_timestamps() -> None:
     batch = bytearray(build([Record(0, 1, b"k", b"v")]))
     stamp_append_time(batch, 0, 77)
     assert parse(batch)[0].timestamp == 77
 
 
-def test_an_unknown_compression() -> None:
+def test_parse_refuses_unknown_compression() -> None:
     batch = bytearray(build([Record(0, 1, b"k", b"v")]))
     batch[22] = 7
     with pytest.raises(UnsupportedCompression, match="7"):
