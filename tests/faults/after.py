@@ -1,4 +1,4 @@
-"""What is left when everything is well again: the whole log, the replicas' files, who is in sync."""
+"""The state after a run: the whole log, the replicas' files, and the ISRs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _CLIENT_S = 60.0
 _SAME_S = 120.0
 _POLL_S = 0.3
-"""A client waits for as many messages as it may have for as long as this."""
+"""How long a client waits for its allowed number of messages."""
 
 
 def until_in_sync(brokers: BrokerProcesses, timeout_s: float = 180.0) -> None:
-    """Every broker tells of all brokers, of the same controller and topics, and of nobody out of sync."""
+    """Wait until every broker knows all brokers, the same controller and topics, and full ISRs."""
     admins = [AdminClient(quiet(broker.address)) for broker in brokers.values()]
 
     def in_sync() -> bool:
         try:
             told = [admin.list_topics(timeout=_CLIENT_S) for admin in admins]
-        except KafkaException:  # asked of a broker that has not heard of anybody yet
+        except KafkaException:  # the broker had no metadata yet
             return False
         agreed = {(each.controller_id, frozenset(each.brokers), frozenset(each.topics)) for each in told}
         found = [
@@ -48,7 +48,7 @@ def until_in_sync(brokers: BrokerProcesses, timeout_s: float = 180.0) -> None:
 
 
 def read_everything(bootstrap: str) -> FinalLog:
-    """All partitions from the beginning to the high watermark, with a client that has seen nothing yet."""
+    """Read all partitions from start to high watermark with a new client."""
     consumer = Consumer(quiet(bootstrap, **{"group.id": "afterwards", "enable.partition.eof": False}))
     final: FinalLog = {}
     try:
@@ -70,7 +70,7 @@ def read_everything(bootstrap: str) -> FinalLog:
 
 
 def _end_of(partition: TopicPartition, consumer: Consumer) -> int:
-    """The high watermark. Asked again if nobody leads: on a busy machine a session may be over unasked."""
+    """Return the high watermark. Retry without a leader: on a busy machine a session may expire."""
     deadline = time.monotonic() + _CLIENT_S
     while True:
         try:
@@ -84,9 +84,9 @@ def _end_of(partition: TopicPartition, consumer: Consumer) -> int:
 
 
 def until_the_same(brokers: BrokerProcesses) -> None:
-    """Followers have what was written last: that a member has left its group is answered before.
+    """Wait until followers have the last records: a leaving member is answered before they do.
 
-    If they never get it, what is different is told afterwards.
+    If they never get them, `different_replicas` reports it.
     """
     deadline = time.monotonic() + _SAME_S
     while different_replicas(brokers) and time.monotonic() < deadline:
@@ -94,7 +94,7 @@ def until_the_same(brokers: BrokerProcesses) -> None:
 
 
 def different_replicas(brokers: BrokerProcesses) -> list[str]:
-    """Partitions whose files are not the same bytes on all brokers."""
+    """Return the partitions whose files differ between brokers."""
     problems = []
     names = {
         path.name for broker in brokers.values() for path in broker.data.glob("log-*/*-*") if path.is_dir()

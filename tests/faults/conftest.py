@@ -1,4 +1,4 @@
-"""Broker processes on a ZooKeeper. Only where Java or the jars cannot be had are these tests skipped."""
+"""Broker processes on a ZooKeeper. These tests are skipped only without Java or the jars."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def start_brokers(tmp_path: Path) -> Iterator[Callable[..., BrokerProcesses]]:
-    """Broker processes on a ZooKeeper of their own, which end with the test.
+    """Start broker processes on their own ZooKeeper, which end with the test.
 
-    A broker that does not come up is a failure. One that has to be begun again is a failure, too, unless the
-    test says that it does harm (`harms`), because then its session may be over when it comes back.
+    A broker that does not come up fails the test. So does one that had to be restarted, unless the test
+    causes faults (`harms`), because then its session may have expired.
     """
     steady: list[BrokerProcesses] = []
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def start_brokers(tmp_path: Path) -> Iterator[Callable[..., BrokerProcesses]]:
 
 @pytest.fixture(autouse=True)
 def _say_nothing_of_lost_connections() -> Iterator[None]:
-    """kafka-python logs each, and a log record that pytest keeps would keep the socket in it as well."""
+    """Silence kafka-python's log of lost connections, because pytest would keep their sockets."""
     logger = logging.getLogger("kafka")
     before = logger.level
     logger.setLevel(logging.CRITICAL + 1)

@@ -1,22 +1,22 @@
-"""What clients did and saw while a cluster suffered, and what must have been true all along.
+"""A history of client operations during faults, and the properties that it must have.
 
-A history is a list of events. Every operation has one when it is begun and at most one when it is over: `ok`,
-or `unknown` if nobody can say whether it was done. Afterwards, with everything well again, the whole log is
-read. `check` compares the two and returns what is wrong, in words.
+A history is a list of events. Every operation has one when it starts and at most one when it ends: `ok`, or
+`unknown` if its outcome is not known. Afterwards, without faults, the whole log is read. `check` compares the
+two and returns what is wrong.
 
-    lost            acknowledged, but not in the log at the offset that was told
+    lost            acknowledged, but not in the log at the acknowledged offset
     duplicated      in the log twice
     reordered       a producer's values of one partition do not rise
-    invented        in the log, but written by nobody
+    invented        in the log, but not written by any producer
     unstable        a consumer read a value at an offset where the log has another one
     non-monotonic   an offset read, a high watermark or a committed position went back
-    forgotten       who asked where a group is was told less than was committed or found before
-    passed over     below the group's committed or found position, but read by no member of it
+    forgotten       a group's position was below one that was committed or found before
+    passed over     below the group's committed or found position, but read by no member
 
-A commit whose answer never came may have been carried out. Whoever then finds the group there knows that it
-was, so a position that was found binds like one whose commit was answered.
+A commit without a response may have been carried out. A client that then finds the group there proves it, so
+a found position counts like an acknowledged commit.
 
-Nothing here knows a client, a clock or a file.
+Nothing here uses a client, a clock or a file.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 
 
 class Op(StrEnum):
-    """What was done."""
+    """The kind of operation."""
 
     WRITE = "write"
     READ = "read"
     COMMIT = "commit"
     RESUME = "resume"
-    """Somebody asked where the group is: a member, to begin there, or a watcher."""
+    """A lookup of the group's position, by a starting member or a watcher."""
     WATERMARK = "watermark"
     FAULT = "fault"
 
 
 class Kind(StrEnum):
-    """How far an operation has come."""
+    """The stage of an operation."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -51,7 +51,7 @@ class Kind(StrEnum):
 
 
 class Event(NamedTuple):
-    """One moment of one operation. `number` ties the moments of one client's operation together."""
+    """One stage of one operation. `number` identifies the client's operation."""
 
     at_s: float
     client: str
@@ -60,12 +60,12 @@ class Event(NamedTuple):
     number: int = 0
     partition: int = -1
     offset: int = -1
-    """Of the record, or the committed position, or the high watermark."""
+    """The record's offset, the committed position, or the high watermark."""
     value: str = ""
 
 
 class Span(NamedTuple):
-    """An operation that went well, from its begin to its end."""
+    """A successful operation, from its start to its end."""
 
     client: str
     partition: int
@@ -79,12 +79,12 @@ FinalLog = dict[int, list[tuple[int, str]]]
 
 
 def value_of(producer: str, number: int) -> str:
-    """What a producer writes as its n-th value of a partition."""
+    """Return a producer's n-th value of a partition."""
     return f"{producer}:{number}"
 
 
 def check(events: Sequence[Event], final: Mapping[int, Sequence[tuple[int, str]]], group: str) -> list[str]:
-    """Everything that is wrong. Clients whose names begin with `group` and a slash are its members."""
+    """Return everything that is wrong. Clients named `group`/… are its members."""
     return [
         *_lost(events, final),
         *_duplicated(final),
@@ -104,7 +104,7 @@ def _of(events: Iterable[Event], op: Op, kind: Kind) -> Iterator[Event]:
 
 
 def _lost(events: Sequence[Event], final: Mapping[int, Sequence[tuple[int, str]]]) -> Iterator[str]:
-    """An acknowledged value must be there; where, a client may not know of a repeated request (-1)."""
+    """Yield acknowledged values that are missing. A repeated request may not know its offset (-1)."""
     by_offset = {partition: dict(entries) for partition, entries in final.items()}
     values = {partition: set(entries.values()) for partition, entries in by_offset.items()}
     for event in _of(events, Op.WRITE, Kind.OK):
@@ -152,7 +152,7 @@ def _unstable(events: Sequence[Event], final: Mapping[int, Sequence[tuple[int, s
 
 
 def _reads_that_go_back(events: Sequence[Event]) -> Iterator[str]:
-    """Since a client last began somewhere, it reads every offset once and in order."""
+    """Yield reads out of order: from its start on, a client reads every offset once and in order."""
     last: dict[tuple[str, int], int] = {}
     for event in events:
         key = event.client, event.partition
@@ -174,7 +174,7 @@ def _watermarks_that_go_back(events: Sequence[Event]) -> Iterator[str]:
 
 
 def _spans(events: Sequence[Event], op: Op) -> dict[int, list[Span]]:
-    """By partition, the operations that went well, in the order in which they ended."""
+    """Return the successful operations by partition, in the order of their ends."""
     begun: dict[tuple[str, int], float] = {}
     found: dict[int, list[Span]] = defaultdict(list)
     for event in events:
@@ -197,7 +197,7 @@ def _highest_before(commits: Sequence[Span], moment_s: float) -> Span | None:
 
 
 def _commits_that_go_back(commits: Mapping[int, list[Span]]) -> Iterator[str]:
-    """Of two commits, the later one is that which was begun when the other was over."""
+    """Yield commits that went back. The later of two commits started after the other ended."""
     for partition, spans in commits.items():
         for span in spans:
             before = _highest_before(spans, span.began_s)
@@ -209,9 +209,9 @@ def _commits_that_go_back(commits: Mapping[int, list[Span]]) -> Iterator[str]:
 
 
 def _ends_of_commits(events: Sequence[Event]) -> dict[tuple[int, int], float]:
-    """By partition and position, until when a commit of it may have been carried out: for ever if unknown.
+    """By partition and position, return until when its commit may be carried out: for ever if unknown.
 
-    A client that has no answer repeats the request, behind others that it sent meanwhile.
+    A client without a response repeats the request, after others that it sent meanwhile.
     """
     ends: dict[tuple[int, int], float] = {}
     for event in events:
@@ -226,9 +226,9 @@ def _forgotten(
     resumes: Mapping[int, list[Span]],
     ends: Mapping[tuple[int, int], float],
 ) -> Iterator[str]:
-    """Where a group is found is the last commit, or one that may have been carried out at the same time.
+    """Yield positions that are neither the last commit nor a concurrent one.
 
-    Never before where it was found already, unless somebody may have committed that since.
+    A position must not be below an earlier found one, unless a commit since then may have set it.
     """
     for partition, spans in resumes.items():
         for how, known in (("committed", commits.get(partition, [])), ("found it at", spans)):

@@ -1,4 +1,4 @@
-"""What happens to the cluster: a sequence of faults that a seed decides, healed before the next or later."""
+"""Faults in the cluster: a sequence chosen by a seed, each repaired before the next or later."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHORT_S = SESSION_TIMEOUT_MS / 1000 * 0.4
 
 
 class Nemesis:
-    """Harms, and heals in the end."""
+    """Causes faults, and repairs everything in the end."""
 
     def __init__(self, brokers: BrokerProcesses, recorder: Recorder, seed: int) -> None:
         self._brokers = brokers
@@ -37,9 +37,9 @@ class Nemesis:
         self._chance = random.Random(seeded(seed))
 
     def run(self, seconds: float) -> None:
-        """Fault after fault until the time is over; then everything is made well.
+        """Cause one fault after the other until the time is over; then repair everything.
 
-        The first is always the one that a cluster fails which acknowledges too early.
+        The first one always breaks a cluster that acknowledges too early.
         """
         faults: list[tuple[int, Callable[[], None]]] = [
             (3, self._kill_one),
@@ -66,7 +66,7 @@ class Nemesis:
         self.heal()
 
     def heal(self) -> None:
-        """Everybody is up and awake."""
+        """Start and resume all brokers."""
         self._note("heal")
         for broker in self._brokers.values():
             if broker.is_paused:
@@ -84,7 +84,7 @@ class Nemesis:
             self._kill(broker)
 
     def _kill_the_one_awake(self) -> None:
-        """It took writes that nobody else has: had it acknowledged them, they would be lost."""
+        """Kill the only running broker, whose recent writes no other has: none may be acknowledged."""
         awake = self._any_running()
         asleep = [each for each in self._running() if each is not awake and not each.is_paused]
         for broker in asleep:
@@ -114,7 +114,7 @@ class Nemesis:
         self._pause(self._controller(), _LONG_S)
 
     def _pause(self, broker: BrokerProcess | None, seconds: float) -> None:
-        """And perhaps leave it to be healed later."""
+        """Pause a broker, and perhaps resume it only later."""
         if broker is None or not broker.is_running or broker.is_paused:
             return
         self._note(f"pause {broker.id}")
@@ -141,7 +141,7 @@ class Nemesis:
         return [broker for broker in self._brokers.values() if broker.is_running]
 
     def _controller(self) -> BrokerProcess | None:
-        """As ZooKeeper has it; any broker if there is none at the moment."""
+        """Return the controller in ZooKeeper; any broker if there is none."""
         client = KazooClient(self._brokers.zookeeper.address, timeout=5)
         try:
             client.start(5)

@@ -1,4 +1,4 @@
-"""Clients that write down everything they do: producers, members of a group, a reader, a watcher."""
+"""Clients that record everything they do: producers, group members, a reader, a watcher."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOPIC = "numbers"
 PARTITIONS = 3
 GROUP = "readers"
 COUNTER = 1000
-"""In the history, the partition of the group that only counts."""
+"""In the history, the partition of the group that only commits."""
 _PAUSE_S = 0.004
 _PATIENCE_S = 90.0
 _POLL_S = 0.2
@@ -32,26 +32,26 @@ _LOOK_EVERY = 5
 
 
 class Recorder:
-    """The history as it grows. Clients of many threads write to it."""
+    """The growing history. Clients of many threads write to it."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.over = threading.Event()
-        """Nobody is to begin anything new."""
+        """Whether clients should start no new operation."""
         self.enough = threading.Event()
-        """Readers may end as well."""
+        """Whether readers may end as well."""
 
     def note(self, client: str, op: Op, kind: Kind, **more: Any) -> None:
         self.events.append(Event(time.monotonic(), client, op, kind, **more))
 
     def save(self, path: Path) -> None:
-        """One event a line, for whoever looks into what went wrong."""
+        """Write one event per line, for the analysis of a failure."""
         with path.open("w", encoding="utf-8") as file:
             file.writelines(json.dumps(event._asdict()) + "\n" for event in self.events)
 
 
 def quiet(bootstrap: str, **more: Any) -> dict[str, Any]:
-    """The settings of a librdkafka client that finds dying brokers nothing to talk about."""
+    """Return settings of a librdkafka client that does not log dying brokers."""
     return {
         "bootstrap.servers": bootstrap,
         "log_level": 0,
@@ -63,9 +63,9 @@ def quiet(bootstrap: str, **more: Any) -> dict[str, Any]:
 
 
 def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
-    """librdkafka, idempotent: rising numbers to partitions by chance. Why it gave up, if it did.
+    """Write rising numbers to random partitions with an idempotent librdkafka producer. Return why it failed.
 
-    It does when a leader misses something that was acknowledged before.
+    It fails when a leader lacks an acknowledged record.
     """
     producer = Producer(
         quiet(
@@ -101,7 +101,7 @@ def produce(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
 
 
 def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) -> str:
-    """The same with kafka-python, which begins anew with another producer id instead of giving up."""
+    """Do the same with kafka-python, which continues with another producer id instead of failing."""
     producer = KafkaProducer(
         bootstrap_servers=bootstrap.split(","),
         acks="all",
@@ -120,7 +120,7 @@ def produce_in_python(recorder: Recorder, name: str, bootstrap: str, seed: int) 
             try:
                 sent = producer.send(TOPIC, value.encode(), partition=partition)
                 break
-            except ValueError:  # it looks twice, and heard meanwhile of a broker that knows no topics yet
+            except ValueError:  # it looks twice, and a broker without topics may have answered meanwhile
                 time.sleep(_POLL_S)
         sent.add_callback(lambda it: recorder.note(name, Op.WRITE, Kind.OK, offset=it.offset, **more))
         sent.add_errback(lambda _: recorder.note(name, Op.WRITE, Kind.UNKNOWN, **more))
@@ -146,10 +146,10 @@ def _write(recorder: Recorder, name: str, seed: int, send: Callable[[int, int], 
 
 
 class Member:
-    """A member of the group: begins at what is committed, and commits what it has read.
+    """A group member: starts at the committed position, and commits what it has read.
 
-    Commits are told of by a callback: librdkafka's blocking commit can wait for ever when the coordinator
-    changes meanwhile.
+    Commits use a callback, because librdkafka's blocking commit can wait for ever when the coordinator
+    changes.
     """
 
     def __init__(self, recorder: Recorder, name: str, bootstrap: str) -> None:
@@ -158,7 +158,7 @@ class Member:
         self._numbers = count()
         self._position: dict[int, int] = {}
         self._waiting: dict[tuple[int, int], int] = {}
-        """Positions whose commit is under way, and its number."""
+        """Positions of pending commits, and their numbers."""
         self._waits_until_s = 0.0
         self._consumer = Consumer(
             quiet(
@@ -176,7 +176,7 @@ class Member:
         )
 
     def run(self) -> None:
-        """Until there is enough."""
+        """Run until stopped."""
         consumer = self._consumer
         consumer.subscribe([TOPIC], on_assign=self._began, on_revoke=self._ended, on_lost=self._ended)
         try:
@@ -190,7 +190,7 @@ class Member:
             consumer.close()
 
     def _began(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
-        """Ask where the group is. Until that is known there is nothing to begin with."""
+        """Look up the group's position, and wait until it is known."""
         self._position.clear()
         while assigned and not self._recorder.enough.is_set():
             number = next(self._numbers)
@@ -207,14 +207,14 @@ class Member:
             return
 
     def _ended(self, _: Consumer, __: list[TopicPartition]) -> None:
-        """What belongs to others now is not committed again, should the commit that is under way fail."""
+        """Drop the positions of revoked partitions, so that a failed commit of them is not repeated."""
         self._position.clear()
         self._waiting.clear()
 
     def _commit(self) -> None:
-        """One at a time, unless nothing was heard of the last for too long: then what came meanwhile.
+        """Commit one position at a time; after a long wait without a response, commit the latest.
 
-        When nothing more may come, the same again.
+        At the end of the run, repeat the last one.
         """
         if self._waiting and time.monotonic() < self._waits_until_s:
             return
@@ -253,7 +253,7 @@ class Member:
 
 
 def read_along(recorder: Recorder, name: str, bootstrap: str) -> None:
-    """A reader of all partitions without a group, from the beginning; it also looks at high watermarks."""
+    """Read all partitions from the start without a group, and record high watermarks."""
     numbers = count()
     consumer = Consumer(quiet(bootstrap, **{"group.id": name, "fetch.wait.max.ms": 100}))
     everything = [TopicPartition(TOPIC, partition, 0) for partition in range(PARTITIONS)]
@@ -274,9 +274,9 @@ def read_along(recorder: Recorder, name: str, bootstrap: str) -> None:
 
 
 def count_up(recorder: Recorder, name: str, bootstrap: str) -> None:
-    """A group of one that reads nothing: it commits rising positions as fast as it can, and asks where it is.
+    """Commit rising positions as fast as possible without reading, and look up the group's position.
 
-    Unlike readers it goes on while no record can be read, which is when a coordinator is alone.
+    Unlike a reader it continues while no record can be read, when a coordinator is alone.
     """
     positions = count(1)
     waiting: set[int] = set()

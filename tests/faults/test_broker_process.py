@@ -1,4 +1,4 @@
-"""One broker as a process: how it begins, what it refuses, how it ends, and what it survives."""
+"""One broker as a process: its start, refusals, end, and the faults it survives."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ pytestmark = pytest.mark.jvm
 
 TOPIC = "t"
 STEADY = {"zookeeper.session.timeout.ms": "30000"}
-"""For those whom nobody kills: they do not lose their session, however busy the machine is."""
+"""Session timeout of brokers that are not killed, long enough for a busy machine."""
 _CLIENT_S = 120.0
 
 
 def attempt(session_ms: int = 20_000, **options: object) -> str:
-    """Try to run a broker that must refuse; the one line it says why."""
+    """Run a broker that must refuse to start; return its error line."""
     flags = [text for name, value in options.items() for text in (f"--{name.replace('_', '-')}", str(value))]
     command = [sys.executable, "-m", "restow", "broker", *flags]
     command += ["--config", f"zookeeper.session.timeout.ms={session_ms}"]
@@ -55,7 +55,7 @@ def create(brokers: BrokerProcesses, partitions: int = 4, factor: int = 3, **con
 
 
 def state(brokers: BrokerProcesses) -> dict[int, Any]:
-    """The topic's partitions, as the first broker knows them that answers."""
+    """Return the topic's partitions from the first broker that answers."""
     found: dict[int, Any] = (
         AdminClient(quiet(brokers.bootstrap)).list_topics(TOPIC, _CLIENT_S).topics[TOPIC].partitions
     )
@@ -63,7 +63,7 @@ def state(brokers: BrokerProcesses) -> dict[int, Any]:
 
 
 def produce(brokers: BrokerProcesses, values: list[str], partitions: int = 4, size: int = 0) -> None:
-    """All acknowledged by all in-sync replicas."""
+    """Write values with acks=all."""
     producer = Producer(quiet(brokers.bootstrap, **{"enable.idempotence": True}))
     errors: list[object] = []
     for number, value in enumerate(values):
@@ -77,7 +77,7 @@ def produce(brokers: BrokerProcesses, values: list[str], partitions: int = 4, si
     assert not errors
 
 
-def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Path) -> None:
+def test_broker_refuses_invalid_options(start_brokers: Start, tmp_path: Path) -> None:
     brokers = start_brokers(harms=False, count=1, configs=STEADY)
     taken = brokers[1].address.rpartition(":")[2]
     store = f"zookeeper://{brokers.zookeeper.address}/restow"
@@ -96,7 +96,7 @@ def test_what_a_broker_refuses_to_begin_with(start_brokers: Start, tmp_path: Pat
     brokers[1].start()
 
 
-def test_a_broker_that_is_told_to_stop_hands_over(start_brokers: Start) -> None:
+def test_stopped_broker_hands_over_its_leaders(start_brokers: Start) -> None:
     brokers = start_brokers(harms=False, configs=STEADY)
     create(brokers)
     produce(brokers, [str(number) for number in range(100)])
@@ -113,7 +113,7 @@ def test_a_broker_that_is_told_to_stop_hands_over(start_brokers: Start) -> None:
 
 
 async def leaders(store: Store) -> set[int]:
-    """All that lead a partition of the topic."""
+    """Return all leaders of the topic's partitions."""
     paths = [PartitionStateZNode.path(TOPIC, number) for number in range(4)]
     return {
         PartitionStateZNode.decode(node.data, path).leader
@@ -122,7 +122,7 @@ async def leaders(store: Store) -> set[int]:
     }
 
 
-def test_a_group_goes_on_where_it_was_after_everything_was_killed(start_brokers: Start) -> None:
+def test_group_continues_after_all_brokers_were_killed(start_brokers: Start) -> None:
     brokers = start_brokers(harms=True)
     create(brokers, partitions=1, **{"min.insync.replicas": "2"})
     produce(brokers, [str(number) for number in range(50)], partitions=1)
@@ -135,15 +135,15 @@ def test_a_group_goes_on_where_it_was_after_everything_was_killed(start_brokers:
 
 
 def is_unheard_of(error: KafkaError | None) -> bool:
-    """Whether a broker was asked that has only just begun. The client will ask again."""
+    """Return whether the broker has just started. The client will retry."""
     return error is not None and error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def consumed(brokers: BrokerProcesses, count: int) -> list[str]:
-    """So many values, from where the group is; they are committed.
+    """Return that many values from the group's position, and commit them.
 
-    That a member has left is answered before it is written. Brokers that are killed in between may find it
-    in the group again, and then the next one waits until its session is over.
+    A leaving member is answered before that is written. Brokers that are killed in between may load it again,
+    and the next member then waits until its session expires.
     """
     consumer = Consumer(
         quiet(
@@ -177,8 +177,8 @@ def consumed(brokers: BrokerProcesses, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("pause", [True, False], ids=["cut off", "killed"])
-def test_brokers_outlive_their_zookeeper(start_brokers: Start, pause: bool) -> None:
-    """Whether they keep their sessions or have to begin anew: what was written is there, and more can be."""
+def test_brokers_survive_a_zookeeper_outage(start_brokers: Start, pause: bool) -> None:
+    """Whether they keep their sessions or start again: records are there, and writes work."""
     brokers = start_brokers(harms=True)
     create(brokers, **{"min.insync.replicas": "2"})
     produce(brokers, ["before"] * 8)
@@ -208,12 +208,12 @@ def offline(broker: BrokerProcess, directory: str) -> bool:
 
 
 def without(brokers: BrokerProcesses, partitions: set[int], broker_id: int) -> bool:
-    """Whether exactly these have lost their replica on the broker."""
+    """Return whether exactly these partitions have lost their replica on the broker."""
     return partitions == {number for number, each in state(brokers).items() if broker_id not in each.isrs}
 
 
 @pytest.mark.parametrize("fault", ["full", "unreadable"])
-def test_a_log_dir_fails_and_the_rest_serves(start_brokers: Start, fault: str) -> None:
+def test_broker_serves_other_log_dirs_when_one_fails(start_brokers: Start, fault: str) -> None:
     brokers = start_brokers(
         harms=False, log_dirs=2, configs={**STEADY, "replica.high.watermark.checkpoint.interval.ms": "200"}
     )

@@ -1,7 +1,7 @@
 """Kill `restow cluster up --data` with kill -9 while producers write: nothing acknowledged is lost.
 
-All brokers and their store are one process, so everything dies at the same moment. What acks=all promised is
-in files by then, and the next start finds it. This needs no Java.
+All brokers and their store are one process, so everything dies at the same moment. Records acknowledged with
+acks=all are in files by then, and the next start finds them. This needs no Java.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PATIENCE_S = 180.0
 
 @contextmanager
 def cluster(folder: Path, life: int) -> Iterator[str]:
-    """One process with three brokers, which is killed with kill -9 at the end of the block; its bootstrap."""
+    """Run one process with three brokers and kill it with kill -9 at the end of the block."""
     log = folder / f"cluster-{life}.log"
     command = [sys.executable, "-m", "restow", "cluster", "up", "--json", "--brokers", "3"]
     command += ["--data", str(folder / "data"), "--port", "0"]
@@ -54,7 +54,7 @@ def cluster(folder: Path, life: int) -> Iterator[str]:
 
 
 class Writer(threading.Thread):
-    """An idempotent producer that writes rising numbers to all partitions until it is told to stop."""
+    """An idempotent producer that writes rising numbers to all partitions until stopped."""
 
     def __init__(self, recorder: Recorder, name: str, bootstrap: str) -> None:
         super().__init__(name=name, daemon=True)
@@ -98,7 +98,7 @@ def create_topic(bootstrap: str) -> None:
 
 
 def has_topic(bootstrap: str) -> bool:
-    """Whether every partition has a leader again."""
+    """Return whether every partition has a leader again."""
     try:
         found = AdminClient(quiet(bootstrap)).list_topics(TOPIC, 10).topics[TOPIC].partitions
     except KafkaException:
@@ -108,7 +108,7 @@ def has_topic(bootstrap: str) -> bool:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kills", [2, pytest.param(16, marks=pytest.mark.full)])
-def test_nothing_acknowledged_is_lost_when_the_whole_cluster_is_killed(kills: int, tmp_path: Path) -> None:
+def test_acknowledged_records_survive_a_kill_of_the_whole_cluster(kills: int, tmp_path: Path) -> None:
     recorder = Recorder()
     try:
         for life in range(kills):

@@ -1,7 +1,7 @@
-"""No write that was acknowledged by all in-sync replicas is lost, whatever is killed or paused, and whenever.
+"""No record acknowledged by all in-sync replicas is lost, whatever is killed or paused.
 
 Three broker processes on a real ZooKeeper; idempotent producers, a group that commits, a reader that watches;
-and a sequence of faults that a seed decides. `history.py` says what must hold.
+and a sequence of faults chosen by a seed. `history.py` says what must hold.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FAULTS_S = 25.0
 FEW = range(1, 3)
-"""The second writes with two kinds of clients, the first with one."""
+"""The second seed writes with two kinds of clients, the first with one."""
 MANY = range(3, 51)
 CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
 
@@ -51,7 +51,7 @@ CONFIGS = {"replica.lag.time.max.ms": "4000", "min.insync.replicas": "2"}
     [*FEW, *(pytest.param(seed, marks=pytest.mark.full) for seed in MANY)],
     ids=lambda it: f"seed-{it}",
 )
-def test_nothing_acknowledged_is_lost(
+def test_no_acknowledged_record_is_lost(
     seed: int, tmp_path: Path, start_brokers: Callable[..., BrokerProcesses]
 ) -> None:
     brokers = start_brokers(harms=True, configs=CONFIGS)
@@ -66,8 +66,10 @@ def test_nothing_acknowledged_is_lost(
         problems += different_replicas(brokers)
     finally:
         recorder.save(tmp_path / "history.jsonl")
-        gc.collect()  # kafka-python leaves sockets that could not connect to the collector
-    again = f"again: pytest 'tests/faults/test_histories.py::test_nothing_acknowledged_is_lost[seed-{seed}]'"
+        gc.collect()  # kafka-python leaves unconnected sockets to the garbage collector
+    again = (
+        f"again: pytest 'tests/faults/test_histories.py::test_no_acknowledged_record_is_lost[seed-{seed}]'"
+    )
     assert not problems, f"{problems[:20]}\n{again}\nthe history and the brokers' logs are in {tmp_path}"
     assert codes == [0, 0, 0]
     acknowledged = sum(event.op is Op.WRITE and event.kind is Kind.OK for event in recorder.events)
@@ -75,7 +77,7 @@ def test_nothing_acknowledged_is_lost(
 
 
 def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[FinalLog, list[str]]:
-    """Let clients work while the seed's faults happen; when all is well again: the log, and who gave up."""
+    """Run clients during the seed's faults; after the repair return the log and the failed clients."""
     second = produce_in_python if seed % 2 == 0 else produce
     bootstrap = brokers.bootstrap
     with ThreadPoolExecutor(max_workers=6) as threads:
@@ -105,9 +107,9 @@ def suffer(brokers: BrokerProcesses, recorder: Recorder, seed: int) -> tuple[Fin
 
 
 def _all_read(recorder: Recorder, final: FinalLog) -> bool:
-    """The group has committed the end of every partition, and the lone reader has come there.
+    """Return whether the group has committed every partition's end, and the reader has reached it.
 
-    That of a commit whose answer nobody waited for is told by who looks where the group is.
+    The watcher's lookups show commits without a response.
     """
     ends = {partition: entries[-1][0] + 1 for partition, entries in final.items() if entries}
     committed = dict.fromkeys(ends, 0)

@@ -1,4 +1,4 @@
-"""Moves among broker processes on a real ZooKeeper, asked for by the node; the controller is killed too."""
+"""Reassignments through the znode among broker processes on ZooKeeper; the controller is killed, too."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.jvm
 TOPIC = "moved"
 COUNT = 40
 SESSION = {"zookeeper.session.timeout.ms": "20000"}
-"""Long enough that nobody loses it whom nobody kills."""
+"""Session timeout, long enough for brokers that are not killed."""
 
 
 async def controller_of(store: Store) -> int:
@@ -32,7 +32,7 @@ async def controller_of(store: Store) -> int:
 
 
 async def ask(store: Store, replicas: tuple[int, ...]) -> None:
-    """Write the request to move all partitions there."""
+    """Write a request to reassign all partitions there."""
     wish = {TopicPartition(TOPIC, number): replicas for number in range(COUNT)}
     await store.create(ReassignPartitions.PATH, ReassignPartitions(wish).encode())
 
@@ -46,8 +46,10 @@ async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:
 
 
 @pytest.mark.parametrize("is_killed", [False, True], ids=["undisturbed", "controller killed"])
-def test_moves_by_the_node(start_brokers: Callable[..., BrokerProcesses], *, is_killed: bool) -> None:
-    """The controller is not who gets the replicas: while that one is down the next would refuse to move."""
+def test_reassignment_through_znode_finishes(
+    start_brokers: Callable[..., BrokerProcesses], *, is_killed: bool
+) -> None:
+    """The controller is not a target: while a target is down, the next controller would refuse it."""
     brokers = start_brokers(harms=is_killed, configs=SESSION)
     controller = with_store(brokers, controller_of)
     leader, new = (broker for broker in brokers if broker != controller)

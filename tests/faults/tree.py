@@ -1,4 +1,4 @@
-"""A look into the brokers' ZooKeeper, in a session of its own: what it says holds before all have heard."""
+"""Access to the brokers' ZooKeeper in a separate session, which is ahead of the brokers' metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def with_store(brokers: BrokerProcesses, work: Callable[[Store], Awaitable[Any]]) -> Any:
-    """Do it with the nodes of the cluster."""
+    """Run work with the cluster's znodes."""
 
     async def run() -> Any:
         store = await ZooKeeperStore.connect(f"{brokers.zookeeper.address}/restow", connect_timeout_s=60)

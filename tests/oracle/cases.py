@@ -1,7 +1,7 @@
-"""Inputs for the questions put to both Kafka and us, and how many of them.
+"""Random inputs for comparisons with Kafka, and their number.
 
-Hypothesis decides the shape of a case; bulk such as the racks of sixty partitions comes from a
-seed it draws, which keeps a case quick to make and still one small number to replay.
+Hypothesis chooses the shape of a case; bulk such as the racks of sixty partitions comes from a seed it draws,
+which keeps a case quick to make and easy to replay.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 CASES = int(os.environ.get("RESTOW_CASES", "300"))
 
-# Without a seed the same cases every time, so that a failure can be seen again by whoever reads of it.
+# Without a seed the cases are the same every time, so that a failure can be reproduced.
 same_cases = settings(
     max_examples=CASES,
     derandomize=not SEED,
@@ -36,7 +36,7 @@ same_cases = settings(
 TOPICS = ("a", "a.b", "topic-1", "topic-10", "Topic_2", "zz")
 GHOST = "ghost"
 RACKS = ("r0", "r1", "r2", "rack-ü")
-# Names whose order differs between UTF-8 and UTF-16 are among them, as Kafka sorts by the latter.
+# Includes names whose order differs between UTF-8 and UTF-16, because Kafka sorts by the latter.
 MEMBER_NAMES = (
     "c-1",
     "c-10",
@@ -88,7 +88,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def partition_racks(partitions: Mapping[str, int], random: Random) -> dict[str, list[list[str]]]:
-    """Replicas of every partition in up to three racks; in some topics all partitions have the same."""
+    """Return racks of every partition's replicas, up to three; in some topics all have the same."""
     racks: dict[str, list[list[str]]] = {}
     for topic, count in partitions.items():
         factor = random.randint(0, 3)
@@ -106,7 +106,7 @@ def members(draw: st.DrawFn, topics: Sequence[str], *, racked: bool) -> tuple[Me
 
 
 def subscription_source(topics: Sequence[str]) -> st.SearchStrategy[st.SearchStrategy[tuple[str, ...]]]:
-    """A strategy for a group's subscriptions: one for all of them, or each its own."""
+    """Return a strategy for a group's subscriptions: one for all of them, or one each."""
     any_topics = st.lists(st.sampled_from((*topics, GHOST)), max_size=len(topics) + 1, unique=True).map(tuple)
     return st.one_of(any_topics.map(st.just), st.just(tuple(topics)).map(st.just), st.just(any_topics))
 
@@ -126,7 +126,7 @@ def member(
 
 @st.composite
 def changes(draw: st.DrawFn) -> Callable[[Group, Mapping[str, Sequence[TopicPartition]], int], Group]:
-    """What happens to a group between two rounds, given what each member was told and in which generation."""
+    """Changes of a group between two rounds, given its assignment and generation."""
     seed = draw(seeds)
     leaving, joining = draw(st.integers(0, 3)), draw(st.integers(0, 3))
     resubscribing = draw(st.booleans())
@@ -165,7 +165,7 @@ def _some(topics: Sequence[str], random: Random) -> tuple[str, ...]:
 
 
 def _grown(group: Group, random: Random) -> tuple[dict[str, int], dict[str, list[list[str]]] | None]:
-    """Topics get partitions, and one may be deleted."""
+    """Add partitions to topics, and perhaps delete one."""
     partitions = {topic: count + random.randint(0, 3) for topic, count in group.partitions.items()}
     if partitions and random.random() < 0.3:
         del partitions[random.choice(sorted(partitions))]
@@ -175,7 +175,7 @@ def _grown(group: Group, random: Random) -> tuple[dict[str, int], dict[str, list
 def _with_lies(
     told: Sequence[Member], partitions: Mapping[str, int], lying: str, generation: int, random: Random
 ) -> list[Member]:
-    """Some claim partitions that are not theirs, in the last or an older generation, or that do not exist."""
+    """Let some members claim partitions of others, of older generations, or unknown ones."""
     existing = [TopicPartition(topic, p) for topic, count in partitions.items() for p in range(count)]
     if lying == "beyond the end":
         existing = [TopicPartition(topic, count + 2) for topic, count in partitions.items()]

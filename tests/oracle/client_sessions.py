@@ -1,4 +1,4 @@
-"""A bit of everything, as four clients do it: create, write, read in groups, configure, ask, err, delete."""
+"""Sessions of four clients: create, write, read in groups, configure, describe, fail, delete."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def with_confluent(bootstrap: str) -> None:
             "bootstrap.servers": bootstrap,
             "group.id": "confluent",
             "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,  # else there may be nothing left to commit
+            "enable.auto.commit": False,  # otherwise there may be nothing left to commit
         }
     )
     consumer.subscribe([topic])
@@ -141,7 +141,7 @@ def with_aiokafka(bootstrap: str) -> None:
 
 
 def with_java(gateway: JavaGateway, bootstrap: str) -> None:
-    """Kafka's admin, producer and consumer, in the JVM of the tests."""
+    """Run Kafka's admin, producer and consumer in the JVM of the tests."""
     jvm = gateway.jvm
     clients = jvm.org.apache.kafka.clients
     common = jvm.org.apache.kafka.common

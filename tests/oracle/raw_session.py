@@ -1,6 +1,6 @@
-"""A client of our own that asks every version of everything, with content that is answered well and badly.
+"""A client that sends every version of every request, with valid and invalid content.
 
-Real clients use the newest version that they know; the others are asked for here.
+Real clients use their newest version; this one covers the others.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ GROUP_KEYS = (11, 12, 13, 14)
 
 
 class Caller:
-    """Asks one thing after the other over one connection."""
+    """Sends one request after the other over one connection."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._number = 0
 
     async def ask(self, key: int, version: int, body: Any) -> Any:
-        """In that version, or the nearest that is served."""
+        """Send in that version, or the nearest supported one."""
         served = served_versions()[key]
         version = min(max(version, served[0]), served[-1])
         self._number += 1
@@ -42,7 +42,7 @@ class Caller:
 
 
 async def ask_everything(folder: Path) -> None:
-    """On a broker of its own."""
+    """Run on a separate broker."""
     async with EmbeddedCluster(data=folder, fsync=False, log_dirs=2) as cluster:
         client = await prepared(cluster)
         topic_id = cluster.brokers[0].services.metadata.topics[TOPIC].topic_id
@@ -65,12 +65,12 @@ async def ask_everything(folder: Path) -> None:
                         REQUESTS[key](**fields) if key == 7 else REQUESTS[key](controller_epoch=0, **fields)
                     )
                     await caller.ask(key, version, body)
-        # Last, because it takes the broker's word that it leaves.
+        # Last, because it makes the broker leave.
         await caller.ask(7, 3, messages.ControlledShutdownRequest(broker_id=99, broker_epoch=1))
 
 
 async def live_in_a_group(caller: Caller, version: int) -> None:
-    """Join, sync, beat and leave: one member, after one that nobody knows."""
+    """Join, sync, heartbeat and leave with one member, after an unknown one."""
     name = f"group-{version}"
     join = messages.JoinGroupRequest
     fields: dict[str, Any] = {
@@ -106,7 +106,7 @@ async def live_in_a_group(caller: Caller, version: int) -> None:
 
 
 async def change_topics(caller: Caller, version: int) -> None:
-    """A topic comes, grows, is configured and written to, and goes."""
+    """Create, expand, configure, write to and delete a topic."""
     name = f"topic-{version}"
     create = messages.CreateTopicsRequest
     config = create.CreatableTopic.CreatableTopicConfig
@@ -151,7 +151,7 @@ async def change_topics(caller: Caller, version: int) -> None:
 
 
 def more_bodies(topic_id: UUID) -> dict[int, tuple[Callable[[], Any], ...]]:
-    """What is answered with errors, or with much."""
+    """Return requests that cause errors, or large responses."""
     find = messages.FindCoordinatorRequest
     return {
         0: (spoiled, elsewhere),

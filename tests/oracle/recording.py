@@ -1,4 +1,4 @@
-"""A network that keeps every request that came to a broker, and what was answered, as bytes."""
+"""A network that records every request to a broker and its response, as bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADER = struct.Struct(">hhi")
 
 
 class Exchange(NamedTuple):
-    """A request and its response as they came over the wire, without their lengths."""
+    """A request and its response as sent over the wire, without their lengths."""
 
     api_key: int
     version: int
@@ -31,12 +31,12 @@ class Exchange(NamedTuple):
 
 
 class Recording:
-    """What was said, once each: the same response to the same request counts once."""
+    """Recorded exchanges; identical ones count once."""
 
     def __init__(self) -> None:
         self._exchanges: dict[tuple[int, int, bytes], Exchange] = {}
         self.unanswered: list[bytes] = []
-        """Requests that got no response: an acks=0 Produce, or something that was under way at the end."""
+        """Requests without a response: a Produce with acks=0, or one pending at the end."""
 
     def __iter__(self) -> Iterator[Exchange]:
         return iter(tuple(self._exchanges.values()))
@@ -50,7 +50,7 @@ class Recording:
         self._exchanges.setdefault((api_key, version, response[4:]), exchange)
 
     def versions(self) -> dict[int, set[int]]:
-        """Which versions of which keys were answered."""
+        """Return the answered versions by key."""
         seen: dict[int, set[int]] = {}
         for exchange in self:
             seen.setdefault(exchange.api_key, set()).add(exchange.version)
@@ -58,7 +58,7 @@ class Recording:
 
 
 class RecordingNetwork:
-    """The real one, listened in on where connections come in."""
+    """The real network, with recording of incoming connections."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -77,7 +77,7 @@ class RecordingNetwork:
 
 
 class _Tapped:
-    """A handler that hears what it would have heard; requests are remembered until they are answered."""
+    """Passes all events on to a handler, and remembers requests until they are answered."""
 
     def __init__(self, handler: FrameHandler, recording: Recording) -> None:
         self._handler = handler
@@ -102,7 +102,7 @@ class _Tapped:
 
 
 class _Tap:
-    """A connection on which what is sent is kept."""
+    """A connection that records what is sent."""
 
     def __init__(self, connection: Connection, tapped: _Tapped) -> None:
         self._connection = connection
@@ -125,7 +125,7 @@ class _Tap:
 
 @contextmanager
 def recorded() -> Iterator[Recording]:
-    """Clusters that start within the block are listened in on for as long as they run."""
+    """Record clusters that start within the block for as long as they run."""
     recording = Recording()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("restow.cluster.embedded.SystemNetwork", lambda: RecordingNetwork(recording))

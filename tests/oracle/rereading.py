@@ -1,4 +1,4 @@
-"""Frames through parsers that are not ours, and back to bytes: kio's and Java's."""
+"""Decodes frames with other parsers, kio's and Java's, and encodes them again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ BETWEEN_BROKERS = {4, 5, 6, 7}
 NOT_IN_KIO = {(0, 0), (0, 1), (0, 2)} | {
     (key, version) for key in BETWEEN_BROKERS for version in served_versions()[key]
 }
-"""kio is made from the definitions of Kafka 4, which has given these up."""
+"""Versions that Kafka 4 has dropped; kio is made from its definitions."""
 NOT_IN_3_9 = {(35, 5), (45, 1)}
-"""What Kafka has only since."""
+"""Messages that only later Kafka versions have."""
 
 
 class NotKnownThere(Exception):
@@ -30,7 +30,7 @@ class NotKnownThere(Exception):
 
 
 def kio_message(schema: Any, encoded: bytes) -> bytes:
-    """A message, without header, as kio writes it after it has read it."""
+    """Return a message, without header, decoded and encoded by kio."""
     message, size = entity_reader(schema)(encoded, 0)
     assert size == len(encoded), f"kio leaves {len(encoded) - size} bytes unread"
     written = BytesIO()
@@ -46,12 +46,12 @@ def kio_response_schema(api_key: int, version: int) -> Any:
 
 
 def kio_response(api_key: int, version: int, frame: bytes) -> bytes:
-    """A response with its header."""
+    """Return a response with its header, decoded and encoded by kio."""
     return _kio(kio_response_schema(api_key, version), frame)
 
 
 def kio_request(api_key: int, version: int, frame: bytes) -> bytes:
-    """A request with its header."""
+    """Return a request with its header, decoded and encoded by kio."""
     try:
         schema = load_request_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
@@ -79,7 +79,7 @@ class JavaFrames:
         return "JavaFrames()"
 
     def response(self, exchange: Exchange) -> bytes:
-        """The response as a client of Kafka's reads it, written again with its header."""
+        """Return the response decoded like in Kafka's clients, and encoded again with its header."""
         self._check_known(exchange)
         header = self._requests.RequestHeader.parse(self._wrap(exchange.request))
         version = header.apiVersion()
@@ -96,7 +96,7 @@ class JavaFrames:
             raise NotKnownThere
 
     def request(self, exchange: Exchange) -> bytes:
-        """The request as a broker of Kafka's reads it, written again with its header."""
+        """Return the request decoded like in Kafka's brokers, and encoded again with its header."""
         buffer = self._wrap(exchange.request)
         header = self._requests.RequestHeader.parse(buffer)
         version = header.apiVersion()

@@ -1,4 +1,4 @@
-"""Our assignors against Kafka's own, on groups that live through several rounds."""
+"""Our assignors against Kafka's own, on groups over several rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.jvm
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
 @same_cases
 @given(group=groups())
-def test_deals_exactly_as_kafka_does(kafka: Oracle, name: str, group: Group) -> None:
+def test_assignor_result_equals_that_of_kafka(kafka: Oracle, name: str, group: Group) -> None:
     kafkas = ask_kafka(kafka, name, group)
     assert kafkas is not None
     assert judge(name, group, assign(name, **group.question()), kafkas) == []
@@ -32,7 +32,7 @@ def test_deals_exactly_as_kafka_does(kafka: Oracle, name: str, group: Group) -> 
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @same_cases
 @given(group=groups(), history=st.lists(changes(), max_size=4), follow_kafka=st.booleans())
-def test_no_round_of_a_living_group_is_worse_than_kafkas(
+def test_assignor_is_no_worse_than_kafka_over_several_rounds(
     kafka: Oracle, name: str, group: Group, history: list[Any], follow_kafka: bool
 ) -> None:
     for generation, change in enumerate((*history, None), 1):
@@ -46,12 +46,12 @@ def test_no_round_of_a_living_group_is_worse_than_kafkas(
 
 
 def ask_kafka(kafka: Oracle, name: str, group: Group) -> dict[str, list[TopicPartition]] | None:
-    """Kafka's answer; where that is no valid one, its answer to the same said in an ordinary way.
+    """Return Kafka's result, or if it is invalid, its result for an equivalent plain group.
 
-    Its sticky assignors hand partitions that do not exist back to members that claim them, and may
-    take a member that subscribes to nothing for one that subscribes to everything. There also is no
-    way to keep them from handing a partition back to a member that held it in an older generation
-    and has unsubscribed since (or from breaking over it). None stands for that: no measure.
+    Its sticky assignors return unknown partitions to members that claim them, and may treat a member without
+    topics as subscribed to everything. They also return a partition to a member that held it in an older
+    generation and has since unsubscribed (or fail over it), which cannot be avoided. None stands for that: no
+    comparison.
     """
     for asked in (group, replace(group, members=tuple(said_plainly(m, group) for m in group.members))):
         answer = kafka.assign(name, **asked.question())
@@ -62,7 +62,7 @@ def ask_kafka(kafka: Oracle, name: str, group: Group) -> dict[str, list[TopicPar
 
 
 def has_stale_claims(group: Group) -> bool:
-    """Whether somebody claims, in an older generation than others', what it no longer subscribes to."""
+    """Return whether a member claims, in an older generation, a topic it no longer subscribes to."""
     latest = max(member.generation or 0 for member in group.members)
     return any(
         partition.topic not in member.topics
@@ -73,6 +73,6 @@ def has_stale_claims(group: Group) -> bool:
 
 
 def said_plainly(member: Member, group: Group) -> Member:
-    """The member without claims that cannot be; one without topics names one that nobody knows."""
+    """Return the member without invalid claims; one without topics names an unknown one."""
     owned = tuple(p for p in member.owned if p.partition < group.partitions.get(p.topic, 0))
     return replace(member, topics=member.topics or ("nothing",), owned=owned)

@@ -1,4 +1,4 @@
-"""The tables of configs beside Kafka's own: names, types, defaults, limits, stand-ins, what may change."""
+"""Our config tables against Kafka's: names, types, defaults, limits, synonyms, update modes."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.jvm
 
 LATER = {"cordoned.log.dirs"}
-"""Configs that Kafka has had since 4.3 only."""
+"""Configs that only Kafka 4.3 and later has."""
 OF_3_9 = {name: each for name, each in BROKER_CONFIGS.items() if name not in LATER}
 
 OTHER_DEFAULTS = {
-    "auto.leader.rebalance.enable": ("true", "false"),  # leaders move when they are told to
+    "auto.leader.rebalance.enable": ("true", "false"),  # automatic leader rebalancing is off by default
     "log.dir": ("/tmp/kafka-logs", None),  # noqa: S108 (a broker has no folder but those it is given)
 }
-"""Kafka's and ours, where they differ on purpose."""
+"""Defaults that differ on purpose: Kafka's and ours."""
 FIXED_HERE = {"listeners", "advertised.listeners"}
-"""What a running Kafka broker can change and ours cannot."""
+"""Configs that a running Kafka broker can change and ours cannot."""
 CHECKED_LATER = {
     "default.replication.factor",
     "group.initial.rebalance.delay.ms",
@@ -40,7 +40,7 @@ CHECKED_LATER = {
     "log.roll.jitter.ms",
     "log.roll.ms",
 }
-"""What Kafka's definitions leave open and its later checks, or common sense, do not."""
+"""Values that Kafka's definitions allow, but its later checks or common sense do not."""
 PROBES = ("-9223372036854775808", "-2", "-1", "0", "1", "3", "13", "14", "0.5", "1.5", "2147483648", "", "x")
 WORDS = (
     "true",
@@ -65,7 +65,7 @@ class Kafka(NamedTuple):
     default: str | None
 
     def takes(self, gateway: JavaGateway, name: str, text: str) -> bool:
-        """Whether Kafka reads that text as a value, and its validator lets it pass."""
+        """Return whether Kafka parses the text and its validator accepts it."""
         from py4j.protocol import Py4JJavaError
 
         definition = gateway.jvm.org.apache.kafka.common.config.ConfigDef
@@ -99,7 +99,7 @@ def topic_configs(gateway: JavaGateway) -> dict[str, Kafka]:
 
 @pytest.fixture(scope="module")
 def broker_configs(gateway: JavaGateway) -> dict[str, Kafka]:
-    """Those of the configuration file, and those that exist only as dynamic ones."""
+    """Return the configs of the configuration file, and the dynamic-only ones."""
     jvm = gateway.jvm
     found = {}
     for definition in (
@@ -112,13 +112,13 @@ def broker_configs(gateway: JavaGateway) -> dict[str, Kafka]:
     return found
 
 
-def test_topic_configs(topic_configs: dict[str, Kafka]) -> None:
+def test_topic_configs_equal_those_of_kafka(topic_configs: dict[str, Kafka]) -> None:
     ours = {name: (each.type.name, each.default) for name, each in TOPIC_CONFIGS.items()}
     theirs = {name: (each.kind, each.default) for name, each in topic_configs.items() if name in ours}
     assert ours == theirs
 
 
-def test_broker_configs(broker_configs: dict[str, Kafka]) -> None:
+def test_broker_configs_equal_those_of_kafka(broker_configs: dict[str, Kafka]) -> None:
     ours = {name: (each.type.name, each.default) for name, each in OF_3_9.items()}
     theirs = {name: (each.kind, each.default) for name, each in broker_configs.items()}
     for name, (default, changed) in OTHER_DEFAULTS.items():
@@ -127,8 +127,8 @@ def test_broker_configs(broker_configs: dict[str, Kafka]) -> None:
     assert ours == theirs
 
 
-def test_stand_ins(gateway: JavaGateway) -> None:
-    """Their order and units, too: two of each are so many of the topic's."""
+def test_synonyms_equal_those_of_kafka(gateway: JavaGateway) -> None:
+    """Their order and units, too."""
     synonyms = gateway.jvm.org.apache.kafka.server.config.ServerTopicConfigSynonyms
     theirs = {
         str(entry.getKey()): [
@@ -143,7 +143,7 @@ def test_stand_ins(gateway: JavaGateway) -> None:
     assert ours == {name: theirs.get(name, []) for name in ours}
 
 
-def test_what_a_running_broker_can_change(gateway: JavaGateway) -> None:
+def test_dynamic_configs_equal_those_of_kafka(gateway: JavaGateway) -> None:
     dynamic = _scala_object(gateway, "kafka.server.DynamicBrokerConfig$")
     everything = set(dynamic.AllDynamicConfigs().mkString(",").split(","))
     of_one = set(dynamic.PerBrokerConfigs().mkString(",").split(","))
@@ -163,10 +163,10 @@ def test_what_a_running_broker_can_change(gateway: JavaGateway) -> None:
     assert {name: each.dynamic for name, each in OF_3_9.items()} == theirs
 
 
-def test_limits(
+def test_limits_equal_those_of_kafka(
     gateway: JavaGateway, topic_configs: dict[str, Kafka], broker_configs: dict[str, Kafka]
 ) -> None:
-    """What Kafka refuses is refused here; what it takes is taken, unless its later checks refuse it."""
+    """Values that Kafka refuses are refused here; others are accepted, unless its later checks refuse."""
     wrong = []
     for ours, theirs in ((TOPIC_CONFIGS, topic_configs), (OF_3_9, broker_configs)):
         for name, definition in ours.items():
@@ -177,7 +177,7 @@ def test_limits(
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_page_names_the_topic_configs_that_are_missing(topic_configs: dict[str, Kafka]) -> None:
+def test_page_lists_missing_topic_configs(topic_configs: dict[str, Kafka]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "unsupported.md").read_text()
     _, heading, section = page.partition("\n## Configs\n")
     assert heading

@@ -1,6 +1,6 @@
-"""Random responses of every key and version that is served, through kio: they come out as they went in.
+"""Random responses of every supported key and version survive kio's parser unchanged.
 
-Kafka's own classes are asked the same in `test_wire.py`.
+`test_wire.py` does the same with Kafka's own classes.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ NARROW = {
     "ErrorCode": st.sampled_from(CODES),
     "LogAppendTimeMs": TIME,
 }
-"""kio makes values of what it reads: error codes must exist, and times be of this era."""
+"""kio validates values: error codes must exist, and timestamps be of this era."""
 
 
 def narrowed(content: Any) -> Any:
-    """The same for what is written by hand."""
+    """Narrow the content of hand-written responses in the same way."""
     if isinstance(content, dict):
         return {name: narrowed(_fit(name, value)) for name, value in content.items()}
     if isinstance(content, tuple) and hasattr(content, "_asdict"):
@@ -68,7 +68,7 @@ def known(versions: Iterable[int], api_key: int) -> list[int]:
     return [version for version in versions if (api_key, version) not in NOT_IN_KIO]
 
 
-def test_kio_has_all_the_others() -> None:
+def test_kio_has_all_other_messages() -> None:
     missing = set()
     for key, version in SERVED:
         try:
@@ -79,7 +79,7 @@ def test_kio_has_all_the_others() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), sorted(SERVED - NOT_IN_KIO), ids=str)
-def test_responses(key: int, version: int) -> None:
+def test_kio_rereads_responses(key: int, version: int) -> None:
     """With their headers, as a broker sends them."""
 
     @FEW
@@ -94,7 +94,7 @@ def test_responses(key: int, version: int) -> None:
 @pytest.mark.parametrize("version", known(produce.VERSIONS, 0))
 @FEW
 @given(content=produced_topics())
-def test_produce_responses_by_hand(version: int, content: dict[str, Any]) -> None:
+def test_kio_rereads_hand_written_produce_responses(version: int, content: dict[str, Any]) -> None:
     encoded = b"".join(produce.encode_produce_response(version, **narrowed(content)))
     assert kio_message(kio_response_schema(0, version), encoded) == encoded
 
@@ -102,7 +102,7 @@ def test_produce_responses_by_hand(version: int, content: dict[str, Any]) -> Non
 @pytest.mark.parametrize("version", known(fetch.VERSIONS, 1))
 @FEW
 @given(data=st.data())
-def test_fetch_responses_by_hand(version: int, data: st.DataObject) -> None:
+def test_kio_rereads_hand_written_fetch_responses(version: int, data: st.DataObject) -> None:
     content = narrowed(data.draw(fetched_topics(by_id=version >= 13)))
     encoded = b"".join(map(bytes, fetch.encode_fetch_response(version, **content)))
     assert kio_message(kio_response_schema(1, version), encoded) == encoded
@@ -111,15 +111,15 @@ def test_fetch_responses_by_hand(version: int, data: st.DataObject) -> None:
 @pytest.mark.parametrize("version", known(metadata.VERSIONS, 3))
 @FEW
 @given(content=metadata_parts())
-def test_metadata_responses_by_hand(version: int, content: dict[str, Any]) -> None:
+def test_kio_rereads_hand_written_metadata_responses(version: int, content: dict[str, Any]) -> None:
     content = narrowed(content)
     topics = [topic.encode(version, **arguments) for topic, arguments in content["topics"]]
     encoded = b"".join(metadata.encode_metadata_response(version, **{**content, "topics": topics}))
     assert kio_message(kio_response_schema(3, version), encoded) == encoded
 
 
-def test_what_is_written_wrongly_is_found() -> None:
-    """The check itself: bytes that mean the same, or more, do not pass for ours."""
+def test_check_finds_wrong_bytes() -> None:
+    """Equivalent or additional bytes must not pass."""
     schema = kio_response_schema(12, 4)
     right = b"".join(map(bytes, encode_response(Request(12, 4, 1, None, None), RESPONSES[12]())))[5:]
     assert kio_message(schema, right) == right

@@ -1,4 +1,4 @@
-"""The records of groups and offsets, byte for byte against the classes Kafka reads and writes them with."""
+"""Group and offset records, byte for byte against Kafka's classes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ several = settings(max_examples=60, deadline=None)
 
 
 def parsed(gateway: JavaGateway, name: str, data: bytes) -> Any:
-    """The record as Kafka's class of that name reads it, after its version."""
+    """Decode the record with Kafka's class of that name, after its version."""
     buffer = gateway.jvm.java.nio.ByteBuffer.wrap(data)
     version = buffer.getShort()
     accessor = gateway.jvm.org.apache.kafka.common.protocol.ByteBufferAccessor(buffer)
@@ -77,7 +77,7 @@ def written(gateway: JavaGateway, message: Any, version: int) -> bytes:
 
 @several
 @given(key=st.builds(OffsetKey, TEXT, TEXT, INT32))
-def test_keys_of_offsets(gateway: JavaGateway, key: OffsetKey) -> None:
+def test_offset_keys_equal_those_of_kafka(gateway: JavaGateway, key: OffsetKey) -> None:
     data = encode_offset_key(key)
     java = parsed(gateway, "OffsetCommitKey", data)
     assert OffsetKey(java.group(), java.topic(), java.partition()) == key
@@ -88,7 +88,7 @@ def test_keys_of_offsets(gateway: JavaGateway, key: OffsetKey) -> None:
 
 @several
 @given(key=st.builds(GroupKey, TEXT))
-def test_keys_of_groups(gateway: JavaGateway, key: GroupKey) -> None:
+def test_group_keys_equal_those_of_kafka(gateway: JavaGateway, key: GroupKey) -> None:
     data = encode_group_key(key)
     java = parsed(gateway, "GroupMetadataKey", data)
     assert java.group() == key.group
@@ -98,7 +98,7 @@ def test_keys_of_groups(gateway: JavaGateway, key: GroupKey) -> None:
 
 @several
 @given(value=OFFSETS | EXPIRING)
-def test_offsets(gateway: JavaGateway, value: OffsetValue) -> None:
+def test_offset_values_equal_those_of_kafka(gateway: JavaGateway, value: OffsetValue) -> None:
     data = encode_offset_value(value)
     java = parsed(gateway, "OffsetCommitValue", data)
     expires_at = -1 if value.expires_at_ms is None else value.expires_at_ms
@@ -116,7 +116,7 @@ def test_offsets(gateway: JavaGateway, value: OffsetValue) -> None:
 
 @several
 @given(value=GROUPS)
-def test_groups(gateway: JavaGateway, value: GroupValue) -> None:
+def test_group_values_equal_those_of_kafka(gateway: JavaGateway, value: GroupValue) -> None:
     data = encode_group_value(value)
     java = parsed(gateway, "GroupMetadataValue", data)
     assert java.protocolType() == value.protocol_type
@@ -138,7 +138,7 @@ def test_groups(gateway: JavaGateway, value: GroupValue) -> None:
 
 
 def as_of(value: GroupValue, version: int) -> GroupValue:
-    """What a version can say of a group."""
+    """Return what a version can express of a group."""
     members = tuple(
         replace(
             member,
@@ -152,7 +152,7 @@ def as_of(value: GroupValue, version: int) -> GroupValue:
 
 @several
 @given(group=TEXT, partitions=st.integers(1, 1000))
-def test_the_partition_of_a_group(gateway: JavaGateway, group: str, partitions: int) -> None:
+def test_partition_of_group_equals_that_of_kafka(gateway: JavaGateway, group: str, partitions: int) -> None:
     hashed = gateway.jvm.java.util.Objects.hashCode(group)
     absolute = gateway.jvm.org.apache.kafka.common.utils.Utils.abs(hashed)
     assert partition_of_group(group, partitions) == absolute % partitions

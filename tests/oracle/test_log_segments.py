@@ -1,4 +1,4 @@
-"""Our segments before Kafka's own tools, and Kafka's segments before us."""
+"""Kafka's tools read our segments, and we read Kafka's."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COMPLAINTS = re.compile(r"isvalid: false|mismatch|out of order|not found|Found|F
 
 
 def dump(jars: Path, folder: Path) -> str:
-    """What Kafka's DumpLogSegments says of every file in a partition's directory."""
+    """Return the output of Kafka's DumpLogSegments for a partition's directory."""
     suffixes = (".log", ".index", ".timeindex", ".snapshot")
     files = sorted(str(path) for path in folder.iterdir() if path.suffix in suffixes)
     command = [java(), "-cp", f"{jars}/*", *logging_options("OFF"), "kafka.tools.DumpLogSegments"]
@@ -41,7 +41,7 @@ def dump(jars: Path, folder: Path) -> str:
     return done.stdout
 
 
-def test_kafka_reads_ours(jars: Path, tmp_path: Path) -> None:
+def test_kafka_reads_our_segments(jars: Path, tmp_path: Path) -> None:
     log = open_log(tmp_path, CONFIG)
     for number in range(80):
         batch = batch_of(
@@ -67,7 +67,7 @@ def test_kafka_reads_ours(jars: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compression", [NONE, GZIP, SNAPPY, LZ4, ZSTD], ids=NAMES)
-def test_kafka_reads_what_compaction_left(jars: Path, tmp_path: Path, compression: int) -> None:
+def test_kafka_reads_our_compacted_segments(jars: Path, tmp_path: Path, compression: int) -> None:
     log = open_log(tmp_path, CONFIG)
     for number in range(120):
         pairs = [(f"k{number % 7}", None if number % 11 == 0 else str(number)), (f"l{number}", "stays" * 20)]
@@ -87,8 +87,8 @@ def test_kafka_reads_what_compaction_left(jars: Path, tmp_path: Path, compressio
     assert said.count("stays" * 20) == 120
 
 
-def test_we_read_kafkas(gateway: JavaGateway, tmp_path: Path) -> None:
-    """Kafka writes a segment with its own indexes; we find every offset and time in it."""
+def test_segment_of_kafka_is_read(gateway: JavaGateway, tmp_path: Path) -> None:
+    """Kafka writes a segment with its own indexes; we find every offset and timestamp in it."""
     jvm = gateway.jvm
     storage = jvm.org.apache.kafka.storage.internals.log
     settings = jvm.java.util.HashMap()

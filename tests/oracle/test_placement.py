@@ -30,7 +30,7 @@ REFUSALS = {
     start_partition=st.integers(-1, 60),
 )
 @example(where=tuple(map(Broker, range(5))), partitions=10, factor=3, start_index=0, start_partition=-1)
-def test_places_or_refuses_as_kafka_does(
+def test_placement_and_refusals_equal_those_of_kafka(
     kafka: Oracle,
     where: tuple[Broker, ...],
     partitions: int,
@@ -62,7 +62,7 @@ def test_places_or_refuses_as_kafka_does(
     factor=st.integers(1, 4),
     start_index=st.integers(0, 30),
 )
-def test_without_racks_is_kafka_without_racks(
+def test_placement_without_racks_equals_that_of_kafka(
     kafka: Oracle, where: tuple[Broker, ...], partitions: int, factor: int, start_index: int
 ) -> None:
     factor = min(factor, len(where))

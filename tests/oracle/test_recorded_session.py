@@ -1,7 +1,7 @@
-"""Everything that brokers said to real clients, to each other and to a client of ours, through other parsers.
+"""Responses of brokers to real clients, to each other and to our own client, through other parsers.
 
-kio and Kafka's own classes read each response and write it again: the same bytes. So does Kafka with what
-brokers ask each other. No client is between the bytes and the check.
+kio and Kafka's own classes decode each response and encode it again to the same bytes. Kafka does the same
+with the requests between brokers. No client is between the bytes and the check.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_TOLD = 5
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> Recording:
-    """Every version of everything."""
+    """Every version of every request."""
     with recorded() as recording:
         asyncio.run(asyncio.wait_for(ask_everything(tmp_path_factory.mktemp("raw")), 300))
     return recording
@@ -48,7 +48,7 @@ def raw(tmp_path_factory: pytest.TempPathFactory) -> Recording:
 
 @pytest.fixture(scope="module")
 def by_clients() -> Recording:
-    """Three clients, then a broker that leaves in order and comes back."""
+    """Three clients, then a broker that stops in order and starts again."""
     with recorded() as recording, embedded(3, fsync=False) as cluster:
         client_sessions.with_kafka_python(cluster.bootstrap)
         client_sessions.with_confluent(cluster.bootstrap)
@@ -107,7 +107,7 @@ def by_kio(exchange: Exchange) -> bytes:
 
 
 def own(recording: Recording) -> list[Exchange]:
-    """What brokers asked each other."""
+    """Return the exchanges between brokers."""
     return [
         each
         for each in recording
@@ -115,7 +115,7 @@ def own(recording: Recording) -> list[Exchange]:
     ]
 
 
-def test_every_version_was_asked_for(raw: Recording) -> None:
+def test_recording_has_every_version(raw: Recording) -> None:
     seen = raw.versions()
     missing = {
         key: sorted(set(versions) - seen.get(key, set()))
@@ -128,8 +128,8 @@ def test_every_version_was_asked_for(raw: Recording) -> None:
     )
 
 
-def test_clients_and_brokers_have_said_something(by_clients: Recording) -> None:
-    """What the recording must have for the check to mean something."""
+def test_recording_has_exchanges_of_clients_and_brokers(by_clients: Recording) -> None:
+    """Without these exchanges the other checks would mean nothing."""
     assert BETWEEN_BROKERS | {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 32, 37, 44, 60} <= (
         by_clients.versions().keys()
     )
@@ -137,44 +137,43 @@ def test_clients_and_brokers_have_said_something(by_clients: Recording) -> None:
     assert len(by_clients) > 300
 
 
-def test_kio_reads_every_version(raw: Recording) -> None:
+def test_kio_rereads_every_version(raw: Recording) -> None:
     check(raw, by_kio, response)
 
 
-def test_kio_reads_what_clients_were_told(by_clients: Recording) -> None:
+def test_kio_rereads_responses_to_clients(by_clients: Recording) -> None:
     check(by_clients, by_kio, response)
 
 
-def test_kio_reads_what_followers_ask(by_clients: Recording) -> None:
+def test_kio_rereads_requests_of_followers(by_clients: Recording) -> None:
     fetches = [each for each in own(by_clients) if each.api_key == FETCH]
     check(fetches, lambda it: kio_request(it.api_key, it.version, it.request), request_of)
 
 
 @pytest.mark.jvm
-def test_java_reads_every_version(raw: Recording, java: JavaFrames) -> None:
+def test_java_rereads_every_version(raw: Recording, java: JavaFrames) -> None:
     check(raw, java.response, response)
 
 
 @pytest.mark.jvm
-def test_java_reads_what_clients_were_told(by_clients: Recording, java: JavaFrames) -> None:
+def test_java_rereads_responses_to_clients(by_clients: Recording, java: JavaFrames) -> None:
     check(by_clients, java.response, response)
 
 
 @pytest.mark.jvm
-def test_java_reads_what_brokers_ask_each_other(by_clients: Recording, java: JavaFrames) -> None:
+def test_java_rereads_requests_between_brokers(by_clients: Recording, java: JavaFrames) -> None:
     check(own(by_clients), java.request, request_of)
 
 
 @pytest.mark.jvm
-def test_what_javas_clients_were_told(by_java: Recording, java: JavaFrames) -> None:
+def test_java_rereads_responses_to_java_clients(by_java: Recording, java: JavaFrames) -> None:
     assert {0, 1, 3, 8, 10, 11, 14, 16, 18, 19, 20, 32, 35, 37, 44} <= by_java.versions().keys()
     check(by_java, by_kio, response)
     check(by_java, java.response, response)
 
 
 @pytest.mark.jvm
-def test_a_byte_too_many_is_found(raw: Recording, java: JavaFrames) -> None:
-    """The check itself."""
+def test_check_finds_an_extra_byte(raw: Recording, java: JavaFrames) -> None:
     spoiled = [each._replace(response=each.response + b"\x00") for each in raw if each.version > 3][:20]
     spoiled = [each for each in spoiled if each.api_key not in BETWEEN_BROKERS]
     assert spoiled

@@ -1,4 +1,4 @@
-"""Our reading and writing of sticky user data against Kafka's own, on good, bad and mutilated bytes."""
+"""Our codec of sticky user data against Kafka's, on good, bad and damaged bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOPICS = ("a", "topic-1", "", "é", "日本", "\U0001f600", "x" * 249)
 
 
 class Java:
-    """StickyAssignor's own serialiser and deserialiser, which it keeps to itself."""
+    """StickyAssignor's own private serializer and deserializer."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         from py4j.java_gateway import get_field
@@ -48,7 +48,7 @@ class Java:
         return method
 
     def decode(self, data: bytes) -> tuple[str, str]:
-        """Partitions and generation in Java's words."""
+        """Return partitions and generation in Java's text form."""
         read = self._call(self._read, self._jvm.java.nio.ByteBuffer.wrap(data))
         return tuple(self._get_field(read, name).toString() for name in ("partitions", "generation"))
 
@@ -76,26 +76,26 @@ def java(gateway: JavaGateway) -> Java:
 
 
 def in_javas_words(data: bytes) -> tuple[str, str]:
-    """What we read, as Java would print it."""
+    """Return what we decode in Java's text form."""
     owned, generation = decode_claim(data)
     listed = ", ".join(f"{topic}-{partition}" for topic, partition in owned)
     return f"[{listed}]", "Optional.empty" if generation is None else f"Optional[{generation}]"
 
 
 def alike(read: tuple[str, str]) -> tuple[str, str]:
-    """Bytes that are no UTF-8 become one sign of it or several; no topic's name has any."""
+    """Normalize replacement characters: invalid UTF-8 becomes one or several; no topic name has any."""
     return re.sub("\ufffd+", "\ufffd", read[0]), read[1]
 
 
 def claims(random: Random) -> tuple[tuple[TopicPartition, ...], int | None]:
-    """Some partitions of some topics, and perhaps a generation."""
+    """Return partitions of some topics, and perhaps a generation."""
     topics = random.sample(TOPICS, random.randint(0, 3))
     owned = [TopicPartition(t, random.randint(0, 99)) for t in topics for _ in range(random.randint(1, 3))]
     return tuple(owned), random.choice((None, 0, 7, 2**31 - 1, -1))
 
 
 def mutilated(data: bytes, random: Random) -> bytes:
-    """The bytes with something done to them that a network, a disk or a stranger might do."""
+    """Return the bytes with damage that a network, a disk or a stranger might cause."""
     at = random.randint(0, len(data))
     match random.randrange(6):
         case 0:
@@ -123,17 +123,17 @@ def strange_bytes(random: Random) -> Iterator[bytes]:
         yield random.randbytes(random.randint(1, 12))
 
 
-def test_bytes_of_any_kind_are_read_as_kafka_reads_them(java: Java) -> None:
+def test_decode_of_any_bytes_equals_that_of_kafka(java: Java) -> None:
     source = strange_bytes(Random(seeded(1)))
     outcomes = set()
     for _ in range(10 * CASES):
         data = next(source)
-        if not data:  # Kafka does not get to reading then
+        if not data:  # Kafka does not decode then
             continue
         kafkas = java.decode(data)
         assert alike(in_javas_words(data)) == alike(kafkas), data.hex()
         outcomes.add((kafkas[0] == "[]", kafkas[1] == "Optional.empty", kafkas[1] == "Optional[-1]"))
-    # Nothing read, nothing owned, v0 and v1 were all among them.
+    # The cases include nothing read, nothing owned, v0 and v1.
     assert {
         (True, False, True),
         (True, False, False),
@@ -143,14 +143,14 @@ def test_bytes_of_any_kind_are_read_as_kafka_reads_them(java: Java) -> None:
 
 
 @pytest.mark.parametrize("generation", [None, 5])
-def test_cut_off_anywhere_it_is_read_as_kafka_reads_it(java: Java, generation: int | None) -> None:
+def test_decode_of_truncated_bytes_equals_that_of_kafka(java: Java, generation: int | None) -> None:
     whole = encode_claim((TopicPartition("a", 0), TopicPartition("é", 7), TopicPartition("é", 8)), generation)
     for length in range(1, len(whole) + 1):
         assert in_javas_words(whole[:length]) == java.decode(whole[:length]), length
 
 
-def test_no_bytes_at_all_say_as_little_as_none(gateway: JavaGateway, java: Java) -> None:
-    """Kafka asks whether anything is there before it reads."""
+def test_empty_user_data_equals_missing_user_data(gateway: JavaGateway, java: Java) -> None:
+    """Kafka checks for remaining bytes before it decodes."""
     consumer = gateway.jvm.org.apache.kafka.clients.consumer
     topics = gateway.jvm.java.util.Collections.emptyList()
     subscription = consumer.ConsumerPartitionAssignor.Subscription(
@@ -163,8 +163,8 @@ def test_no_bytes_at_all_say_as_little_as_none(gateway: JavaGateway, java: Java)
     assert in_javas_words(b"") == read
 
 
-def test_one_topic_is_written_byte_for_byte_as_by_kafka(java: Java) -> None:
-    """With a generation, that is: the older schema without one is no longer written by Kafka."""
+def test_encode_of_one_topic_equals_that_of_kafka(java: Java) -> None:
+    """With a generation: Kafka no longer writes the older schema without one."""
     random = Random(seeded(2))
     for topic in TOPICS:
         for generation in (0, 5, -1, 2**31 - 1):
@@ -172,8 +172,8 @@ def test_one_topic_is_written_byte_for_byte_as_by_kafka(java: Java) -> None:
             assert encode_claim(owned, generation) == java.encode(owned, generation)
 
 
-def test_several_topics_are_written_as_by_kafka_but_for_their_order(java: Java) -> None:
-    """Kafka goes through them in Java's hash order; told the partitions in that order, we write the same."""
+def test_encode_of_several_topics_equals_that_of_kafka_in_its_order(java: Java) -> None:
+    """Kafka uses Java's hash order; given the partitions in that order, we write the same."""
     random = Random(seeded(3))
     for _ in range(CASES // 3):
         owned, _ = claims(random)

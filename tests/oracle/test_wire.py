@@ -1,6 +1,6 @@
-"""Our bytes through Kafka's own classes: they parse, and come out of Java as they went in.
+"""Our bytes through Kafka's own classes: decoded and encoded again, they are unchanged.
 
-Random messages of every kind, in every version that Kafka 3.9 has as well.
+Random messages of every kind, in every version that Kafka 3.9 also has.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Java:
         return "Java()"
 
     def versions(self, name: str) -> range:
-        """The versions that Kafka itself has of a message."""
+        """Return Kafka's versions of a message."""
         kind = getattr(self._common.message, f"{name}Data")
         return range(kind.LOWEST_SUPPORTED_VERSION, kind.HIGHEST_SUPPORTED_VERSION + 1)
 
     def again(self, name: str, version: int, encoded: bytes) -> bytes:
-        """What Kafka writes after it has read this."""
+        """Return the message decoded and encoded by Kafka."""
         buffer = self._jvm.java.nio.ByteBuffer.wrap(encoded)
         accessor = self._common.protocol.ByteBufferAccessor(buffer)
         message = getattr(self._common.message, f"{name}Data")(accessor, version)
@@ -65,7 +65,7 @@ def java(gateway: JavaGateway) -> Java:
 
 @pytest.mark.parametrize("key", BETWEEN_BROKERS)
 @pytest.mark.parametrize("kind", [REQUESTS, RESPONSES], ids=["request", "response"])
-def test_between_brokers_every_version_is_kafkas(java: Java, key: int, kind: dict[int, Any]) -> None:
+def test_java_rereads_every_version_between_brokers(java: Java, key: int, kind: dict[int, Any]) -> None:
     message = kind[key]
     assert versions_of(message) == java.versions(message.name)
     for version in versions_of(message):
@@ -74,7 +74,7 @@ def test_between_brokers_every_version_is_kafkas(java: Java, key: int, kind: dic
 
 @pytest.mark.parametrize("key", sorted(set(IN_3_9) - set(BETWEEN_BROKERS)))
 @pytest.mark.parametrize("kind", [REQUESTS, RESPONSES], ids=["request", "response"])
-def test_the_other_messages_are_kafkas(java: Java, key: int, kind: dict[int, Any]) -> None:
+def test_java_rereads_other_messages(java: Java, key: int, kind: dict[int, Any]) -> None:
     message = kind[key]
     for version in java.versions(message.name):
         if version in versions_of(message):
@@ -94,7 +94,9 @@ def check_random_messages(java: Java, message: Any, version: int, examples: int 
 @pytest.mark.parametrize("version", produce.VERSIONS)
 @FEW
 @given(content=produced_topics())
-def test_produce_responses_by_hand(java: Java, version: int, content: dict[str, Any]) -> None:
+def test_java_rereads_hand_written_produce_responses(
+    java: Java, version: int, content: dict[str, Any]
+) -> None:
     encoded = b"".join(produce.encode_produce_response(version, **content))
     assert java.again("ProduceResponse", version, encoded) == encoded
 
@@ -102,7 +104,7 @@ def test_produce_responses_by_hand(java: Java, version: int, content: dict[str, 
 @pytest.mark.parametrize("version", fetch.VERSIONS)
 @FEW
 @given(data=st.data())
-def test_fetch_responses_by_hand(java: Java, version: int, data: st.DataObject) -> None:
+def test_java_rereads_hand_written_fetch_responses(java: Java, version: int, data: st.DataObject) -> None:
     content = data.draw(fetched_topics(by_id=version >= 13))
     encoded = b"".join(map(bytes, fetch.encode_fetch_response(version, **content)))
     assert java.again("FetchResponse", version, encoded) == encoded
@@ -111,14 +113,16 @@ def test_fetch_responses_by_hand(java: Java, version: int, data: st.DataObject) 
 @pytest.mark.parametrize("version", metadata.VERSIONS)
 @FEW
 @given(content=metadata_parts())
-def test_metadata_responses_by_hand(java: Java, version: int, content: dict[str, Any]) -> None:
+def test_java_rereads_hand_written_metadata_responses(
+    java: Java, version: int, content: dict[str, Any]
+) -> None:
     topics = [topic.encode(version, **arguments) for topic, arguments in content["topics"]]
     encoded = b"".join(metadata.encode_metadata_response(version, **{**content, "topics": topics}))
     assert java.again("MetadataResponse", version, encoded) == encoded
 
 
 @pytest.mark.parametrize("key", IN_3_9)
-def test_headers_are_kafkas(gateway: JavaGateway, java: Java, key: int) -> None:
+def test_header_versions_equal_those_of_kafka(gateway: JavaGateway, java: Java, key: int) -> None:
     common = gateway.jvm.org.apache.kafka.common
     api = common.protocol.ApiKeys.forId(key)
     for version in versions_of(REQUESTS[key]):
@@ -138,7 +142,7 @@ def test_headers_are_kafkas(gateway: JavaGateway, java: Java, key: int) -> None:
         assert buffer.remaining() == 0
 
 
-def test_error_codes_are_kafkas(gateway: JavaGateway) -> None:
+def test_error_codes_equal_those_of_kafka(gateway: JavaGateway) -> None:
     retriable = gateway.jvm.java.lang.Class.forName("org.apache.kafka.common.errors.RetriableException")
     theirs = {
         error.name(): (

@@ -1,4 +1,4 @@
-"""Our nodes' bytes beside those that Kafka's own encoders make of the same values."""
+"""Our znodes' bytes against Kafka's own encoders."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
 class Scala:
-    """Kafka's singletons and collections, and a face that hypothesis can print."""
+    """Kafka's singletons and collections, in a form that hypothesis can print."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         self.jvm = gateway.jvm
@@ -57,13 +57,13 @@ def scala(gateway: JavaGateway) -> Scala:
     return Scala(gateway)
 
 
-def test_the_paths_that_must_be_there(scala: Scala) -> None:
+def test_persistent_paths_equal_those_of_kafka(scala: Scala) -> None:
     assert tuple(scala.converters.asJava(scala.znode("ZkData").PersistentZkPaths())) == PERSISTENT_PATHS
 
 
 @given(values=st.dictionaries(TEXTS, TEXTS, max_size=1))
 @FEW
-def test_configs(scala: Scala, values: dict[str, str]) -> None:
+def test_config_znodes_equal_those_of_kafka(scala: Scala, values: dict[str, str]) -> None:
     properties = scala.jvm.java.util.Properties()
     for key, value in values.items():
         properties.setProperty(key, value)
@@ -77,7 +77,7 @@ def test_configs(scala: Scala, values: dict[str, str]) -> None:
     recovering=st.booleans(),
 )
 @FEW
-def test_partition_states(
+def test_partition_state_znodes_equal_those_of_kafka(
     scala: Scala, leader: int, epochs: tuple[int, int], isr: list[int], recovering: bool
 ) -> None:
     recovery = scala.jvm.org.apache.kafka.metadata.LeaderRecoveryState
@@ -102,7 +102,9 @@ def test_partition_states(
 
 @given(topic=TEXTS, partition=IDS, replicas=st.lists(IDS, max_size=4))
 @FEW
-def test_reassignments(scala: Scala, topic: str, partition: int, replicas: list[int]) -> None:
+def test_reassignment_znode_equals_that_of_kafka(
+    scala: Scala, topic: str, partition: int, replicas: list[int]
+) -> None:
     moved = scala.jvm.org.apache.kafka.common.TopicPartition(topic, partition)
     theirs = scala.converters.asScala({moved: scala.list(replicas)})
     ours = ReassignPartitions({TopicPartition(topic, partition): tuple(replicas)})
@@ -111,7 +113,7 @@ def test_reassignments(scala: Scala, topic: str, partition: int, replicas: list[
 
 @given(broker=IDS, entity=TEXTS)
 @FEW
-def test_notifications(scala: Scala, broker: int, entity: str) -> None:
+def test_notification_znodes_equal_those_of_kafka(scala: Scala, broker: int, entity: str) -> None:
     event = scala.znode("LogDirEventNotificationSequenceZNode").encode(broker)
     assert LogDirEvent(broker).encode() == bytes(event)
     change = scala.znode("ConfigEntityChangeNotificationSequenceZNode").encode(entity)
