@@ -3,7 +3,7 @@
     with apache_kafka(tmp_path) as cluster:
         KafkaConsumer(bootstrap_servers=cluster.bootstrap)
 
-Every node is a process of its own, which ends with the block, or with this process if that is killed.
+Every node is a separate process, which ends with the block, or with this process if that is killed.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _READY_TIMEOUT_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Brokers that are up."""
+    """A running cluster."""
 
     bootstrap: str
     """host:port of every broker, separated by commas."""
     processes: tuple[subprocess.Popen[bytes], ...]
-    """One a node: a shell, whose child is Java."""
+    """One shell per node, whose child is Java."""
     launched_s: float
-    """When the first of them was started, as `time.monotonic` tells it: folders were formatted by then."""
+    """`time.monotonic` at the start of the first node, after the folders were formatted."""
     brokers: Mapping[int, Broker]
     """By id, to be stopped and started one by one."""
     at: Mapping[str, str]
-    """`bootstrap` of each listener by its name: PLAINTEXT, and those that were asked for."""
+    """`bootstrap` of each listener by name: PLAINTEXT, and the requested ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class _Node:
     broker_port: int
     controller_port: int
     other_ports: Mapping[str, int]
-    """Of further listeners, by name."""
+    """Ports of further listeners, by name."""
 
     @property
     def listeners(self) -> str:
-        """All that clients may use."""
+        """Return all listeners for clients."""
         ports = {"PLAINTEXT": self.broker_port, **self.other_ports}
         return ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items())
 
@@ -82,20 +82,20 @@ class Broker:
         return self._node.broker_port
 
     def launch(self) -> subprocess.Popen[bytes]:
-        """Start the process, and do not wait for it to be ready."""
+        """Start the process without waiting for it to be ready."""
         command = [*self._run, *logging_options("WARN"), "kafka.Kafka"]
         command.append(str(self._node.folder / "server.properties"))
         self._process = self._running.enter_context(running(command, self._node.log))
         return self._process
 
     def until_ready(self, brokers: int, deadline_s: float | None = None) -> None:
-        """Wait until it tells of so many brokers."""
+        """Wait until it knows that many brokers."""
         assert self._process is not None
         deadline_s = time.monotonic() + _READY_TIMEOUT_S if deadline_s is None else deadline_s
         _wait_until_ready(self._node, self._process, brokers, deadline_s)
 
     def stop(self) -> None:
-        """In order, by SIGTERM to Java, which is the shell's child."""
+        """Stop in order, by SIGTERM to Java, the shell's child."""
         assert self._process is not None
         for child in psutil.Process(self._process.pid).children():
             if child.name() == "java":
@@ -104,7 +104,7 @@ class Broker:
         self.kill()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill with SIGKILL."""
         self._running.close()
         self._process = None
 
@@ -122,15 +122,15 @@ def apache_kafka(
     listeners: Mapping[str, str] | None = None,
     log_dirs: int = 1,
 ) -> Iterator[Cluster]:
-    """A cluster that keeps its data and logs in `folder`; node ids count from 1.
+    """Run a cluster with its data and logs in `folder`; node ids count from 1.
 
-    With the address of a ZooKeeper it keeps its metadata there, as Kafka did before version 4. Beside the
-    one listener there always is, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`. Each
-    node has as many log dirs as it is told to.
+    With a ZooKeeper address it keeps its metadata there, as Kafka did before version 4. Besides the default
+    listener, others may have other security protocols: `{"LOGIN": "SASL_SSL"}`. Each node has that many log
+    dirs.
     """
     others = dict(listeners or {})
     run = [java(), "-cp", f"{kafka_jars(version)}/*", f"-Xmx{heap}", *options]
-    # It begins with "AA": the tool that formats would take an id that begins with a dash for an option.
+    # It starts with "AA", because the format tool would take an id with a leading dash for an option.
     cluster_id = urlsafe_b64encode(b"\0" + uuid4().bytes[1:]).decode().rstrip("=")
     with ExitStack() as stack:
         ports = stack.enter_context(free_ports((2 + len(others)) * nodes))
@@ -173,7 +173,7 @@ def apache_kafka(
 
 
 def _kraft_properties(node: _Node, members: list[_Node]) -> dict[str, str]:
-    """Nobody is taken for dead who stands still on a busy machine."""
+    """Return settings under which a slow node on a busy machine is not taken for dead."""
     return {
         "broker.session.timeout.ms": "30000",
         "process.roles": "broker,controller",
@@ -193,7 +193,7 @@ def _on(zookeeper: str, node: _Node) -> dict[str, str]:
 
 
 def _write_properties(node: _Node, members: list[_Node], settings: Mapping[str, str]) -> None:
-    """Little of everything, so that a laptop can have several."""
+    """Write small settings, so that a laptop can run several nodes."""
     copies = str(min(3, len(members)))
     properties = {
         "advertised.listeners": node.listeners,
@@ -226,7 +226,7 @@ def _format(run: list[str], node: _Node, cluster_id: str) -> None:
 
 
 def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], brokers: int, deadline: float) -> None:
-    """Until the node itself tells of all brokers: it listens before it has heard of them."""
+    """Wait until the node knows all brokers: it listens before that."""
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise HarnessError(f"Apache Kafka's node {node.id} ended as it started:\n{last_words(node.log)}")
@@ -239,7 +239,7 @@ def _wait_until_ready(node: _Node, process: subprocess.Popen[bytes], brokers: in
 
 
 def _known_brokers(node: _Node) -> int:
-    """How many brokers the node's answer to a metadata request (version 1, no topics) begins with."""
+    """Return the number of brokers in the node's metadata response (version 1, no topics)."""
     request = struct.pack(">hhihi", 3, 1, 0, -1, 0)
     try:
         with socket.create_connection((HOST, node.broker_port), timeout=5) as connection:

@@ -1,6 +1,7 @@
-"""Large lakes without faults, made with numpy and Arrow: for benchmarks.
+"""Large lakes without faults for benchmarks, made with numpy and Arrow.
 
-One cluster; every partition has three replicas and its own steady rate. Files lie as compaction leaves them.
+One cluster; every partition has three replicas and its own steady rate. The files are as compaction leaves
+them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _SAMPLES_AT_A_TIME = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BigLake:
-    """How large it is to be."""
+    """The size of a lake."""
 
     brokers: int = 1_000
     topics: int = 1_000
@@ -42,7 +43,7 @@ class BigLake:
 
 
 def write_big_lake(folder: Path, size: BigLake) -> None:
-    """Tables `replicas` and `assignment` of a lake in an empty folder."""
+    """Write the tables `replicas` and `assignment` of a lake into an empty folder."""
     chance = np.random.default_rng(size.seed)
     number = np.arange(size.partitions)
     topic, partition = number % size.topics, number // size.topics
@@ -73,7 +74,7 @@ def _replicas(
     born: Ints,
     size: BigLake,
 ) -> pa.Table:
-    """Rows by broker, topic and partition, each with all of its times."""
+    """Return rows by broker, topic and partition, each with all of its times."""
     partitions = len(topic)
     row = np.repeat(np.arange(partitions), 3)
     broker = holders.ravel()

@@ -1,4 +1,4 @@
-"""Brokers of ours as processes, on one real ZooKeeper: to be killed, paused and started again.
+"""Restow brokers as processes on one real ZooKeeper, to be killed, paused and started again.
 
     with broker_processes(tmp_path, count=3) as brokers:
         Producer({"bootstrap.servers": brokers.bootstrap})
@@ -37,9 +37,9 @@ _NO_TOUCH = re.compile(
     r"Error: (no ZooKeeper answered|the connection to ZooKeeper was lost|a broker of id \d+ is registered"
     r"|.*session .*(expired|was lost|is over))"
 )
-"""Why a broker may end as it starts where a machine stands still for longer than its session lasts."""
+"""Output of a broker that ended at its start because the machine hung for longer than its session."""
 
-# A broker reads nothing; when the pipe to its shell ends, this process is gone, and so must it be.
+# A broker reads nothing; when its shell's pipe ends, this process is gone, and the broker must end.
 _UNTIL_WE_ARE_GONE = """\
 exec 3<&0
 (read _ <&3; kill -9 $$) >/dev/null 2>&1 &
@@ -65,7 +65,7 @@ class BrokerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.is_paused = False
         self.unasked_restarts = 0
-        """How often it ended as it started and was begun again: never, where nobody harms anything."""
+        """How often it ended at its start and was restarted: 0 without faults."""
 
     @property
     def is_running(self) -> bool:
@@ -74,11 +74,11 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int | None:
-        """Of the process, if there is one."""
+        """Id of the process, if there is one."""
         return self._process.pid if self._process is not None else None
 
     def begin(self) -> None:
-        """Start the process, and do not wait for it to be ready."""
+        """Start the process without waiting for it to be ready."""
         if self.is_running:
             raise HarnessError(f"broker {self.id} is running already")
         self._let_go()
@@ -93,9 +93,9 @@ class BrokerProcess:
         self.is_paused = False
 
     def until_ready(self) -> None:
-        """Wait for the line that says so; HarnessError, with what it said, if it ends instead.
+        """Wait for the line that says so; raise HarnessError with its output if it ends instead.
 
-        One that was out of touch with ZooKeeper for too long is started again, as by whoever runs brokers.
+        A broker that lost ZooKeeper for too long is started again, as an operator would do.
         """
         deadline = time.monotonic() + _READY_TIMEOUT_S
         while not (said := self._first_line()):
@@ -108,7 +108,7 @@ class BrokerProcess:
             raise HarnessError(f"broker {self.id} says that it is another: {said!r}")
 
     def _first_line(self) -> bytes:
-        """What it says when it is ready; nothing if it has ended instead."""
+        """Return its first line; empty if it has ended instead."""
         assert self._process is not None
         assert self._process.stdout is not None
         said = self._process.stdout.readline()
@@ -122,7 +122,7 @@ class BrokerProcess:
         self.until_ready()
 
     def stop(self) -> int:
-        """In order, by SIGTERM; its exit code."""
+        """Stop in order, by SIGTERM; return its exit code."""
         process = self._running()
         process.terminate()
         code = process.wait(_STOP_TIMEOUT_S)
@@ -130,7 +130,7 @@ class BrokerProcess:
         return code
 
     def kill(self) -> None:
-        """kill -9, also of a paused one."""
+        """Kill with SIGKILL, also when paused."""
         process = self._running()
         process.kill()
         process.wait()
@@ -138,12 +138,12 @@ class BrokerProcess:
         self.is_paused = False
 
     def pause(self) -> None:
-        """SIGSTOP: it is there, and does nothing."""
+        """Pause with SIGSTOP."""
         os.kill(self._running().pid, signal.SIGSTOP)
         self.is_paused = True
 
     def resume(self) -> None:
-        """SIGCONT."""
+        """Resume with SIGCONT."""
         os.kill(self._running().pid, signal.SIGCONT)
         self.is_paused = False
 
@@ -153,7 +153,7 @@ class BrokerProcess:
         return self._process
 
     def _let_go(self) -> None:
-        """Of the pipes. The shell's watchman ends with them."""
+        """Close the pipes. The watching shell ends with them."""
         if self._process is not None:
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe is not None:
@@ -161,14 +161,14 @@ class BrokerProcess:
             self._process = None
 
     def end(self) -> None:
-        """Whatever state it is in."""
+        """End the process in any state."""
         if self.is_running:
             self.kill()
         self._let_go()
 
 
 class BrokerProcesses(dict[int, BrokerProcess]):
-    """The brokers of one cluster by their ids, which count from 1."""
+    """The brokers of one cluster by id, counted from 1."""
 
     def __init__(self, folder: Path, port: int, brokers: Mapping[int, BrokerProcess]) -> None:
         super().__init__(brokers)
@@ -178,7 +178,7 @@ class BrokerProcesses(dict[int, BrokerProcess]):
         self.zookeeper = self._start_zookeeper()
 
     def restart_zookeeper(self) -> None:
-        """kill -9, and a new one with the same files."""
+        """Kill ZooKeeper with SIGKILL, and start a new one with the same files."""
         self._running.close()
         self.zookeeper = self._start_zookeeper()
 
@@ -186,14 +186,14 @@ class BrokerProcesses(dict[int, BrokerProcess]):
         return self._running.enter_context(zookeeper(self._folder, port=self._port, fsync=False))
 
     def end(self) -> None:
-        """All of it, whatever state it is in."""
+        """End everything in any state."""
         for broker in self.values():
             broker.end()
         self._running.close()
 
     @property
     def unasked_restarts(self) -> dict[int, int]:
-        """By id, of the brokers that this harness had to begin again, how often."""
+        """Return how often each broker was restarted by this harness, by id."""
         return {broker.id: broker.unasked_restarts for broker in self.values() if broker.unasked_restarts}
 
     @property
@@ -202,7 +202,7 @@ class BrokerProcesses(dict[int, BrokerProcess]):
         return ",".join(broker.address for broker in self.values())
 
     def start_all(self) -> None:
-        """Those that are not running, at the same time."""
+        """Start all brokers that are not running, in parallel."""
         begun = [broker for broker in self.values() if not broker.is_running]
         for broker in begun:
             broker.begin()
@@ -218,7 +218,7 @@ def broker_processes(
     log_dirs: int = 1,
     configs: Mapping[str, str] | None = None,
 ) -> Iterator[BrokerProcesses]:
-    """A ZooKeeper and so many brokers, all ready. Their files and logs are in `folder`."""
+    """Run a ZooKeeper and that many brokers, all ready. Their files and logs are in `folder`."""
     settings = {
         "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
         "offsets.topic.num.partitions": "2",
@@ -249,7 +249,7 @@ def broker_processes(
 
 
 def wait_for(what: str, is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    """Ask until it is so; HarnessError if that takes too long."""
+    """Wait until the condition holds; raise HarnessError after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not is_so():
         if time.monotonic() > deadline:

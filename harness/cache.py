@@ -1,13 +1,13 @@
-"""What tests download, kept between runs in the user's cache.
+"""Downloads of tests, kept between runs in the user's cache.
 
-The folder is `$RESTOW_CACHE`, else `$XDG_CACHE_HOME/restow`, else `~/.cache/restow`:
+The folder is `$RESTOW_CACHE`, otherwise `$XDG_CACHE_HOME/restow`, otherwise `~/.cache/restow`:
 
     apache-kafka-3.9.1/       a thing; its folder exists only when all of it is there
     ivy/                      what Ivy downloaded, shared by all that it fetches
     fetching.lock             held by the one process that fetches
 
-Things are gathered in a folder beside the final one, which is renamed at the very end; so a fetch
-that was cut short leaves nothing that could be taken for a whole one.
+A download is gathered in a folder beside the final one, which is renamed at the very end. So an interrupted
+fetch leaves nothing that looks complete.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def cache_dir() -> Path:
-    """Where downloads are kept between runs."""
+    """Return the folder of downloads."""
     if own := os.environ.get("RESTOW_CACHE"):
         return Path(own)
     if shared := os.environ.get("XDG_CACHE_HOME"):
@@ -35,9 +35,9 @@ def cache_dir() -> Path:
 
 
 def fetched_once(name: str, what: str, fetch: Callable[[Path], Path]) -> Path:
-    """The folder of that name in the cache, fetched and announced if it is not there.
+    """Return the folder of that name in the cache; fetch it with an announcement if missing.
 
-    `fetch` is given a folder to work in and says which one in it is to be kept.
+    `fetch` gets a folder to work in and returns the subfolder to keep.
     """
     cache = cache_dir()
     kept = cache / name
@@ -58,7 +58,7 @@ def fetched_once(name: str, what: str, fetch: Callable[[Path], Path]) -> Path:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Held by one process at a time; given up by the kernel if that process dies."""
+    """Lock a file for one process; the kernel releases it if that process dies."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,10 +1,10 @@
-"""Certificates for loopback and the stores that Kafka and its clients keep them in, made afresh.
+"""Certificates for loopback, and the stores of Kafka and its clients, newly made.
 
     made = certificates(tmp_path)
     made.authority, made.client        PEM files
     made.server_store, made.trust_store  PKCS12 stores for brokers
 
-By `openssl`; JKS stores by Java's `keytool`. The private keys are for tests and are good for a day.
+Made by `openssl`; JKS stores by Java's `keytool`. The private keys are for tests and valid for a day.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificates:
-    """All that a broker and a client need to trust each other."""
+    """Everything that a broker and a client need to trust each other."""
 
     folder: Path
     authority: Path
-    """The certificate that vouches for all others."""
+    """The certificate authority."""
     client: Path
-    """The client's key, in the clear, and certificate."""
+    """The client's unencrypted key, and certificate."""
     client_encrypted: Path
-    """The same with the key under `PASSWORD`."""
+    """The same with the key encrypted by `PASSWORD`."""
     server_store: Path
     client_store: Path
     trust_store: Path
-    """PKCS12, all under `PASSWORD`."""
+    """PKCS12 stores, all encrypted by `PASSWORD`."""
 
 
 def certificates(folder: Path, *, host: str = HOST) -> Certificates:
-    """For a server at that address, and for a client called restow."""
+    """Make certificates for a server at that address, and for a client called restow."""
     folder.mkdir(parents=True, exist_ok=True)
     authority, authority_key = folder / "authority.pem", folder / "authority.key"
     name = ("-subj", "/CN=authority of a test", "-days", "1", "-nodes")
@@ -70,7 +70,7 @@ def certificates(folder: Path, *, host: str = HOST) -> Certificates:
 
 
 def as_jks(store: Path) -> Path:
-    """The same things in Java's old store."""
+    """Convert a store to Java's old format."""
     target = store.with_suffix(".jks")
     given = ("-srckeystore", store, "-srcstorepass", PASSWORD, "-srcstoretype", "PKCS12")
     keytool("-importkeystore", "-noprompt", *given, "-destkeystore", target, store_type="JKS")
@@ -78,7 +78,7 @@ def as_jks(store: Path) -> Path:
 
 
 def keytool(*arguments: str | Path, store_type: str = "PKCS12") -> None:
-    """Java's, with the password of tests."""
+    """Run Java's keytool with the test password."""
     program = Path(java()).with_name("keytool")
     command = [str(program), *map(str, arguments)]
     if arguments[0] == "-importkeystore":

@@ -1,4 +1,4 @@
-"""The pipeline's rates and load model once more, in DuckDB's SQL: a second opinion, and a peer.
+"""The pipeline's rates and load model in DuckDB's SQL: a second implementation to compare with.
 
 Written from what the tables mean, not from how the jobs compute them.
 """
@@ -19,9 +19,9 @@ _NOTHING = {
 
 
 def opened(lake: Path, *, window_s: int = 300, gap_s: float = 7200.0) -> duckdb.DuckDBPyConnection:
-    """A connection with the sampled tables of a lake and with the views `rates` and `model`.
+    """Return a connection with the sampled tables of a lake and the views `rates` and `model`.
 
-    `at` is called `moment` there: it is a word of DuckDB's own.
+    `at` is called `moment` there, because it is a DuckDB keyword.
     """
     db = duckdb.connect()
     db.execute("set timezone = 'UTC'")

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KAFKA_VERSION = "3.9.1"
-"""The last version with a ZooKeeper mode, and the one that is asked how things should be."""
+"""The last version with a ZooKeeper mode, and the reference for behaviour."""
 KAFKA_4 = "4.3.1"
 """Today's version: KRaft only."""
 SPARK_KAFKA = "4.0.0"
-"""The connector that works with the pyspark in use."""
+"""The connector for the pyspark in use."""
 
 _KAFKA_MODULES = ("org.apache.kafka:kafka_2.13", "org.apache.kafka:kafka-tools")
-# From version 4 on Kafka logs with log4j 2, but only its distribution brings the binding.
+# From version 4 on Kafka logs with log4j 2, but only its distribution includes the binding.
 _LOGGING_OF_4 = "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4"
-# Hadoop is in the pyspark wheel already, where Spark finds it.
+# The pyspark wheel already includes Hadoop.
 _IVY_MODULE = """\
 <ivy-module version="2.0">
   <info organisation="restow" module="{name}"/>
@@ -40,7 +40,7 @@ _LAST_LINES = 15
 
 
 def kafka_jars(version: str = KAFKA_VERSION) -> Path:
-    """The folder with all jars of that Apache Kafka, fetched first if need be."""
+    """Return the folder with all jars of that Apache Kafka; fetch it if missing."""
     if not re.fullmatch(r"\d+(\.\d+)+(-\w+)?", version):
         raise ValueError(f"{version!r} is not a version of Apache Kafka, such as {KAFKA_VERSION}")
     modules = [f"{module}:{version}" for module in _KAFKA_MODULES]
@@ -50,13 +50,13 @@ def kafka_jars(version: str = KAFKA_VERSION) -> Path:
 
 
 def spark_kafka_jars(version: str = SPARK_KAFKA) -> Path:
-    """The folder with Spark's connector to Kafka and what it needs besides the pyspark wheel's own jars."""
+    """Return the folder with Spark's Kafka connector and its dependencies outside the pyspark wheel."""
     modules = [f"org.apache.spark:spark-sql-kafka-0-10_2.13:{version}"]
     return _jars(f"spark-kafka-{version}", f"the jars of Spark's Kafka connector {version} (20 MB)", modules)
 
 
 def pyspark_jar(pattern: str) -> Path:
-    """The one jar inside the pyspark wheel whose name fits."""
+    """Return the one jar inside the pyspark wheel whose name matches."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise Missing("pyspark, whose wheel carries Ivy and py4j, is not installed: make setup")
@@ -67,7 +67,7 @@ def pyspark_jar(pattern: str) -> Path:
 
 
 def _jars(name: str, what: str, modules: Sequence[str]) -> Path:
-    """The folder with the jars of these modules and all they depend on."""
+    """Return the folder with the jars of these modules and their dependencies."""
 
     def fetch(partial: Path) -> Path:
         ivy_cache = cache_dir() / "ivy"

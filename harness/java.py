@@ -1,4 +1,4 @@
-"""Finding a Java that is new enough."""
+"""Finds a Java that is new enough."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _INSTALL = f"install Java {OLDEST_JAVA} or newer (Debian: openjdk-17-jre-headles
 
 
 class HarnessError(Exception):
-    """Something that the harness started did not start, or did not do its work. That is a failure."""
+    """A started program did not start or did not work. Tests fail."""
 
 
 class Missing(HarnessError):
-    """Java, a jar or a program cannot be had here. The message says why and what to do.
+    """Java, a jar or a program is not available. The message says why and what to do.
 
-    Raised only where things are looked up or downloaded: tests are skipped for this, and for nothing else.
+    Raised only by lookups and downloads: tests are skipped for this, and for nothing else.
     """
 
 
 def java() -> str:
-    """The `java` of JAVA_HOME, or else of the PATH, if it is new enough."""
+    """Return the `java` of JAVA_HOME, or of the PATH, if it is new enough."""
     home = os.environ.get("JAVA_HOME")
     command = str(Path(home) / "bin" / "java") if home else "java"
     found = shutil.which(command)

@@ -3,8 +3,8 @@
     with kafka_jvm() as gateway:
         gateway.jvm.java.lang.System.currentTimeMillis()
 
-A call takes about 0.3 ms whatever it does, so large inputs go over as one byte array that Kafka's
-own parsers read, not object by object.
+A call takes about 0.3 ms whatever it does, so large inputs are sent as one byte array for Kafka's own
+parsers, not object by object.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ AS_KAFKA = ("-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:Initiatin
 
 
 def logging_options(level: str, *, to: str = "err") -> list[str]:
-    """JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to stderr or nowhere."""
+    """Return JVM options that let Kafka log from this level on (OFF, WARN, INFO, …), to stderr or nowhere."""
     before_4 = f"-Dlog4j.configuration={_LOGGING.as_uri()}"
     since_4 = f"-Dlog4j2.configurationFile={_LOGGING_2.as_uri()}"
     return [before_4, since_4, f"-Drestow.log.level={level}", f"-Drestow.log.to={to}"]
@@ -50,9 +50,9 @@ def kafka_jvm(
     log_level: str = "OFF",
     options: Sequence[str] = SMALL,
 ) -> Iterator[JavaGateway]:
-    """A gateway to a fresh JVM, which ends with the block, or with this process if that is killed.
+    """Run a gateway to a new JVM, which ends with the block, or with this process if that is killed.
 
-    What Kafka's classes log goes nowhere; the level matters to those who time them, as do the options.
+    Kafka's log goes nowhere; the level and the options matter for timings.
     """
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
@@ -80,7 +80,7 @@ def kafka_jvm(
 
 @contextmanager
 def _process(command: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """The gateway server goes when its standard input is closed, so also when this process dies."""
+    """Run the gateway server. It ends when its standard input is closed, so also when this process dies."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors) as process:
         assert process.stdin is not None
@@ -95,7 +95,7 @@ def _process(command: list[str], errors: IO[bytes]) -> Iterator[subprocess.Popen
 
 
 def _greeting(output: IO[bytes], errors: IO[bytes]) -> tuple[int, str]:
-    """The gateway server first prints its port and then its token, each on a line."""
+    """Read the gateway server's port and token, each on a line."""
     port, token = output.readline().strip(), output.readline().strip()
     if not (port.isdigit() and token):
         errors.seek(0)

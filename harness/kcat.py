@@ -1,7 +1,7 @@
-"""kcat, the command line client on librdkafka: the one on the PATH, or else Debian's package.
+"""kcat, the command line client on librdkafka: from the PATH, or Debian's package.
 
-The package and the libraries that it needs are downloaded by `apt-get download`, which wants no
-rights, and unpacked into the user's cache; nothing is installed.
+The package and its libraries are downloaded by `apt-get download`, which needs no rights, and unpacked into
+the user's cache; nothing is installed.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 120
 _LAST_CHARACTERS = 1_000
 _ADVICE = "install kcat, or let apt-get reach a Debian mirror"
-# These must be the ones the system runs on, not others of the same name.
+# These must be the system's own, not others of the same name.
 _NEVER_BROUGHT = ("libc6", "libgcc", "gcc-")
 
 
 class KcatFailed(AssertionError):
-    """kcat ended with an error. The message has what it printed."""
+    """kcat ended with an error. The message has its output."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kcat:
-    """kcat, and the libraries to run it with."""
+    """kcat, and the libraries it needs."""
 
     program: str
     libraries: tuple[str, ...] = ()
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
-        """What kcat printed. Raises KcatFailed if it did not succeed."""
+        """Return kcat's output. Raises KcatFailed."""
         done = subprocess.run(
             [self.program, *arguments],
             input=given,
@@ -54,7 +54,7 @@ class Kcat:
         return done.stdout
 
     def environment(self) -> dict[str, str]:
-        """What it runs in: ours, and its libraries before the system's."""
+        """Return its environment: ours, with its libraries before the system's."""
         if not self.libraries:
             return dict(os.environ)
         return {**os.environ, "LD_LIBRARY_PATH": ":".join(self.libraries)}
@@ -62,7 +62,7 @@ class Kcat:
 
 @cache
 def kcat() -> Kcat:
-    """Found or fetched. Raises Missing where neither is possible."""
+    """Find or fetch kcat. Raises Missing if neither is possible."""
     if found := shutil.which("kcat") or shutil.which("kafkacat"):
         return Kcat(found)
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
@@ -83,7 +83,7 @@ def _fetch(partial: Path) -> Path:
 
 
 def _needed() -> list[str]:
-    """kcat's package and, one line each, all that it depends on."""
+    """Return kcat's package and all its dependencies."""
     command = ["apt-cache", "depends", "--recurse", "--no-recommends", "--no-suggests", "--no-conflicts"]
     command += ["--no-breaks", "--no-replaces", "--no-enhances", "kcat"]
     listed = _succeed(command, None).splitlines()

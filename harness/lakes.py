@@ -1,7 +1,7 @@
-"""Small lakes with everything in them that can go wrong, the same for the same seed.
+"""Small lakes with all kinds of faults, the same for the same seed.
 
-Every partition has a true history: how much was produced and consumed, what was deleted, who led. Collectors
-sample it, badly: samples come twice, late, in the wrong order and with the wrong time; brokers do not answer.
+Every partition has a true history of production, consumption, deletion and leaders. Collectors sample it
+badly: samples come twice, late, out of order and with wrong times; brokers do not answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 START = datetime(2024, 9, 3, tzinfo=UTC)
-"""A Tuesday, midnight, in the past by any clock: the last days of a lake are left alone."""
+"""A Tuesday, midnight, in the past by any clock, because the pipeline leaves a lake's last days alone."""
 BROKERS, RACKS, DIRS = 6, ("a", "b", "c"), ("/data/1", "/data/2")
 _INTS, _TIME = pa.list_(pa.int32()), pa.timestamp("us", tz="UTC")
 SCHEMAS = {
@@ -51,7 +51,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 @dataclass(slots=True)
 class _Partition:
-    """A partition as it truly is."""
+    """The true state of a partition."""
 
     topic: str
     number: int
@@ -65,7 +65,7 @@ class _Partition:
     latest: int = 0
     committed: dict[str, int] = field(default_factory=dict)
     behind: dict[int, float] = field(default_factory=dict)
-    """Brokers that are still copying, and how much of it they have."""
+    """Brokers that are still copying, and the bytes they have."""
 
     def size(self, broker: int) -> int:
         return int((self.latest - self.earliest) * self.message * self.behind.get(broker, 1.0))
@@ -74,7 +74,7 @@ class _Partition:
 def write_faulty_lake(
     folder: Path, *, seed: int = 1, clusters: int = 2, topics: int = 5, samples: int = 60, every_s: int = 150
 ) -> None:
-    """All sampled tables, in files as several collectors would have left them."""
+    """Write all sampled tables, in files as several collectors would."""
     for number in range(clusters):
         chance = random.Random(1000 * seed + number)  # noqa: S311
         rows = _sampled(chance, topics, samples, every_s)
@@ -110,7 +110,7 @@ def _born(chance: random.Random, topic: int, number: int) -> _Partition:
 
 
 def _live(chance: random.Random, each: _Partition, seconds: float) -> None:
-    """A stretch of time, in which one thing or another may happen."""
+    """Advance a partition by some time, with random events."""
     each.latest += int(each.speed * seconds * chance.uniform(0.5, 1.5))
     for group, place in each.committed.items():
         each.committed[group] = min(each.latest, place + int(each.speed * seconds * chance.uniform(0, 2)))
@@ -121,7 +121,7 @@ def _live(chance: random.Random, each: _Partition, seconds: float) -> None:
     elif event < 0.08:  # an unclean election cuts the log
         each.latest = max(each.earliest, each.latest - chance.randrange(1, 5000))
         each.epoch += 1
-    elif event < 0.09:  # the topic is deleted and made anew
+    elif event < 0.09:  # the topic is deleted and created again
         each.life, each.epoch, each.earliest, each.latest = each.life + 1, 0, 0, chance.randrange(2_000_000)
         each.committed = dict.fromkeys(each.committed, 0)
     elif event < 0.12:  # a group starts over
@@ -133,7 +133,7 @@ def _live(chance: random.Random, each: _Partition, seconds: float) -> None:
         each.replicas = [*each.replicas[1:], new]
         each.behind[new] = 0.1
         each.leader = each.replicas[0]
-    elif event < 0.21:  # nobody leads
+    elif event < 0.21:  # no leader
         each.leader = -1
     elif each.leader == -1:
         each.leader = each.replicas[0]
@@ -184,7 +184,7 @@ def _sample(
 
 
 def _spoil(chance: random.Random, rows: Rows) -> None:
-    """Some are lost, some come twice, all in any order."""
+    """Drop, duplicate and shuffle rows."""
     for table, sampled in rows.items():
         kept = [row for row in sampled if table == "assignment" or chance.random() > 0.03]
         kept += [dict(row) for row in kept if chance.random() < 0.1]

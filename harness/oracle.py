@@ -1,7 +1,7 @@
-"""What Apache Kafka's own placement and assignors answer, asked over a gateway of `kafka_jvm`.
+"""Results of Apache Kafka's own placement and assignors, over a gateway of `kafka_jvm`.
 
-Brokers, metadata and subscriptions go over in the bytes of Kafka's protocol, and answers come back
-as one string each, because every call between the two processes costs the same whatever it carries.
+Brokers, metadata and subscriptions are sent as bytes of Kafka's protocol, and each result comes back as one
+string, because every call between the two processes costs the same.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ASSIGNED = re.compile(r"Assignment\(partitions=\[([^]]*)\]")
 
 
 class JavaError(NamedTuple):
-    """What Kafka threw: the class without its package, and the message."""
+    """Kafka's exception: the class without its package, and the message."""
 
     name: str
     message: str | None
@@ -53,7 +53,7 @@ def java_place(
     start_index: int = -1,
     start_partition: int = -1,
 ) -> dict[int, list[int]] | JavaError:
-    """Where AdminUtils puts the replicas: rack-aware if all brokers have racks, refused if only some."""
+    """Return AdminUtils' placement: rack-aware if all brokers have racks, refused if only some do."""
     answer = ask_place(
         gateway, java_brokers(gateway, brokers), partitions, replication_factor, start_index, start_partition
     )
@@ -66,7 +66,7 @@ def java_place(
 
 
 def java_brokers(gateway: JavaGateway, brokers: Iterable[Broker]) -> JavaObject:
-    """A Java list of brokers, ready to be placed on any number of times."""
+    """Return a Java list of brokers, for any number of placements."""
     metadata = gateway.jvm.org.apache.kafka.admin.BrokerMetadata
     optional = gateway.jvm.java.util.Optional
     racks: dict[Rack | None, Any] = {}
@@ -86,7 +86,7 @@ def ask_place(
     start_index: int,
     start_partition: int,
 ) -> JavaObject | JavaError:
-    """One call to AdminUtils, for those who want to time it. The answer stays in Java."""
+    """Call AdminUtils once, for timing. The result stays in Java."""
     from py4j.protocol import Py4JJavaError
 
     try:
@@ -105,7 +105,7 @@ def java_assign(
     members: Sequence[Member],
     partition_racks: PartitionRacks | None = None,
 ) -> dict[str, list[TopicPartition]] | JavaError:
-    """Who gets what from Kafka's assignor of that name."""
+    """Return the assignment of Kafka's assignor of that name."""
     from py4j.protocol import Py4JJavaError
 
     group = JavaGroup(gateway, name, partitions=partitions, members=members, partition_racks=partition_racks)
@@ -127,7 +127,7 @@ class Oracle:
 
 
 class JavaGroup:
-    """A group laid out in Java, so that Kafka can be asked, and timed, any number of times."""
+    """A group built in Java, so that Kafka's assignor can run any number of times."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class JavaGroup:
         self._gateway = gateway
         self._name = name
         self._consumer = consumer
-        # A HashMap, because that is what the consumer's coordinator hands to its assignor.
+        # A HashMap, as the consumer's coordinator passes it to its assignor.
         self._subscriptions = jvm.java.util.HashMap()
         self._user_data: list[JavaObject] = []
         protocol = consumer.internals.ConsumerProtocol
@@ -164,10 +164,9 @@ class JavaGroup:
         self._members = sorted((member.id for member in members), key=lambda name: name.encode("utf-16-be"))
 
     def ready(self) -> Callable[[], JavaObject]:
-        """One call of a fresh assignor, to be timed by whoever wants to. For another, get ready again.
+        """Return one call of a new assignor, for timing. Prepare again for another call.
 
-        Kafka's sticky assignor reads the user data's buffers to their end and would find nothing in
-        them the next time, so they are wound back here.
+        Kafka's sticky assignor reads the user data's buffers to their end, so they are rewound here.
         """
         for user_data in self._user_data:
             user_data.rewind()
@@ -176,11 +175,11 @@ class JavaGroup:
         return partial(assignor.assign, self._cluster, group)
 
     def assign(self) -> JavaObject:
-        """Kafka's answer. It stays in Java until `read`."""
+        """Return Kafka's result. It stays in Java until `read`."""
         return self.ready()()
 
     def read(self, answer: JavaObject) -> dict[str, list[TopicPartition]]:
-        """An answer of `assign` as Python values, in Kafka's order."""
+        """Return a result of `assign` as Python values, in Kafka's order."""
         by_member = self._gateway.jvm.java.util.TreeMap(answer.groupAssignment())
         listed = _ASSIGNED.findall(by_member.toString())
         return {
@@ -190,7 +189,7 @@ class JavaGroup:
 
 
 def encode_subscription(name: str, member: Member) -> bytes:
-    """A member's subscription (version 3) with the user data the assignor of that name would give it."""
+    """Encode a member's subscription (version 3) with the assignor's user data."""
     user_data = member.user_data
     if user_data is None and member.generation is not None:
         if name == "sticky":
@@ -215,7 +214,7 @@ def encode_subscription(name: str, member: Member) -> bytes:
 
 
 def encode_metadata(partitions: Mapping[str, int], partition_racks: PartitionRacks | None = None) -> bytes:
-    """A metadata response (version 1) with one broker per rack and no leaders."""
+    """Encode a metadata response (version 1) with one broker per rack and no leaders."""
     partition_racks = partition_racks or {}
     nodes: dict[Rack | None, int] = {}
     topics = []

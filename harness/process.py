@@ -1,4 +1,4 @@
-"""Java servers as processes that never outlive us, and ports for them."""
+"""Runs Java servers as processes that never outlive us, and finds ports for them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ kill $! 2>/dev/null
 
 @contextmanager
 def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process in a session of its own, which writes into `log` and works in that file's folder.
+    """Run a process in its own session, which logs to `log` and works in that file's folder.
 
-    It is killed when the block ends; and because a shell beside it waits for the end of this process's
-    pipe, also when this process dies.
+    It is killed when the block ends, and also when this process dies, because a shell beside it waits for the
+    end of this process's pipe.
     """
     with (
         log.open("ab") as file,
@@ -55,13 +55,13 @@ def running(command: Sequence[str], log: Path) -> Iterator[subprocess.Popen[byte
 
 
 def last_words(log: Path) -> str:
-    """The end of what a process wrote."""
+    """Return the end of a process's log."""
     return log.read_text(encoding="utf-8", errors="replace")[-_LAST_CHARACTERS:] or "it said nothing"
 
 
 @contextmanager
 def free_ports(count: int) -> Iterator[list[int]]:
-    """Ports for servers that are told where to listen. While the block lasts nobody else is dealt them."""
+    """Return ports for servers, which no one else is dealt during the block."""
     with ExitStack() as stack:
         numbers = []
         for _ in range(count):

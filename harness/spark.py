@@ -31,7 +31,7 @@ _STOP_TIMEOUT_S = 20
 
 @contextmanager
 def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterator[SparkSession]:
-    """Keeps what it must in `folder`. Raises Missing where Java or the jars cannot be had."""
+    """Run a session with its files in `folder`. Raises Missing without Java or the jars."""
     java()
     jars = _connector()
     from py4j import java_gateway, protocol
@@ -66,7 +66,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         spark.stop()
         gateway.shutdown()
         SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-        # A session changes how py4j raises, for every JVM that this process talks to.
+        # A session changes how py4j raises, for every JVM of this process.
         java_gateway.get_return_value = protocol.get_return_value
         gateway.proc.stdin.close()
         try:
@@ -74,7 +74,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
         except subprocess.TimeoutExpired:
             gateway.proc.kill()
             gateway.proc.wait()
-        # Threads of py4j leave their sockets to the garbage collector, which would warn of them later.
+        # Threads of py4j leave their sockets to the garbage collector, which would warn later.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
             gc.collect()
@@ -82,7 +82,7 @@ def spark_session(folder: Path, *, cores: int = 2, heap: str = "768m") -> Iterat
 
 @contextmanager
 def _environment(**variables: str) -> Iterator[None]:
-    """These set for what is started in the block."""
+    """Set environment variables during the block."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -96,11 +96,11 @@ def _environment(**variables: str) -> Iterator[None]:
 
 
 def _connector() -> list[Path]:
-    """The connector's jars, without those that the pyspark wheel brings in a version of its own."""
+    """Return the connector's jars, without those that the pyspark wheel has in its own version."""
     own = {_artifact(jar) for jar in pyspark_jar("spark-core*.jar").parent.glob("*.jar")}
     return [jar for jar in sorted(spark_kafka_jars().glob("*.jar")) if _artifact(jar) not in own]
 
 
 def _artifact(jar: Path) -> str:
-    """A jar's name without its version."""
+    """Return a jar's name without its version."""
     return jar.stem.rpartition("-")[0]

@@ -29,7 +29,7 @@ _MEMORY = "700m"
 
 @contextmanager
 def spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
-    """The master's address, once every worker is with it. Logs and scratch files are in `folder`."""
+    """Return the master's address once every worker is connected. Logs and scratch files are in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         port, page, *pages = stack.enter_context(free_ports(2 + workers))
@@ -49,9 +49,9 @@ def spark_cluster(folder: Path, *, workers: int = 2) -> Iterator[str]:
 
 
 def _command(folder: Path, *arguments: str) -> list[str]:
-    """As the scripts in the wheel would start it, with everything on loopback and scratch files in `folder`.
+    """Return the command of the wheel's scripts, with loopback addresses and scratch files in `folder`.
 
-    Workers are killed, and leave what they have where everybody's scratch files are if nobody says so.
+    Workers are killed, and would otherwise leave their scratch files in the common folder.
     """
     home = pyspark_jar("spark-core*.jar").parents[1]
     java()

@@ -1,9 +1,9 @@
-"""Apache Kafka's command line tools, run as its scripts run them: one JVM for each call.
+"""Apache Kafka's command line tools, run like its scripts: one JVM per call.
 
     tools = Tools(KAFKA_4)
     tools.run("kafka-topics", "--bootstrap-server", bootstrap, "--list")
 
-A JVM that has only this to do, without an optimising compiler, is up and gone in about a second.
+A JVM without an optimising compiler needs about a second per call.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _BEFORE_4 = {
 
 
 class ToolFailed(AssertionError):
-    """A tool ended with an error. The message has what it printed."""
+    """A tool ended with an error. The message has its output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +60,24 @@ class Tools:
 
     @property
     def major(self) -> int:
-        """3, 4, …"""
+        """The major version: 3, 4, …"""
         return int(self.version.partition(".")[0])
 
     def command(self, name: str, *arguments: str) -> list[str]:
-        """The command that runs the tool with that script's name. The jars are fetched first if need be."""
+        """Return the command for that script's tool. The jars are fetched if missing."""
         main = _MAIN_CLASSES[name] if self.major >= 4 else _BEFORE_4.get(name, _MAIN_CLASSES[name])
         options: Sequence[str] = ("-XX:TieredStopAtLevel=1", *SMALL, f"-Xmx{_HEAP}", *logging_options("OFF"))
         return [java(), *options, "-cp", f"{kafka_jars(self.version)}/*", main, *arguments]
 
     def run(self, name: str, *arguments: str, given: str = "") -> str:
-        """What the tool printed, given this as its input. Raises ToolFailed if it did not succeed."""
+        """Return the tool's output for this input. Raises ToolFailed."""
         done = self._done(name, arguments, given)
         if done.returncode != 0:
             raise ToolFailed(f"{name} {' '.join(arguments)}: {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout
 
     def refused(self, name: str, *arguments: str) -> str:
-        """What a tool printed that must not succeed. Raises ToolFailed if it did."""
+        """Return the output of a tool that must fail. Raises ToolFailed if it succeeds."""
         done = self._done(name, arguments, "")
         if done.returncode == 0:
             raise ToolFailed(f"{name} {' '.join(arguments)} should have failed, but printed {done.stdout}")

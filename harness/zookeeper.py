@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 _READY_TIMEOUT_S = 180
 _TICK_MS = 200
-"""Sessions may time out after two ticks, so tests of expiry need not wait long."""
+"""Sessions may time out after two ticks, so expiry tests are quick."""
 
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeper:
-    """A server that is up."""
+    """A running server."""
 
     address: str
     process: subprocess.Popen[bytes]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Let it stand still: connections stay open and nothing is answered."""
+        """Pause the server: connections stay open without responses."""
         os.killpg(self.process.pid, signal.SIGSTOP)
         try:
             yield
@@ -51,9 +51,9 @@ class ZooKeeper:
 def zookeeper(
     folder: Path, *, heap: str = "256m", port: int | None = None, fsync: bool = True
 ) -> Iterator[ZooKeeper]:
-    """A single server that keeps its data and log in `folder`; the same again goes on where it was.
+    """Run a server with its data and log in `folder`; a later one continues with them.
 
-    Without `fsync` it does not stand still with a busy disk, and loses nothing unless the power fails.
+    Without `fsync` it does not wait for a busy disk, and loses data only in a power failure.
     """
     with ExitStack() as stack:
         if port is None:
@@ -93,7 +93,7 @@ def _wait_until_ready(port: int, process: subprocess.Popen[bytes], log: Path) ->
 
 
 def _is_well(port: int) -> bool:
-    """Whether it tells of itself as a server does that serves; it listens, and says `imok`, before that."""
+    """Return whether the server serves; it listens, and says `imok`, before that."""
     try:
         with socket.create_connection((HOST, port), timeout=5) as connection:
             connection.sendall(b"srvr")
