@@ -68,6 +68,25 @@ def test_relative_links_lead_somewhere() -> None:
     assert dead == []
 
 
+def test_paths_in_the_architecture_page_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    source = ROOT / "src" / "restow"
+    named = set(re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", page))
+    assert len(named) > 80
+    missing = [path for path in named if not (source / path).exists() and not (ROOT / path).exists()]
+
+    folders = [source]
+    for line in page.split("    src/restow/\n")[1].split("\n\n")[0].splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2 - 3
+        if folder := re.match(r"\w+/(?=\s|$)", line.lstrip()):
+            folders = [*folders[: depth + 1], folders[depth] / folder.group()]
+        elif depth < len(folders):  # a file; what is further right goes on with the line before
+            folders = folders[: depth + 1]
+        names = re.findall(r"\b\w+(?:\.py|/(?=[,:]))", line)
+        missing += [f"{folders[-1] / name}" for name in names if not (folders[-1] / name).exists()]
+    assert sorted(missing) == []
+
+
 def test_index_lists_every_page() -> None:
     folder = ROOT / "docs"
     linked = {match.group(1) for match in LINK.finditer((folder / "README.md").read_text())}
