@@ -62,10 +62,18 @@ def test_relative_links_lead_somewhere() -> None:
         sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + sorted(ROOT.glob("*/README.md"))
     ):
         for match in LINK.finditer(path.read_text()):
-            target = (match.group(1) or match.group(2)).split("#")[0]
-            if target and "://" not in target and not (path.parent / target).exists():
-                dead.append(f"{path.relative_to(ROOT)}: {target}")
+            link = match.group(1) or match.group(2)
+            target, _, anchor = link.partition("#")
+            page = path.parent / target if target else path
+            if "://" not in link and not (page.exists() and (not anchor or anchor in anchors(page))):
+                dead.append(f"{path.relative_to(ROOT)}: {link}")
     assert dead == []
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as they are written in links to them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_paths_in_the_architecture_page_exist() -> None:
