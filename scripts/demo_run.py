@@ -8,13 +8,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.execute import read_plan
-from restow.cli.runs.flags import options_from, world_of
 from restow.cli.runs.screen import Screen, conclude
 from restow.cli.runs.view import until
 from restow.cli.shared.connection import on_cluster
 from restow.execute.progress.standing import RunListener
-from restow.execute.run.start import execute
+from restow.execute.run.options import run_options
+from restow.execute.run.start import execute, run_context
+from restow.plan import read_plan
 from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Run:
     def carry_out(self) -> bool:
         """As the command does, with the same screen; returns whether it came out well."""
         plan = read_plan(self.plan)
-        options = options_from(
+        options = run_options(
             throttle=self.throttle,
             dir_throttle=None,
             hours=None,
@@ -68,7 +68,7 @@ class Run:
 
         async def work(admin: KafkaAdmin) -> RunOutcome:
             with screen.shown():
-                return await execute(world_of(admin, self.journal), plan, options, watcher)
+                return await execute(run_context(admin, self.journal), plan, options, watcher)
 
         self.outcome = on_cluster(self.stage.bootstrap, work)
         if self._killer is not None:

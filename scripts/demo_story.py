@@ -22,9 +22,9 @@ from demo_run import Run
 from demo_scenes import BOLD, DIM, GREEN, colour, play, wrapped
 from demo_stage import Compiling, Stage
 
-from restow.cli.runs.execute import read_plan
+from restow.plan import read_plan
 from restow.plan.explain.view import seconds_at, view_of
-from restow.verify.plan_done import verify_plan
+from restow.verify import verify
 
 if TYPE_CHECKING:
     from demo_stage import Read
@@ -137,7 +137,7 @@ class Story:
         play(f"restow doctor --fix --journal journal -b {stage.bootstrap}", must_hold=False)
         play(f"restow verify plan.json --journal journal -b {stage.bootstrap}", must_hold=False)
         read = stage.stop_writer_and_read()
-        verdict = verify_plan(read_plan("plan.json"), stage.snapshot())
+        verdict = verify(read_plan("plan.json"), stage.snapshot())
         self._tell(
             f"""{read.acked:,} records were acknowledged while all of this went on. Read back from the
             beginning: {read.found:,} of them are there, {read.lost:,} are lost."""

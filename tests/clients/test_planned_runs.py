@@ -23,7 +23,7 @@ from restow.plan.request.request import PlanRequest
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
-from restow.verify.plan_done import verify_plan
+from restow.verify import verify
 from tests.conftest import needs_kafka
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> 
     outcome = await execute(world, plan, RunOptions(survey_every_s=0.5), watcher)
     assert outcome.is_good, outcome
     after = await capture(admin, SystemClock())
-    verdict = verify_plan(plan, after)
+    verdict = verify(plan, after)
     assert verdict.holds, verdict
     return plan, after
 

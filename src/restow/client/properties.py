@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from restow.client.logins import login
 from restow.client.opening import ConnectionSettings
+from restow.client.property_files import from_environment, has_secrets, read_properties
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
-from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve
+from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve, warn_if_open_to_all
 from restow.client.secrets import Secret
 from restow.client.tls import TlsStore, tls_context
 from restow.errors import InvalidInput
@@ -23,6 +24,7 @@ from restow.errors import InvalidInput
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable, Mapping
+    from os import PathLike
 
     from restow.client.property_files import Property
 
@@ -67,6 +69,21 @@ class Given:
         if not _NUMBER.fullmatch(value) or int(value) < least:
             raise InvalidInput(f"{self.where(name)} is not a number of at least {least}")
         return int(value)
+
+
+def layers(
+    command_config: str | PathLike[str] | None,
+    command_property: Mapping[str, Property],
+    environment: Mapping[str, str],
+    warn: Callable[[str], None],
+) -> tuple[Mapping[str, Property], ...]:
+    """Return the properties of a file, of the environment and of the command line; later ones count more."""
+    file: dict[str, Property] = {}
+    if command_config:
+        file = read_properties(str(command_config))
+        if has_secrets(file):
+            warn_if_open_to_all(str(command_config), warn)
+    return file, from_environment(environment), command_property
 
 
 def settings(

@@ -56,8 +56,13 @@ def from_flags(given: Iterable[str]) -> dict[str, Property]:
             raise InvalidInput(
                 "--command-property: what is given is not NAME=VALUE; write it like security.protocol=SSL"
             )
-        found[name.strip()] = Property(_guarded(name.strip(), value), "--command-property")
-    return found
+        found[name.strip()] = value
+    return from_mapping(found, "--command-property")
+
+
+def from_mapping(given: Mapping[str, str], where: str) -> dict[str, Property]:
+    """Properties by name. `where` is how complaints call the place where they were given."""
+    return {name: Property(_guarded(name, value), where) for name, value in given.items()}
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Property]:

@@ -7,12 +7,10 @@ with ThreadedCluster(brokers=3) as cluster:
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.cluster.embedded import EmbeddedCluster
-from restow.runtime.loop import new_loop
+from restow.runtime.loop import LoopThread
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -26,8 +24,7 @@ class ThreadedCluster:
 
     def __init__(self, brokers: int = 1, **options: Any) -> None:
         self._cluster = EmbeddedCluster(brokers, **options)
-        self._loop = new_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="restow-cluster", daemon=True)
+        self._thread: LoopThread | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -36,11 +33,11 @@ class ThreadedCluster:
 
     def start(self) -> None:
         """Start all brokers. Returns when every broker knows every other."""
-        self._thread.start()
+        self._thread = LoopThread("restow-cluster")
         try:
             self._do(self._cluster.start())
         except BaseException:
-            self._end()
+            self._thread.close()
             raise
 
     def stop(self) -> None:
@@ -48,7 +45,8 @@ class ThreadedCluster:
         try:
             self._do(self._cluster.stop())
         finally:
-            self._end()
+            if self._thread is not None:
+                self._thread.close()
 
     def add_broker(self) -> int:
         """Add an empty broker. Returns its id when every broker knows it."""
@@ -76,9 +74,6 @@ class ThreadedCluster:
         self.stop()
 
     def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        if self._thread is None:
+            raise RuntimeError("the cluster has not been started")
+        return self._thread.run(work)

@@ -27,7 +27,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import restow
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -274,7 +273,7 @@ def _need_java() -> None:
 def _package(ending: ExitStack) -> str:
     """This package as a zip file that executors can import from."""
     folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-")))
-    source = Path(restow.__file__).parent
+    source = Path(__file__).parents[1]
     archive = folder / "restow.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as package:
         for path in sorted(source.rglob("*")):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
 T = TypeVar("T")
 
@@ -41,3 +43,45 @@ def new_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
+
+
+class LoopThread:
+    """A loop in a thread of its own, for callers that have no loop or have one that is running already."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def run(
+        self, work: Coroutine[Any, Any, T], calls: SimpleQueue[Callable[[], object] | None] | None = None
+    ) -> T:
+        """Run it on the loop and return what it returned.
+
+        Meanwhile make the calls that it puts into the queue, in the caller's own thread. If one of them
+        raises, or the caller is interrupted, cancel the work, wait until it has ended, and raise that.
+        """
+        todo = SimpleQueue() if calls is None else calls
+
+        async def whole() -> T:
+            try:
+                return await work
+            finally:
+                todo.put(None)
+
+        future = asyncio.run_coroutine_threadsafe(whole(), self._loop)
+        try:
+            while (call := todo.get()) is not None:
+                call()
+        except BaseException:
+            future.cancel()
+            while todo.get() is not None:
+                pass
+            raise
+        return future.result()
+
+    def close(self) -> None:
+        """End the loop and its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

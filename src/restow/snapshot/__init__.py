@@ -1,6 +1,26 @@
-"""A cluster as it is at this moment, asked over the wire."""
+"""A cluster as it is at this moment, asked over the wire.
 
-from restow.snapshot.capture import capture, hidden_topics
+with restow.connect("localhost:9092") as cluster:
+    snapshot = cluster.snapshot()
+"""
+
+from restow._stages import make_callable
+from restow.model import Copy, LiveBroker, LogDir, Partition, Snapshot, Topic
+from restow.snapshot.capture import capture, hidden_topics, snapshot
 from restow.snapshot.text import read_snapshot, write_snapshot
 
-__all__ = ["capture", "hidden_topics", "read_snapshot", "write_snapshot"]
+__all__ = [
+    "Copy",
+    "LiveBroker",
+    "LogDir",
+    "Partition",
+    "Snapshot",
+    "Topic",
+    "capture",
+    "hidden_topics",
+    "read_snapshot",
+    "snapshot",
+    "write_snapshot",
+]
+
+make_callable(__name__)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from restow.client import DENIALS, BrokerError, ClientError, ConfigResource
 from restow.model import Copy, LiveBroker, Snapshot, TopicPartition
+from restow.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -162,3 +163,12 @@ def _set_for(configs: Mapping[str, Config] | BrokerError | None, source: str) ->
         for name, config in sorted(configs.items())
         if config.source == source and config.value is not None
     }
+
+
+async def snapshot(admin: Admin) -> Snapshot:
+    """Take a snapshot of the cluster that an admin is connected to, now.
+
+    async with connected(settings) as admin:
+        taken = await restow.snapshot(admin)
+    """
+    return await capture(admin, SystemClock())

@@ -1,6 +1,14 @@
-"""Named checks, each with what was seen: may it begin, is it done, may this broker go."""
+"""Named checks, each with what was seen: may it begin, is it done, may this broker go.
 
+verdict = restow.verify(plan, snapshot)
+"""
+
+from restow._stages import make_callable
+from restow.model import Check, CheckOutcome, Verdict
 from restow.verify.broker_check import broker_check
+from restow.verify.plan_done import verify
 from restow.verify.preflight import blocking, preflight
 
-__all__ = ["blocking", "broker_check", "preflight"]
+__all__ = ["Check", "CheckOutcome", "Verdict", "blocking", "broker_check", "preflight", "verify"]
+
+make_callable(__name__)

@@ -22,8 +22,13 @@ _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
 _CARRY_OUT = "execute the plan, or resume its run"
 
 
-def verify_plan(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
-    """Say whether a cluster is as it should be when this plan was carried out: its promises, then its moves.
+def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
+    """Say whether a plan is done, by a snapshot that was taken after it.
+
+    First come the promises of the plan, then its moves, each check with what was seen:
+
+        verdict = restow.verify(plan, cluster.snapshot())
+        assert verdict.holds
 
     `ours` are the throttles that the journals of its runs have on; None if there is no such journal.
     """

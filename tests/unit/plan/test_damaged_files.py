@@ -29,8 +29,8 @@ from restow.plan.propose import propose
 from restow.plan.request.request import PlanRequest
 from restow.snapshot import text as snapshot_text
 from restow.snapshot.differences import differences as snapshot_differences
+from restow.verify import verify
 from restow.verify.broker_check import broker_check
-from restow.verify.plan_done import verify_plan
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def use_any_plan(plan: Any) -> None:
     seconds_at(view, 1e6)
     there_and_back(plan)
     differences(plan, here)
-    verify_plan(plan, here)
+    verify(plan, here)
     rebase(plan, here, created_ms=9)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from restow.model import CheckOutcome, Copy, TopicPartition
 from restow.plan.pin import Target, plan_from_targets
-from restow.verify.plan_done import verify_plan
+from restow.verify import verify
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _on_its_way(each: Partition) -> Partition:
 
 
 def test_all_holds() -> None:
-    verdict = verify_plan(_plan(), _done())
+    verdict = verify(_plan(), _done())
     assert verdict.holds
     assert len({check.name for check in verdict.checks}) == len(verdict.checks)
 
@@ -89,7 +89,7 @@ def test_all_holds() -> None:
     ],
 )
 def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: set[str], seen: str) -> None:
-    verdict = verify_plan(_plan(), now)
+    verdict = verify(_plan(), now)
     failing = [check for check in verdict.checks if check.outcome is not CheckOutcome.HOLDS]
     assert {check.name for check in failing} == names
     assert seen in failing[0].evidence
@@ -105,7 +105,7 @@ def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: se
     ],
 )
 def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, seen: str) -> None:
-    verdict = verify_plan(_plan(), now)
+    verdict = verify(_plan(), now)
     by_name = {check.name: check for check in verdict.checks}
     assert by_name[fails].outcome is CheckOutcome.FAILS
     assert seen in by_name[fails].evidence
@@ -116,21 +116,21 @@ def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, se
 
 def test_throttles_that_we_may_not_see_are_unknown() -> None:
     now = replace(_done(), denied=("DESCRIBE_CONFIGS on topic t",))
-    check = verify_plan(_plan(), now).checks[-1]
+    check = verify(_plan(), now).checks[-1]
     assert check.outcome is CheckOutcome.UNKNOWN
     assert "DESCRIBE_CONFIGS on topic t" in check.evidence
 
 
 def test_partition_of_a_topic_that_was_made_anew_counts_as_gone() -> None:
     plan = replace(_plan(), topic_ids={"t": "old"})
-    verdict = verify_plan(plan, _topic(id="new"))
+    verdict = verify(plan, _topic(id="new"))
     check = next(each for each in verdict.checks if each.name == "partitions exist")
     assert check.outcome is CheckOutcome.FAILS
     assert "t-0 (of a topic that was made anew)" in check.evidence
 
 
 def test_other_configs_are_no_throttles() -> None:
-    assert verify_plan(_plan(), _broker_config("log.cleaner.threads")).holds
+    assert verify(_plan(), _broker_config("log.cleaner.threads")).holds
 
 
 RATE, LIST = "leader.replication.throttled.rate", "leader.replication.throttled.replicas"
@@ -146,15 +146,15 @@ RATE, LIST = "leader.replication.throttled.rate", "leader.replication.throttled.
     ],
 )
 def test_what_the_plan_did_not_need_is_told_and_does_not_count(now: Snapshot, seen: str) -> None:
-    verdict = verify_plan(_plan(), now)
+    verdict = verify(_plan(), now)
     assert verdict.holds
     assert seen in verdict.checks[-1].evidence
 
 
 def test_a_journal_knows_what_is_left_and_what_others_have_set() -> None:
     now = _broker_config(RATE)
-    assert verify_plan(_plan(), now, ours=[]).holds
-    left = verify_plan(_plan(), now, ours=[("broker", "3", RATE)]).checks[-1]
+    assert verify(_plan(), now, ours=[]).holds
+    left = verify(_plan(), now, ours=[("broker", "3", RATE)]).checks[-1]
     assert left.outcome is CheckOutcome.FAILS
     assert left.evidence == f"1 throttle: {RATE} of broker 3"
     assert "doctor --fix" in left.advice

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from restow.model import CheckOutcome, Left, Plan, Promise, Snapshot, TopicPartition
-from restow.verify.plan_done import verify_plan
+from restow.verify import verify
 from tests.unit.plan.clusters import snapshot
 from tests.unit.plan.test_plan_titles import racked, with_partition, without_broker
 
@@ -17,7 +17,7 @@ def plan(*promises: Promise, leaves: tuple[Left, ...] = ()) -> Plan:
 
 
 def only_check(promise: Promise, now: Snapshot, *leaves: Left) -> tuple[CheckOutcome, str]:
-    check = verify_plan(plan(promise, leaves=leaves), now).checks[1]
+    check = verify(plan(promise, leaves=leaves), now).checks[1]
     assert check.outcome is CheckOutcome.HOLDS or check.advice
     return check.outcome, check.evidence
 
@@ -38,7 +38,7 @@ def test_what_the_plan_left_out_is_named_with_its_reason() -> None:
     now = snapshot({"t": [(3,)]}, brokers=BROKERS)
     why = "its only replica is on broker 3, which is down"
     left = Left(partition=TopicPartition("t", 0), why=why)
-    verdict = verify_plan(plan(DRAINED, leaves=(left,)), now)
+    verdict = verify(plan(DRAINED, leaves=(left,)), now)
     assert not verdict.holds
     assert f"t-0 on broker 3 (the plan left it out: {why})" in verdict.checks[1].evidence
 
@@ -95,6 +95,6 @@ def test_goal_is_in_its_band_or_brokers_are_named(goal: str) -> None:
 
 
 def test_promise_of_another_version_is_unknown() -> None:
-    verdict = verify_plan(plan(Promise(kind="blessed")), snapshot({"t": [(1,)]}, brokers=BROKERS))
+    verdict = verify(plan(Promise(kind="blessed")), snapshot({"t": [(1,)]}, brokers=BROKERS))
     assert not verdict.holds
     assert verdict.checks[1].outcome is CheckOutcome.UNKNOWN

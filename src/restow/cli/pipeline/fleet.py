@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from restow.cli.pipeline.options import PipelineOptions, on_lake
-from restow.cli.pipeline.run import STATISTICS
 from restow.cli.shared.frame import Answer
-from restow.errors import InvalidInput
+from restow.pipeline.running import STATISTICS, check_statistic
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,8 +45,7 @@ def command(
     from restow.pipeline.work import Work
     from restow.plan.request.request import PlanRequest
 
-    if statistic not in STATISTICS:
-        raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")
+    check_statistic(statistic)
     bands = {} if band is None else dict.fromkeys(GOALS, band)
     wish = FleetRequest(
         request=PlanRequest(balance=True, fix_racks=fix_racks, bands=bands),

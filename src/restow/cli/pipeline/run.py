@@ -9,6 +9,7 @@ import typer
 from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
+from restow.pipeline.running import STATISTICS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,8 +28,6 @@ Examples:
   $ restow pipeline run --lake samples --since 7d --load loads --report report.html
   $ restow pipeline run --lake samples --master spark://host:7077 --limit bytes_in=100MB/s
 """
-
-STATISTICS = ("mean", "p95", "peak")
 
 
 @on_lake
@@ -49,32 +48,28 @@ def command(
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.cli.shared.drawing import count
-    from restow.pipeline.jobs.rates import Windows
-    from restow.pipeline.load_files import without_load
+    from restow.pipeline.running import check_statistic, make_tables
     from restow.pipeline.work import Work
     from restow.sizes import milliseconds
 
-    if statistic not in STATISTICS:
-        raise InvalidInput(f"--statistic {statistic!r} cannot be: choose one of {', '.join(STATISTICS)}")
-    windows = Windows(seconds=max(1, milliseconds(window, "--window") // 1000))
+    check_statistic(statistic)
+    milliseconds(window, "--window")
     limits = limits_from(fill, limit)
     with opened("pipeline run", options) as lake:
         work = Work(lake, options.scope())
-        made = list(work.run(windows, limits))
-        loads = _loads(work, load, statistic)
-        unknown = without_load(work.made("model"), statistic) if loads else 0
-        _report(work, report)
+        made = make_tables(work, window=window, limits=limits, load=load, statistic=statistic, report=report)
         save(work.made("model"), options)
         skew = documents(_most_uneven(work.made("skew")), options.rows)
 
     def draw(console: Console) -> None:
         draw_skew(console, skew)
-        console.print(f"\n{', '.join(made)} are in the lake {options.lake}.")
-        for path in loads[:10]:
+        console.print(f"\n{', '.join(made.tables)} are in the lake {options.lake}.")
+        for path in made.loads[:10]:
             console.print(f"The load model is in {path}.")
-        if unknown:
+        if made.without_load:
             console.print(
-                f"Of {count(unknown, 'partition')} the load is not known: it counts as 0 in the load model.",
+                f"Of {count(made.without_load, 'partition')} the load is not known: it counts as 0 in the "
+                "load model.",
                 style="yellow",
             )
         if report is not None:
@@ -82,9 +77,9 @@ def command(
 
     def document() -> object:
         return {
-            "made": made,
-            "loads": loads,
-            "without_load": unknown,
+            "made": made.tables,
+            "loads": made.loads,
+            "without_load": made.without_load,
             "report": report,
             "skew": plain(skew),
         }
@@ -104,26 +99,6 @@ def limits_from(fill: float, given: list[str]) -> ForecastLimits:
             raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
         rates[name] = float(parse_rate(value, f"--limit {name}"))
     return ForecastLimits(fill=fill, rates=rates)
-
-
-def _loads(work: Any, folder: str | None, statistic: str) -> list[str]:
-    if folder is None:
-        return []
-    from restow.pipeline.load_files import write_load
-    from restow.runtime.clock import SystemClock
-
-    return write_load(work.made("model"), folder, made_ms=SystemClock().now_ms(), statistic=statistic)
-
-
-def _report(work: Any, path: str | None) -> None:
-    if path is None:
-        return
-    from restow.pipeline.page import page
-    from restow.pipeline.report import gather, report_of
-    from restow.text_files import write_text
-
-    found = gather(work)
-    write_text(path, page(report_of(found, title="What the clusters carry", lead=f"From {work.lake.path}")))
 
 
 def _most_uneven(skew: Any) -> Any:

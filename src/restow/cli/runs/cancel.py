@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.flags import JournalFolder, RunName, Yes, can_ask, carry_out, confirm, world_of
+from restow.cli.runs.flags import JournalFolder, RunName, Yes, can_ask, carry_out, confirm
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean, count
 from restow.cli.shared.frame import Answer
@@ -68,6 +68,8 @@ def command(
 
 
 async def _under_way(admin: KafkaAdmin, journal: str | None, name: str | None) -> tuple[str, list[str], int]:
-    runs = await world_of(admin, journal).runs()
+    from restow.execute.run.start import run_context
+
+    runs = await run_context(admin, journal).runs()
     run = runs.get(name) if name else runs.latest(unsettled=True)
     return run.name, [str(partition) for partition in run.ledger.under_way], len(run.ledger.ours)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import BY_HOUR, RATES, JournalFolder, world_of
+from restow.cli.runs.flags import BY_HOUR, RATES, JournalFolder
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
@@ -63,8 +63,9 @@ async def _wish(admin: KafkaAdmin, journal: str | None, wishes: Wishes) -> str:
     from restow.errors import InvalidInput
     from restow.execute.run.control import Control
     from restow.execute.run.lock import holder_of
+    from restow.execute.run.start import run_context
 
-    world = world_of(admin, journal)
+    world = run_context(admin, journal)
     runs = await world.runs()
     holder = holder_of(world.disk, runs.folder)
     if holder is None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import JournalFolder, world_of
+from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.frame import FAILED, Answer, show
 
@@ -50,8 +50,9 @@ def command(
 async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
     from restow.execute.progress.standing import RunListener
     from restow.execute.repair import doctor as doing
+    from restow.execute.run.start import run_context
 
-    world = world_of(admin, journal)
+    world = run_context(admin, journal)
     if not fix:
         return await doing.diagnose(world)
     return await doing.fix(world, RunListener(event=lambda _: None, standing=lambda _: None))

@@ -24,8 +24,6 @@ from restow.cli.runs.flags import (
     carry_out,
     confirm,
     demand_yes,
-    options_from,
-    world_of,
 )
 from restow.cli.shared.connection import Bootstrap, on_cluster
 from restow.errors import InvalidInput
@@ -88,18 +86,19 @@ def command(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
 ) -> None:
-    from restow.execute.run.start import execute
+    from restow.execute.run.options import run_options
+    from restow.execute.run.start import check_complete, execute
     from restow.plan import read_plan
 
     wanted = read_plan(plan, digest=digest, signed_by=signed_by)
-    if wanted.leaves and not partial:
-        raise InvalidInput(_incomplete(wanted, plan))
+    if not partial:
+        check_complete(wanted, plan, "--partial")
     if check:
         _check(bootstrap, journal, wanted, as_json=as_json)
         return
     if throttle is None:
         raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
-    options = options_from(
+    options = run_options(
         throttle=throttle,
         dir_throttle=dir_throttle,
         hours=hours,
@@ -118,23 +117,13 @@ def command(
     )
 
 
-def _incomplete(plan: Plan, file: str) -> str:
-    from restow.verify.evidence import count, some
-
-    left = some(each.partition for each in plan.leaves)
-    return (
-        f"{file} is an incomplete plan: it leaves {count(len(plan.leaves), 'partition')} behind ({left}; "
-        "`restow show` says why). Plan again, or carry out the rest with --partial"
-    )
-
-
 def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
     """Print what was found. What could not be found out does not keep a run from beginning."""
     from restow.cli.runs.verdict_view import tell
-    from restow.execute.run.start import examine
+    from restow.execute.run.start import examine, run_context
     from restow.verify import blocking
 
-    verdict = on_cluster(bootstrap, lambda admin: examine(world_of(admin, journal), plan))
+    verdict = on_cluster(bootstrap, lambda admin: examine(run_context(admin, journal), plan))
     tell(verdict, as_json=as_json, holds=not blocking(verdict))
 
 

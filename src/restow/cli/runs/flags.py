@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -20,10 +18,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from restow.client import KafkaAdmin
-    from restow.execute.journal.runs import Runs
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.progress.standing import RunListener
-    from restow.execute.run.options import RunOptions
     from restow.execute.run.start import RunContext
 
 
@@ -103,78 +99,6 @@ Yes: TypeAlias = Annotated[
 ]
 
 
-def options_from(
-    *,
-    throttle: str,
-    dir_throttle: str | None,
-    hours: str | None,
-    max_under_replicated: int,
-    max_latency_ms: float | None,
-    special_last: bool,
-    elect: bool,
-    give_up_after: float,
-) -> RunOptions:
-    """Check and gather the flags: a wrong value is told before anybody is asked anything."""
-    from restow.execute.run.options import Guards
-    from restow.execute.throttle.hours import Hours
-
-    return replace(
-        throttled(throttle, dir_throttle),
-        hours=Hours.parse(hours) if hours else None,
-        guards=Guards(
-            under_replicated=None if max_under_replicated < 0 else max_under_replicated,
-            offline=None if max_under_replicated < 0 else max_under_replicated,
-            latency_s=None if max_latency_ms is None else max_latency_ms / 1000,
-        ),
-        special_last=special_last,
-        elect=elect,
-        give_up_s=give_up_after,
-    )
-
-
-def throttled(throttle: str, dir_throttle: str | None = None) -> RunOptions:
-    """Return the options of a throttle as it was written. Copies between directories follow it, unless told
-    otherwise."""
-    from restow.execute.run.options import RunOptions
-    from restow.execute.throttle.hours import HourlyThrottle
-    from restow.execute.throttle.throttles import ThrottleRates
-    from restow.sizes import parse_rate
-
-    wanted = HourlyThrottle.parse(throttle)
-    usual = wanted.usual.bytes_per_s
-    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
-    return RunOptions(
-        throttle=ThrottleRates(rate=usual, dir_rate=dir_rate or usual),
-        auto=wanted.usual.auto,
-        hourly=wanted if wanted.by_hour else None,
-        own_dir_rate=dir_rate is not None,
-    )
-
-
-def world_of(admin: KafkaAdmin, journal: str | None) -> RunContext:
-    """The real clock and the real disk."""
-    from restow.execute.journal.runs import state_folder
-    from restow.execute.run.start import RunContext
-    from restow.runtime.clock import SystemClock
-    from restow.runtime.disk import SystemDisk
-
-    return RunContext(
-        admin=admin,
-        clock=SystemClock(),
-        disk=SystemDisk(private=True),
-        root=journal or state_folder(os.environ),
-        seats=admin.seat,
-    )
-
-
-def runs_here(journal: str | None, cluster_id: str) -> Runs:
-    """The runs of a cluster, without asking it."""
-    from restow.execute.journal.runs import runs_of, state_folder
-    from restow.runtime.disk import SystemDisk
-
-    return runs_of(SystemDisk(), journal or state_folder(os.environ), cluster_id)
-
-
 def carry_out(
     bootstrap: str,
     journal: str | None,
@@ -185,13 +109,14 @@ def carry_out(
     """Connect, run, show, and leave with the exit code of how it came out."""
     from restow.cli.runs.screen import Screen, conclude, leave_at_once
     from restow.cli.shared.frame import FAILED, INTERRUPTED, complain
+    from restow.execute.run.start import run_context
 
     screen = Screen(as_json=as_json)
 
     async def main(admin: KafkaAdmin) -> RunOutcome | None:
         try:
             with screen.shown():
-                outcome = await work(world_of(admin, journal), screen.watcher)
+                outcome = await work(run_context(admin, journal), screen.watcher)
         except asyncio.CancelledError:
             if screen.cut_short:
                 complain("told to end before the run had begun: nothing was changed")

@@ -20,8 +20,6 @@ from restow.cli.runs.flags import (
     can_ask,
     carry_out,
     confirm,
-    options_from,
-    world_of,
 )
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
@@ -58,9 +56,10 @@ def command(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Answer | None:
+    from restow.execute.run.options import run_options
     from restow.execute.run.start import resume
 
-    options = options_from(
+    options = run_options(
         throttle=throttle,
         dir_throttle=dir_throttle,
         hours=hours,
@@ -97,12 +96,12 @@ def _sentence(left: dict[str, object]) -> str:
 
 
 async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, object]:
-    from restow.execute.run.start import run_to_resume
+    from restow.execute.run.start import run_context, run_to_resume
     from restow.execute.run.under_way import chains_of
     from restow.runtime.clock import SystemClock
     from restow.snapshot import capture
 
-    runs = await world_of(admin, journal).runs()
+    runs = await run_context(admin, journal).runs()
     run = runs.get(name) if name else run_to_resume(runs)
     chains = chains_of(run.ledger.plan, await capture(admin, SystemClock()))
     return {

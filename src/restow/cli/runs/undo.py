@@ -14,8 +14,6 @@ from restow.cli.runs.flags import (
     can_ask,
     carry_out,
     confirm,
-    throttled,
-    world_of,
 )
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean, count
@@ -53,9 +51,10 @@ def command(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Answer | None:
+    from restow.execute.run.options import run_options
     from restow.execute.run.start import undo
 
-    options = throttled(throttle)
+    options = run_options(throttle=throttle)
 
     async def work(world: RunContext, watcher: RunListener) -> RunOutcome:
         return await undo(world, options, watcher, run, as_far_as_possible=as_far_as_possible)
@@ -93,9 +92,9 @@ def _document(name: str, plan: Plan) -> dict[str, object]:
 async def _way_back(
     admin: KafkaAdmin, journal: str | None, name: str | None, *, as_far_as_possible: bool
 ) -> tuple[str, Plan]:
-    from restow.execute.run.start import way_back
+    from restow.execute.run.start import run_context, way_back
 
-    world = world_of(admin, journal)
+    world = run_context(admin, journal)
     runs = await world.runs()
     run = runs.get(name) if name else runs.last_to_move()
     plan, _ = await way_back(world, run, as_far_as_possible=as_far_as_possible)

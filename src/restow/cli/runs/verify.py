@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
 from restow.cli.plan.options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
-
-if TYPE_CHECKING:
-    from restow.execute.throttle.throttles import Setting
-    from restow.model import Plan
 
 ABOUT = "Whether a plan is done, with nothing left behind."
 HELP = """Say whether a plan is done. First what it promised, against the cluster as it is now, partitions
@@ -39,18 +33,10 @@ def command(
 ) -> None:
     from restow.cli.runs.verdict_view import tell
     from restow.cli.snapshot.files import snapshot_from
+    from restow.execute.journal.runs import throttles_on
     from restow.plan import read_plan
-    from restow.verify.plan_done import verify_plan
+    from restow.verify import verify
 
     plan = read_plan(file, digest=digest, signed_by=signed_by)
     now = snapshot_from(bootstrap, snapshot)
-    tell(verify_plan(plan, now, _throttles_of(plan, journal)), as_json=as_json)
-
-
-def _throttles_of(plan: Plan, journal: str | None) -> set[Setting] | None:
-    """What the runs of this plan have on, as far as their journals know; None if there was no such run."""
-    from restow.cli.runs.flags import runs_here
-
-    runs, _ = runs_here(journal, plan.cluster_id).sound(plan.cluster_id)
-    of_this = [run.ledger for run in runs if run.ledger.plan.moves == plan.moves]
-    return {setting for ledger in of_this for setting in ledger.ours} if of_this else None
+    tell(verify(plan, now, throttles_on(plan, journal)), as_json=as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import JournalFolder, world_of
+from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
 from restow.cli.shared.connection import Bootstrap, on_cluster
 
 if TYPE_CHECKING:
@@ -48,10 +48,11 @@ async def _watch(
     from restow.cli.shared.frame import console
     from restow.cli.shared.signals import told_to_stop, unless_told
     from restow.execute.progress.watch import watch
+    from restow.execute.run.start import run_context
 
     lines = as_json or not sys.stdout.isatty()
     with told_to_stop() as told:
-        async with aclosing(watch(world_of(admin, journal), every_s)) as standings:
+        async with aclosing(watch(run_context(admin, journal), every_s)) as standings:
             live = None if lines else Live(console=console(), auto_refresh=False)
             if live is not None:
                 live.start()

@@ -130,16 +130,11 @@ def _warn_once(message: str) -> None:
 
 
 def _layers(how: Manner | None) -> tuple[Mapping[str, Property], ...]:
-    from restow.client.property_files import from_environment, from_flags, has_secrets, read_properties
-    from restow.client.secret_files import warn_if_open_to_all
+    from restow.client.properties import layers
+    from restow.client.property_files import from_flags
 
     how = how or _said.get() or Manner()
-    file: dict[str, Property] = {}
-    if how.command_config:
-        file = read_properties(how.command_config)
-        if has_secrets(file):
-            warn_if_open_to_all(how.command_config, _warn_once)
-    return file, from_environment(os.environ), from_flags(how.command_property)
+    return layers(how.command_config, from_flags(how.command_property), os.environ, _warn_once)
 
 
 def hush() -> None:

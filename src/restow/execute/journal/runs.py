@@ -8,6 +8,7 @@ $XDG_STATE_HOME/restow/runs/<cluster id>/
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,10 +21,14 @@ from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journ
 from restow.execute.journal.ledger import NotARun, RunLedger, ledger_of
 from restow.execute.journal.records import LAST_TURN
 from restow.execute.run.lock import BadStateFolder
+from restow.runtime.disk import SystemDisk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from os import PathLike
 
+    from restow.execute.throttle.throttles import Setting
+    from restow.model import Plan
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
 
@@ -144,3 +149,11 @@ def state_folder(environ: Mapping[str, str]) -> str:
     """Where state is kept, as the desktop's rules have it."""
     base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
     return f"{base}/restow"
+
+
+def throttles_on(plan: Plan, journal: str | PathLike[str] | None = None) -> set[Setting] | None:
+    """Return the throttles that runs of this plan have on, by their journals; None if there was no run."""
+    root = str(journal or state_folder(os.environ))
+    runs, _ = runs_of(SystemDisk(), root, plan.cluster_id).sound(plan.cluster_id)
+    of_this = [run.ledger for run in runs if run.ledger.plan.moves == plan.moves]
+    return {setting for ledger in of_this for setting in ledger.ours} if of_this else None

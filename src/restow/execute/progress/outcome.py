@@ -103,7 +103,13 @@ class RunOutcome:
     """Why `restow undo` could not bring it back as things are; None if it could, or nobody has looked."""
 
     @property
+    def run(self) -> str:
+        """The name of the run, which is that of its journal's folder."""
+        return "" if self.summary is None else self.summary.run
+
+    @property
     def is_good(self) -> bool:
+        """Whether all of the plan is done, and no throttle was left behind."""
         return self.ending is Ending.DONE and not self.throttles_left
 
     @property

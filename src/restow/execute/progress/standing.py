@@ -217,8 +217,8 @@ def _text(value: Any) -> str | None:
 class RunListener:
     """Whoever wants to know: of single events, and every now and then of where things stand."""
 
-    event: Callable[[RunEvent], None]
-    standing: Callable[[RunStatus], None]
+    event: Callable[[RunEvent], object]
+    standing: Callable[[RunStatus], object]
 
 
 STATUS_FILE = "standing.json"
@@ -261,7 +261,7 @@ class Telling:
         schedule: Schedule,
         throttling: Throttling,
         pace: Pace,
-        listener: Callable[[RunStatus], None],
+        listener: Callable[[RunStatus], object],
     ) -> None:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
         self._throttling, self._pace, self._listener = throttling, pace, listener

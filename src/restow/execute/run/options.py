@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TypedDict
 
+from restow.execute.throttle.hours import HourlyThrottle, Hours
 from restow.execute.throttle.throttles import ThrottleRates
-
-if TYPE_CHECKING:
-    from restow.execute.throttle.hours import HourlyThrottle, Hours
+from restow.sizes import parse_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,3 +48,55 @@ class RunOptions:
     """After so long with nothing under way and nothing that may begin, the run ends."""
     patience_s: float = 300.0
     """For so long the cluster may be out of reach."""
+
+
+class RunFlags(TypedDict, total=False):
+    """What else may be said of a run, named as the flags of `restow execute`."""
+
+    dir_throttle: str | None
+    """The rate for copies between a broker's log dirs, such as "50MB/s"; otherwise as the throttle."""
+    hours: str | None
+    """Begin moves only then: "22:00-06:00"."""
+    max_under_replicated: int
+    """Pause when so many more partitions lack a replica than at the start; -1 for any number. Default 0."""
+    max_latency_ms: float | None
+    """Pause when brokers take longer than this to answer."""
+    special_last: bool
+    """Move `__consumer_offsets` and `__transaction_state` last, one partition at a time. Default True."""
+    elect: bool
+    """Let first replicas lead once they are in sync. Default True."""
+    give_up_after: float
+    """End the run when nothing may begin for so many seconds. Default 600."""
+
+
+def run_options(
+    *,
+    throttle: str,
+    dir_throttle: str | None = None,
+    hours: str | None = None,
+    max_under_replicated: int = 0,
+    max_latency_ms: float | None = None,
+    special_last: bool = True,
+    elect: bool = True,
+    give_up_after: float = 600.0,
+) -> RunOptions:
+    """Check what was said of a run and gather it: wrong values are refused before the cluster is asked."""
+    wanted = HourlyThrottle.parse(throttle)
+    usual = wanted.usual.bytes_per_s
+    dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None
+    allowed = None if max_under_replicated < 0 else max_under_replicated
+    return RunOptions(
+        throttle=ThrottleRates(rate=usual, dir_rate=dir_rate or usual),
+        auto=wanted.usual.auto,
+        hourly=wanted if wanted.by_hour else None,
+        own_dir_rate=dir_rate is not None,
+        hours=Hours.parse(hours) if hours else None,
+        guards=Guards(
+            under_replicated=allowed,
+            offline=allowed,
+            latency_s=None if max_latency_ms is None else max_latency_ms / 1000,
+        ),
+        special_last=special_last,
+        elect=elect,
+        give_up_s=give_up_after,
+    )

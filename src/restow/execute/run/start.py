@@ -5,16 +5,17 @@ What has to hold before the first change is checked here too; `examine` only say
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from restow.client import ClientError, versions_of
-from restow.errors import RestowError
+from restow.errors import InvalidInput, RestowError
 from restow.execute.journal.journal import Journal
 from restow.execute.journal.ledger import Book, has_heard_of
 from restow.execute.journal.records import plan_document
-from restow.execute.journal.runs import Run, Runs, runs_of
+from restow.execute.journal.runs import Run, Runs, runs_of, state_folder
 from restow.execute.progress.standing import RunEvent, RunListener, posting
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, Wishes
@@ -28,14 +29,17 @@ from restow.plan.files.approval import check_digest
 from restow.plan.pin import topic_ids
 from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
+from restow.runtime.clock import SystemClock
+from restow.runtime.disk import SystemDisk
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
-from restow.verify.evidence import none_of, some
+from restow.verify.evidence import count, none_of, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+    from os import PathLike
 
-    from restow.client import Admin
+    from restow.client import Admin, KafkaAdmin
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.run.lock import Seats
@@ -67,6 +71,18 @@ class RunContext:
     async def runs(self) -> Runs:
         """Of the cluster that the admin talks to."""
         return runs_of(self.disk, self.root, (await self.admin.describe_cluster()).cluster_id)
+
+
+def run_context(admin: KafkaAdmin, journal: str | PathLike[str] | None = None) -> RunContext:
+    """Return what a run on this machine works with. `journal` is the folder of the journals, if not the
+    usual one."""
+    return RunContext(
+        admin=admin,
+        clock=SystemClock(),
+        disk=SystemDisk(private=True),
+        root=str(journal or state_folder(os.environ)),
+        seats=admin.seat,
+    )
 
 
 async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: RunListener) -> RunOutcome:
@@ -152,6 +168,16 @@ async def way_back(world: RunContext, run: Run, *, as_far_as_possible: bool = Fa
     if plan.moves:
         await _check_ready(world, plan, snapshot)
     return plan, snapshot
+
+
+def check_complete(plan: Plan, name: str, flag: str) -> None:
+    """Refuse a plan that leaves partitions behind."""
+    if plan.leaves:
+        left = some(each.partition for each in plan.leaves)
+        raise InvalidInput(
+            f"{name} is an incomplete plan: it leaves {count(len(plan.leaves), 'partition')} behind ({left}; "
+            f"`restow show` says why). Plan again, or carry out the rest with {flag}"
+        )
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
