@@ -147,7 +147,7 @@ class NodeNetwork:
             there = network.listeners.get((host, port))
             reachable = not (out.is_cut or back.is_cut or network.is_halted(target))
             if reachable and there is None:
-                raise ConnectionRefusedError(f"nobody listens on {host}:{port}")
+                raise ConnectionRefusedError(f"nothing listens on {host}:{port}")
             if reachable and there is not None:
                 return there.accept(node, handler)
             if loop.time() >= deadline_s:

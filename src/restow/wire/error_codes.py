@@ -34,7 +34,7 @@ class ErrorCode(IntEnum):
     OFFSET_OUT_OF_RANGE = (1, False, "the offset lies outside of what the replica holds")
     CORRUPT_MESSAGE = (2, True, "the batch is damaged: its checksum, size or format is wrong")
     UNKNOWN_TOPIC_OR_PARTITION = (3, True, "this broker does not host that topic and partition")
-    INVALID_FETCH_SIZE = (4, False, "the fetch size cannot be")
+    INVALID_FETCH_SIZE = (4, False, "the fetch size is invalid")
     LEADER_NOT_AVAILABLE = (5, True, "the partition has no leader while one is being elected")
     NOT_LEADER_OR_FOLLOWER = (6, True, "this broker is not the leader, or not a replica, of that partition")
     REQUEST_TIMED_OUT = (7, True, "the request was not done in the time it was given")
@@ -75,14 +75,14 @@ class ErrorCode(IntEnum):
     ILLEGAL_SASL_STATE = (34, False, "the request does not belong to this stage of authentication")
     UNSUPPORTED_VERSION = (35, False, "this broker does not speak that version of the request")
     TOPIC_ALREADY_EXISTS = (36, False, "a topic of that name exists already")
-    INVALID_PARTITIONS = (37, False, "the number of partitions cannot be")
+    INVALID_PARTITIONS = (37, False, "the number of partitions is invalid")
     INVALID_REPLICATION_FACTOR = (
         38,
         False,
         "the replication factor is below one or above the number of brokers",
     )
-    INVALID_REPLICA_ASSIGNMENT = (39, False, "the replica assignment cannot be")
-    INVALID_CONFIG = (40, False, "the configuration cannot be")
+    INVALID_REPLICA_ASSIGNMENT = (39, False, "the replica assignment is invalid")
+    INVALID_CONFIG = (40, False, "the configuration is invalid")
     NOT_CONTROLLER = (41, True, "this broker is not the controller")
     INVALID_REQUEST = (42, False, "the request contradicts itself or the protocol")
     UNSUPPORTED_FOR_MESSAGE_FORMAT = (43, False, "the message format is not supported here")
@@ -109,7 +109,7 @@ class ErrorCode(IntEnum):
     REASSIGNMENT_IN_PROGRESS = (60, False, "the partition is being reassigned")
     DELEGATION_TOKEN_AUTH_DISABLED = (61, False, "delegation tokens are switched off here")
     DELEGATION_TOKEN_NOT_FOUND = (62, False, "there is no such delegation token")
-    DELEGATION_TOKEN_OWNER_MISMATCH = (63, False, "the delegation token belongs to somebody else")
+    DELEGATION_TOKEN_OWNER_MISMATCH = (63, False, "the delegation token belongs to another principal")
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
         64,
         False,

@@ -157,7 +157,7 @@ class BrokerServer:
                 log.warning("broker %d cannot start again yet: %s", self.options.broker_id, error)
                 await self._world.clock.sleep(_TRY_AGAIN_S)
             except RestowError as error:
-                self._fail(f"it cannot begin anew: {error}")
+                self._fail(f"it cannot start again: {error}")
                 break
         self._reviving = None
 

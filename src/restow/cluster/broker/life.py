@@ -272,7 +272,7 @@ class Life:
             services.logs.reconfigure(each)
         may_be_unclean = topic is None or services.configs.settings(topic).unclean_leader_election
         if may_be_unclean and services.controller.is_active:
-            self._tasks.start(services.controller.elect_missing_leaders(), "leaders that may be now")
+            self._tasks.start(services.controller.elect_missing_leaders(), "election of missing leaders")
 
     def _directory_failed(self, path: str, lost: tuple[TopicPartition, ...]) -> None:
         if self._has_services:

@@ -58,6 +58,6 @@ class Orders:
         except StoreError as error:
             raise HangUp(f"a request of {claimed} cannot be checked: {error}") from error
         if request.controller_epoch > known_epoch:
-            raise HangUp(f"a request of {claimed}, but the store has epoch {known_epoch}")
+            raise HangUp(f"a request of {claimed}, but the store knows of epoch {known_epoch}")
         if known_id != _NOBODY:
             self.controller_epoch, self._controller_id = known_epoch, known_id

@@ -53,7 +53,7 @@ async def stop_strays(broker: Services) -> None:
         try:
             strays = await _find_strays(broker.store, broker.logs, broker.broker_id)
         except StoreError as error:
-            log.warning("which logs belong here cannot be told: %s", error)
+            log.warning("stray logs cannot be found: %s", error)
             return
         if strays:
             log.warning("no longer assigned to broker %d, and removed: %s", broker.broker_id, strays)
@@ -97,7 +97,7 @@ def _read(name: str, node: StoreNode | None) -> TopicZNode | None:
     try:
         return None if node is None else TopicZNode.decode(node.data, TopicZNode.path(name))
     except UnreadableNode as error:
-        log.warning("which logs of %s belong here cannot be told: %s", name, error)
+        log.warning("stray logs of %s cannot be found: %s", name, error)
         return None
 
 

@@ -75,7 +75,7 @@ def altered(
     """Apply the changes and return the result, still to be checked. Raises InvalidConfig."""
     after = dict(current)
     if len({change.name for change in changes}) != len(changes):
-        raise InvalidChange("a config is changed twice in one request: say once what it is to be")
+        raise InvalidChange("a config is changed twice in one request: change it once")
     for name, number, value in changes:
         operation = _operation(name, number)
         definition = definitions.get(name)

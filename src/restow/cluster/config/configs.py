@@ -67,7 +67,7 @@ class ConfigEntry(NamedTuple):
     type: ConfigType
     read_only: bool
     synonyms: tuple[Stated, ...]
-    """Who states a value, in whatever unit, as Kafka shows it: nobody before the nearest name is shown."""
+    """All names that state a value, in whatever unit; as in Kafka, the list starts at the nearest one."""
     sensitive: bool = False
 
     @property

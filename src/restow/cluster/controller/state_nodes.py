@@ -71,7 +71,7 @@ class StateNodes:
         answers = await self._store.multi_each(transactions)
         for answer in answers[: len(parents)]:
             if isinstance(answer, StoreError) and not isinstance(answer, NodeExists):
-                _log.error("cannot be created: %s", answer)
+                _log.error("a partition's parent znodes were not created: %s", answer)
         created: dict[TopicPartition, Leadership] = {}
         for (partition, leadership), answer in zip(wanted.items(), answers[len(parents) :], strict=True):
             if isinstance(answer, StoreError):

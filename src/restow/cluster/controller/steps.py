@@ -22,13 +22,13 @@ class ControllerStep(Enum):
     C2 = "new partitions and replicas in state New"
     C3 = "new partitions and replicas Online"
 
-    W1 = "state nodes written, and no broker told"
+    W1 = "state znodes written, no request sent yet"
 
     D1 = "deletion announced to all brokers"
     D2 = "replicas of the deleted topic stopped"
-    D3 = "replicas of the deleted topic told to delete"
+    D3 = "StopReplica with delete sent for the deleted topic"
     D4 = "every replica of the deleted topic is gone"
-    D5 = "partition nodes of the deleted topic gone"
+    D5 = "partition znodes of the deleted topic gone"
     D6 = "topic gone"
 
     F1 = "partitions without a live leader Offline"
@@ -40,21 +40,21 @@ class ControllerStep(Enum):
 
     P1 = "preferred leaders elected, the request not removed"
 
-    U0 = "a move is accepted, and nothing written"
-    U1 = "where the replicas are to be is in the topics' nodes"
-    U2 = "the same in memory; replicas that an earlier move was adding in vain are gone"
-    A1 = "the leader epoch raised, old and new replicas told"
-    A2 = "replicas to be added New"
+    U0 = "a reassignment accepted, nothing written yet"
+    U1 = "the new assignment in the topics' znodes"
+    U2 = "the same in memory; replicas that only the replaced reassignment was adding are gone"
+    A1 = "the leader epoch raised, LeaderAndIsr sent to old and new replicas"
+    A2 = "added replicas New"
     B1 = "added replicas Online"
     B2 = "only the target in memory"
-    B3 = "a leader of the target, told to the target"
+    B3 = "a leader in the target, LeaderAndIsr sent to the target"
     B4 = "removed replicas Offline, out of the ISR"
-    B5 = "removed replicas told to delete, and NonExistent"
-    B6 = "only the target in the topics' nodes"
-    B7 = "taken out of the request"
-    B8 = "all brokers told"
+    B5 = "StopReplica with delete sent to removed replicas, which are NonExistent"
+    B6 = "only the target in the topics' znodes"
+    B7 = "the partition out of the request znode"
+    B8 = "UpdateMetadata sent to all brokers"
 
-    N1 = "ISR changes read, the notes not removed"
+    N1 = "ISR changes read, the notifications not removed"
 
 
 Hook: TypeAlias = "Callable[[ControllerStep], Awaitable[None]]"

@@ -77,7 +77,7 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
             raise UnknownTopic(f"there is no topic {name}") from None
         topic = TopicZNode.decode(node.data, TopicZNode.path(name))
         if any(each.adding or each.removing for each in topic.partitions.values()):
-            raise MoveInProgress(f"replicas of topic {name} are being moved: wait until that is done")
+            raise MoveInProgress(f"replicas of topic {name} are being reassigned: wait until that is done")
         if await store.exists(DeleteTopic.path(name)):
             raise DeletionPending(f"topic {name} is queued for deletion")
         if 0 not in topic.partitions:

@@ -3,7 +3,7 @@
          first member joins
 Empty ───────────────────────► PreparingRebalance ◄─────────────┐
   ▲                              │       ▲                      │
-  │ nobody joined                │       │ somebody came,       │ somebody came,
+  │ no member joined             │       │ a member joined,     │ a member joined,
   ├──────────────────────────────┤       │ left or changed      │ left or changed
   │                              ▼       │                      │
   │           all have joined, or the time is up                │

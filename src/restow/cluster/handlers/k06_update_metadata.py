@@ -28,7 +28,7 @@ async def handle(request: Request, context: RequestContext) -> Message:
         known_epoch = broker.orders.controller_epoch
         refusal = await broker.orders.refusal_of(request.body)
         if known_epoch < broker.orders.controller_epoch:
-            broker.tasks.start(stop_strays(broker), "what nobody could be told to delete")
+            broker.tasks.start(stop_strays(broker), "removal of stray replicas")
         if not refusal:
             gone = broker.metadata.apply(request.body)
             for topic in dict.fromkeys(partition.topic for partition in gone):

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class MoveStep(Enum):
     """The step just done when a broker may crash, in this order."""
 
-    L1 = "the copy's directory made, and nothing in it"
+    L1 = "the copy's directory made, still empty"
     L2 = "a part copied"
     L3 = "the copy has caught up"
-    L4 = "the copy has the present log's name, which the present log has too"
-    L5 = "the old log has a name that says it is to be removed"
-    L6 = "both log dirs have written down which logs they have"
+    L4 = "the copy renamed; both logs have the current log's name"
+    L5 = "the old log renamed for removal"
+    L6 = "the checkpoints of both log dirs written"
 
 
 MoveHook: TypeAlias = "Callable[[MoveStep], None]"

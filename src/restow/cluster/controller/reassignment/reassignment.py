@@ -191,7 +191,7 @@ class Reassignment:
             return await work(moves)
         except (ControllerError, StoreError):
             raise
-        except Exception:  # noqa: BLE001  logged, and told to whoever asked
+        except Exception:  # noqa: BLE001  logged, and returned to the client
             _log.exception("reassigning %d partitions failed, the first is %s", len(moves), next(iter(moves)))
         if len(moves) == 1:
             return set(moves)

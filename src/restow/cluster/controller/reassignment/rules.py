@@ -32,7 +32,7 @@ class Refusal(NamedTuple):
 NOT_MOVING = Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
 NO_SUCH_PARTITION = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 BEING_DELETED = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic is queued for deletion.")
-FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The move failed; the controller's log says why.")
+FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The reassignment failed; the controller's log says why.")
 
 
 class ReassignmentTarget(NamedTuple):
