@@ -1,4 +1,4 @@
-"""The command line. `main` is the program; `run` is the same for a caller that wants the exit code."""
+"""The command line. `main` is the program; `run` runs one command line and returns its exit code."""
 
 from restow.cli.app import app, main, run
 

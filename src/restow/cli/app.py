@@ -1,45 +1,46 @@
 """The tree of commands.
 
     restow
-    ├── place                 where a topic's replicas go
-    ├── snapshot              a cluster as it is now, in a file
-    │   └── diff              what changed between two
-    ├── show                  what a plan does
-    ├── verify                whether a plan is done, with nothing left behind
+    ├── place                 place a topic's replicas on brokers
+    ├── snapshot              write the state of a cluster to a file
+    │   └── diff              compare two snapshots
+    ├── show                  show the moves and costs of a plan
+    ├── verify                check that a plan is done and nothing is left over
     ├── reassign              Apache's kafka-reassign-partitions, with its flags
     ├── plan
-    │   ├── balance           every goal into its band, with the fewest bytes copied
+    │   ├── balance           bring every goal into its band, with the fewest bytes copied
     │   ├── add-brokers, drain, demote, replace, change-rf, fix-racks, leaders, disks, relieve
-    │   ├── from-json         what Kafka's reassignment JSON says, pinned and in order
-    │   ├── rebase            the same targets, from where the cluster is now
+    │   ├── from-json         turn Kafka's reassignment JSON into a pinned, ordered plan
+    │   ├── rebase            keep the targets, start from the cluster's present state
     │   ├── sign              approve a plan with a key
-    │   └── compare           two plans side by side
-    ├── broker                one broker as a process of its own
-    ├── broker-check          whether a broker may be stopped for good
+    │   └── compare           show two plans side by side
+    ├── broker                run one broker as a process of its own
+    ├── broker-check          check whether a broker can be removed
     ├── execute               carry out a plan
-    ├── watch, control        look at what moves; change a run while it runs
-    ├── resume, undo, cancel  go on with a run, bring it back, take back what is under way
-    ├── doctor                what is out of order
-    ├── acls                  what a command must be allowed to do
-    ├── collect               samples of a cluster, again and again, into a lake or a topic
+    ├── watch, control        show running reassignments; change a run while it runs
+    ├── resume, undo, cancel  continue a run, move it back, cancel its running reassignments
+    ├── doctor                find leftover throttles, orphaned reassignments, lagging replicas
+    ├── acls                  list the ACLs that a command needs
+    ├── collect               sample a cluster periodically into a lake or a topic
     ├── pipeline
-    │   ├── run               rates, load model, skew and forecast from samples
-    │   ├── skew, forecast    who has too much of what; when limits are passed
-    │   ├── fleet             a plan for every cluster, the most urgent first
-    │   ├── lab               every consumer group through every assignor
-    │   └── stream            samples from a topic into the lake
+    │   ├── run               compute rates, load model, skew and forecast from samples
+    │   ├── skew, forecast    show which brokers carry too much; when they reach limits
+    │   ├── fleet             plan every cluster, the most urgent first
+    │   ├── lab               try every assignor on every consumer group
+    │   └── stream            copy samples from a topic into the lake
     ├── lake
     │   └── describe, compact, import
     ├── cluster
-    │   ├── up                a cluster in this process
-    │   └── status            who is there, who leads, what is out of sync
+    │   ├── up                start a cluster in this process
+    │   └── status            show brokers, leaders and replicas out of sync
     ├── topics
     │   └── create, list, describe, expand, delete
     └── groups
-        ├── assign            who in a group reads what
-        └── assignors         which assignors there are
+        ├── assign            assign a group's partitions to its members
+        └── assignors         list the assignors
 
-Only what describes the commands is imported here; what they do is imported when they do it.
+This module imports only the descriptions of commands. A command imports its work when it runs, so that
+`--help` stays fast.
 """
 
 from __future__ import annotations
@@ -112,8 +113,8 @@ if TYPE_CHECKING:
 
 _HELP = """Kafka partition placement and movement: exact, minimal, undoable.
 
-Ask what Kafka would do without any cluster (place, groups), start one to try things on (cluster up), or look
-at one that is there (cluster status, topics).
+Compute placements and assignments without a cluster (place, groups), start a cluster to try things on
+(cluster up), or inspect an existing one (cluster status, topics).
 
 \b
 Examples:
@@ -124,7 +125,7 @@ Examples:
   $ restow place --help
 """
 
-_GROUPS_HELP = """Consumer groups: who reads which partition.
+_GROUPS_HELP = """Assign the partitions of consumer groups.
 
 \b
 Examples:
@@ -132,7 +133,7 @@ Examples:
   $ restow groups assignors
 """
 
-_CLUSTER_HELP = """Clusters: start one in this process, look at any.
+_CLUSTER_HELP = """Start a cluster in this process, or inspect any cluster.
 
 \b
 Examples:
@@ -140,7 +141,7 @@ Examples:
   $ restow cluster status --bootstrap-server localhost:9092
 """
 
-_TOPICS_HELP = """Topics of a cluster, over Kafka's protocol.
+_TOPICS_HELP = """Create, list, describe, expand and delete topics.
 
 \b
 Examples:
@@ -148,7 +149,7 @@ Examples:
   $ restow topics describe orders -b localhost:9092
 """
 
-_PLAN_HELP = """Plans: what to change, with the fewest bytes copied. Making one changes nothing.
+_PLAN_HELP = """Make plans that copy as few bytes as possible. Planning changes nothing in the cluster.
 
 \b
 Examples:
@@ -157,7 +158,7 @@ Examples:
   $ restow plan compare monday.json tuesday.json
 """
 
-_PIPELINE_HELP = """From samples to load models, skew, forecasts and plans, on Spark, here or on a cluster.
+_PIPELINE_HELP = """Compute load models, skew, forecasts and plans from samples, with Spark.
 
 \b
 Examples:
@@ -166,7 +167,7 @@ Examples:
   $ restow pipeline lab --lake samples --master spark://host:7077
 """
 
-_LAKE_HELP = """Lakes of samples: what is in them, and keeping them in shape.
+_LAKE_HELP = """Describe, compact and fill lakes of samples.
 
 \b
 Examples:
@@ -279,7 +280,7 @@ def root(
         typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
     ] = False,
     debug: Annotated[  # noqa: ARG001  (`Root` reads it from the context)
-        bool, typer.Option("--debug", help="Show the traceback when something fails.")
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
     """Without a command, say what there is."""

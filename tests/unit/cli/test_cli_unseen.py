@@ -39,5 +39,5 @@ def test_unseen_names_a_few_counts_the_rest_and_cleans_them() -> None:
     assert list(unseen(whole)) == [
         f"7 topics cannot be seen, because DESCRIBE on them is not allowed: {named} and 2 more",
         "not allowed to see everything: DESCRIBE_CONFIGS on topic a would be needed",
-        "no word about their disks from brokers 2, 3",
+        "no answer about log dirs from brokers 2, 3",
     ]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from restow.model.permissions import Acl
 
-ABOUT = "The ACLs that each command needs."
+ABOUT = "List the ACLs that each command needs."
 HELP = """Show which ACLs a command needs, and print the kafka-acls lines that grant them. Asks no cluster.
 
 \b
@@ -29,15 +29,15 @@ Examples:
 def command(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="COMMAND…", help="Such as execute, or topics list; all if none."),
+        typer.Argument(metavar="COMMAND…", help="A command, such as execute or topics list. Default: all."),
     ] = None,
     principal: Annotated[
-        str | None, typer.Option(metavar="TYPE:NAME", help="Who runs it, such as User:ops.")
+        str | None, typer.Option(metavar="TYPE:NAME", help="Print kafka-acls lines for User:ops or another.")
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="TOPIC", help="A topic it is about; repeatable. All if none.")
+        list[str] | None, typer.Option(metavar="TOPIC", help="Grant on this topic; repeatable. Default: all.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> Answer:
     from restow.errors import InvalidInput
     from restow.model.permissions import NEEDED
@@ -81,7 +81,7 @@ def grants(roles: Iterable[Sequence[Acl]], principal: str, topics: Sequence[str]
 
 
 def _flags(acl: Acl, topics: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield how kafka-acls names the resources."""
+    """Yield the flags by which kafka-acls names the resources."""
     if acl.on == "cluster":
         yield ("--cluster",)
     elif acl.on == "group":
@@ -96,7 +96,7 @@ def _draw(console: Console, chosen: Mapping[str, tuple[Acl, ...]], lines: Sequen
     for name, acls in chosen.items():
         put(console, f"restow {name}", style="bold")
         if not acls:
-            put(console, "  no ACL: it only asks which cluster this is")
+            put(console, "  no ACL: it reads only the cluster's id")
         for each in acls:
             where = "the cluster" if each.on == "cluster" else "topics" if each.on == "topic" else "groups"
             where = f"group {each.name}" if each.name else where

@@ -1,4 +1,4 @@
-"""`restow broker`: one broker as a process of its own, until it is told to stop."""
+"""`restow broker`: run one broker as a process of its own, until ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 ABOUT = "Run one broker as a process of its own."
 HELP = """Run one broker in this process. Brokers that name the same ZooKeeper are one cluster.
 
-It runs until ctrl-C or SIGTERM, and then lets others lead what it led before it goes. The same --data again
-goes on where it was. What happens is logged on stderr.
+The broker runs until ctrl-C or SIGTERM. It hands its leaderships to other brokers before it stops. Started
+again with the same --data, it continues with its data. Its log goes to stderr.
 
 \b
 Examples:
@@ -30,27 +30,27 @@ _LEVELS = ("debug", "info", "warning", "error")
 
 
 def command(
-    broker_id: Annotated[int, typer.Option("--id", min=0, max=INT32_MAX, help="Its id in the cluster.")],
-    store: Annotated[str, typer.Option(help="Where the cluster meets: zookeeper://host:port[,…][/root].")],
-    data: Annotated[str, typer.Option(help="Folder for its log dirs.", rich_help_panel=_STORAGE)],
+    broker_id: Annotated[int, typer.Option("--id", min=0, max=INT32_MAX, help="The broker's id.")],
+    store: Annotated[str, typer.Option(help="The metadata store: zookeeper://host:port[,…][/root].")],
+    data: Annotated[str, typer.Option(help="Folder for the broker's log dirs.", rich_help_panel=_STORAGE)],
     log_dirs: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many log dirs.", rich_help_panel=_STORAGE)
+        int, typer.Option(min=1, max=1000, help="Number of log dirs.", rich_help_panel=_STORAGE)
     ] = 1,
     host: Annotated[
-        str, typer.Option(help="Address to listen on and to tell others.", rich_help_panel=_NETWORK)
+        str, typer.Option(help="Address to listen on and to advertise.", rich_help_panel=_NETWORK)
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="0 for a free one.", rich_help_panel=_NETWORK)
+        int, typer.Option(min=0, max=65_535, help="Port; 0 takes a free one.", rich_help_panel=_NETWORK)
     ] = 9092,
-    rack: Annotated[str | None, typer.Option(help="The rack it is in.")] = None,
+    rack: Annotated[str | None, typer.Option(help="The broker's rack.")] = None,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A broker config of Kafka's; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
     ] = None,
     log_level: Annotated[
-        str, typer.Option(metavar="|".join(_LEVELS), help="From which level on to log.")
+        str, typer.Option(metavar="|".join(_LEVELS), help="Log lines of this level and above.")
     ] = "warning",
     as_json: Annotated[
-        bool, typer.Option("--json", help="When ready, one line of JSON: id, host and port.")
+        bool, typer.Option("--json", help="When ready, print one line of JSON: id, host and port.")
     ] = False,
 ) -> None:
     import logging
@@ -84,13 +84,13 @@ def command(
     log = logging.StreamHandler()
     log.setFormatter(CleanFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=log_level.upper(), handlers=[log])
-    if log_level in ("warning", "error"):  # kazoo's every attempt to connect is no news
+    if log_level in ("warning", "error"):  # kazoo logs every attempt to connect
         logging.getLogger("restow.cluster.store.zookeeper_link").setLevel(logging.ERROR)
     run(run_broker(broker, as_json=as_json))
 
 
 def parse_configs(pairs: Sequence[str]) -> dict[str, str]:
-    """Each as NAME=VALUE; what comes later counts."""
+    """Parse NAME=VALUE pairs; a later value replaces an earlier one."""
     from restow.errors import InvalidInput
 
     found = {}

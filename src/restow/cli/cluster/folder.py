@@ -1,4 +1,4 @@
-"""The folder of a cluster that stays: what it was made with, and that only one process has it."""
+"""The `--data` folder of `restow cluster up`: a record of the cluster's shape, and a lock for one process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BROKERS, _LOG_DIRS = 3, 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How many brokers, directories and racks somebody asked for, as far as they did."""
+    """The numbers of brokers and log dirs and the racks that the flags give; None where a flag is missing."""
 
     brokers: int | None = None
     log_dirs: int | None = None
@@ -30,7 +30,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """The same when it is settled."""
+    """A `Shape` with all defaults filled in."""
 
     brokers: int
     log_dirs: int
@@ -39,7 +39,7 @@ class Settled:
 
 @contextmanager
 def held(folder: str | None, asked: Shape) -> Iterator[Settled]:
-    """Nobody else's meanwhile. What was asked for must not leave out anything that is there already."""
+    """Lock the folder for this block and settle the shape. Refuse a shape that leaves out existing data."""
     if folder is None:
         yield settle(asked, None, "")
         return
@@ -63,7 +63,7 @@ def held(folder: str | None, asked: Shape) -> Iterator[Settled]:
 
 
 def settle(asked: Shape, there: Settled | None, folder: str) -> Settled:
-    """What was asked for, else what there is, else the defaults."""
+    """Return the flags' values, else the folder's, else the defaults."""
     if there is None:
         there = Settled(brokers=0, log_dirs=0, racks=())
     for wanted, found, flag in (

@@ -1,4 +1,4 @@
-"""What `restow cluster up` does between its start and its end."""
+"""The run of `restow cluster up`, from start to shutdown."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def started(start: Coroutine[Any, Any, None], told: asyncio.Event, port: str) -> bool:
-    """Whether it has started; False if it was told to stop before. `port` names what it listens on."""
+    """Return True once `start` is done, False if a signal came first. `port` names the port in errors."""
     loop = asyncio.get_running_loop()
     starting, waiting = loop.create_task(start), loop.create_task(told.wait())
     try:
@@ -49,7 +49,7 @@ _LOOK_EVERY_S = 2.0
 
 
 async def run_until_told(cluster: EmbeddedCluster, *, as_json: bool) -> None:
-    """Start, say so, show what happens, and stop in order at the first signal."""
+    """Start the brokers, show their state live, and shut them down in order at the first signal."""
     with told_to_stop() as told:
         if not await started(cluster.start(), told, "a port of these brokers"):
             return
@@ -92,7 +92,7 @@ def _document(cluster: EmbeddedCluster) -> dict[str, object]:
 
 
 async def run_broker(broker: BrokerServer, *, as_json: bool) -> None:
-    """Start, say so, and stop in order when told to."""
+    """Start the broker, print its address, and shut it down in order at the first signal."""
     loop = asyncio.get_running_loop()
     with told_to_stop() as told:
         options = broker.options

@@ -1,4 +1,4 @@
-"""`restow cluster status`: who is there, who leads what, and what is not as it should be."""
+"""`restow cluster status`: brokers, leaders, and partitions that are under-replicated or offline."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
 
-ABOUT = "Brokers, leaders and what is out of sync."
-HELP = """Show a cluster's brokers: who is controller, how many replicas each has, leads and keeps in sync.
+ABOUT = "Show brokers, leaders and replicas out of sync."
+HELP = """Show a cluster's controller and, per broker, how many replicas it has, leads and keeps in sync.
 
 Works on any Kafka, over Kafka's protocol alone.
 
@@ -28,7 +28,7 @@ Examples:
 def command(
     bootstrap: Bootstrap,
     watch: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0, help="Look again every so often, until ctrl-C.")
+        float, typer.Option(metavar="SECONDS", min=0, help="Refresh at this interval, until ctrl-C.")
     ] = 0,
     as_json: AsJson = False,
 ) -> Answer | None:

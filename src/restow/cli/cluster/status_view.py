@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLine:
-    """One broker. It is down if partitions have replicas on it but it is not there."""
+    """One broker. It is down if partitions have replicas on it but the metadata does not list it."""
 
     id: BrokerId
     address: str | None
@@ -38,7 +38,7 @@ class BrokerLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """All brokers, and what is not as it should be."""
+    """All brokers, and the numbers of partitions that need attention."""
 
     cluster_id: str
     brokers: tuple[BrokerLine, ...]
@@ -47,14 +47,14 @@ class Status:
     under_replicated: int
     offline: int
     not_preferred: int
-    """Partitions led by another than their first replica."""
+    """Partitions whose leader is not their first replica."""
     controller: BrokerId | None = None
-    """With a quorum its leader, which need not be a broker. None if there is none or we may not know."""
+    """The controller's id: under KRaft the quorum's leader, which need not be a broker. None if unknown."""
     warnings: tuple[str, ...] = ()
-    """What the cluster did not tell, and why."""
+    """What the cluster did not report, and why."""
 
     def document(self) -> dict[str, object]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         return {
             "cluster_id": self.cluster_id,
             "controller": self.controller,
@@ -84,7 +84,7 @@ class Status:
 
 
 async def read_status(admin: KafkaAdmin) -> Status:
-    """Ask the cluster, over the wire."""
+    """Ask the cluster for its state."""
     from restow.client import BrokerError, ClientError
     from restow.snapshot import hidden_topics
 
@@ -99,7 +99,7 @@ async def read_status(admin: KafkaAdmin) -> Status:
         if controller is None:
             warnings.append("there is no controller at the moment")
     except ClientError as error:
-        warnings.append(f"the controller is not told: {error}")
+        warnings.append(f"the controller is not known: {error}")
     on_disks = (each.partition for answer in told.values() for each in answer.replicas)
     warnings += hidden(await hidden_topics(admin, topics, on_disks))
     return replace(status_of(view, topics, told, controller), warnings=tuple(warnings))
@@ -111,7 +111,7 @@ def status_of(
     disks: Mapping[BrokerId, BrokerLogDirs],
     controller: BrokerId | None,
 ) -> Status:
-    """The numbers of what was told."""
+    """Count brokers, replicas and partitions in the answers."""
     partitions = [partition for topic in topics for partition in topic.partitions]
     replicas = Counter(broker for each in partitions for broker in each.replicas)
     leaders = Counter(each.leader for each in partitions if each.leader is not None)
@@ -146,7 +146,7 @@ def status_of(
 
 
 def status_view(status: Status) -> RenderableType:
-    """Draw brokers in rows, and below them what is well and what is not, one thing per line."""
+    """Draw one row per broker, and below them one line per remark."""
     from rich.console import Group
     from rich.text import Text
 
@@ -195,7 +195,7 @@ def _summary(status: Status) -> str:
 
 
 def _remarks(status: Status) -> Iterator[str]:
-    """Yield what has no column: a controller that is no broker, log dirs in a special state."""
+    """Yield remarks without a column: a controller that is no broker, cordoned or failed log dirs."""
     if status.controller is not None and not any(line.is_controller for line in status.brokers):
         yield f"controller: node {status.controller}, the leader of the metadata quorum"
     for line in status.brokers:
@@ -205,20 +205,20 @@ def _remarks(status: Status) -> Iterator[str]:
 
 
 _NAMED = 5
-"""How many names a sentence has; the rest are counted."""
+"""A sentence lists this many names and counts the rest."""
 
 
 def unseen(snapshot: Snapshot) -> Iterator[str]:
-    """Yield one sentence for each thing that is missing, and why."""
+    """Yield one sentence for each missing part, with the reason."""
     yield from hidden(snapshot.hidden_topics)
     if snapshot.denied:
         yield f"not allowed to see everything: {_some(snapshot.denied)} would be needed"
     if snapshot.unanswered:
-        yield f"no word about their disks from brokers {_some([str(each) for each in snapshot.unanswered])}"
+        yield f"no answer about log dirs from brokers {_some([str(each) for each in snapshot.unanswered])}"
 
 
 def hidden(topics: Sequence[str]) -> Iterator[str]:
-    """Say which topics are left out of everything, in one sentence or none."""
+    """Yield at most one sentence: the topics that every command leaves out."""
     if topics:
         yield (
             f"{count(len(topics), 'topic')} cannot be seen, because DESCRIBE on "

@@ -1,4 +1,4 @@
-"""`restow cluster up`: a cluster of brokers in this process, until it is told to stop."""
+"""`restow cluster up`: run a cluster of brokers in this process, until ctrl-C or SIGTERM."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ ABOUT = "Start a cluster of brokers in this process."
 HELP = """Start brokers that unmodified Kafka clients can use, in this process, until ctrl-C.
 
 Broker ids count from 0, on consecutive ports from --port on; with --port 0 each takes a free one. Without
---data all files are in a temporary folder that goes with the cluster; the same --data again goes on where it
-was, with as many brokers or more. On a terminal a table shows brokers, leaders and what is in sync.
+--data the cluster keeps its files in a temporary folder and deletes it at the end. With the same --data it
+continues, with as many brokers or more. On a terminal a table shows brokers, leaders and replicas in sync.
 
-The first ctrl-C stops in order, a second one at once.
+The first ctrl-C shuts the brokers down in order, a second one ends the process at once.
 
 \b
 Examples:
@@ -30,36 +30,38 @@ def command(
     brokers: Annotated[
         int | None,
         typer.Option(
-            min=1, max=_MOST, help="How many. [default: what --data has, else 3]", show_default=False
+            min=1, max=_MOST, help="Number of brokers. [default: as in --data, else 3]", show_default=False
         ),
     ] = None,
     racks: Annotated[
-        str | None, typer.Option(metavar="A,B,…", help="Racks, dealt around the brokers.")
+        str | None, typer.Option(metavar="A,B,…", help="Racks, given to the brokers in turn: a,b,c.")
     ] = None,
     log_dirs: Annotated[
         int | None,
         typer.Option(
             min=1,
             max=_MOST,
-            help="Log dirs of each broker. [default: what --data has, else 1]",
+            help="Log dirs of each broker. [default: as in --data, else 1]",
             show_default=False,
             rich_help_panel=_STORAGE,
         ),
     ] = None,
     data: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Folder that stays.", rich_help_panel=_STORAGE)
+        str | None, typer.Option(metavar="DIR", help="Keep all files there.", rich_help_panel=_STORAGE)
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on and to tell clients.", rich_help_panel=_NETWORK)
+        str, typer.Option(help="Address to listen on and to advertise.", rich_help_panel=_NETWORK)
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="Of broker 0; 0 for free ones.", rich_help_panel=_NETWORK)
+        int,
+        typer.Option(min=0, max=65_535, help="Port of broker 0; 0: free ports.", rich_help_panel=_NETWORK),
     ] = 9092,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A broker config of Kafka's; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a Kafka broker config; repeatable.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="When ready, one line of JSON: bootstrap servers and brokers.")
+        bool,
+        typer.Option("--json", help="When ready, print the addresses as one line of JSON."),
     ] = False,
 ) -> None:
     from restow.cli.cluster.broker import parse_configs

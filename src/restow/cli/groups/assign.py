@@ -1,4 +1,4 @@
-"""`restow groups assign`: who in a consumer group reads which partition."""
+"""`restow groups assign`: assign a consumer group's partitions to its members."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from restow.cli.groups.request import GroupRequest
     from restow.model import TopicPartition
 
-ABOUT = "Who in a group reads which partition."
-HELP = """Deal a group's partitions out to its members, and compare with what they had.
+ABOUT = "Assign a group's partitions to its members."
+HELP = """Assign a group's partitions to its members, and compare with the previous assignment.
 
-A consumer group shares the partitions of its topics: each is read by exactly one member. Which one is
-decided by an assignor, which runs in one of the clients. Restow gives the answer without a cluster: try an
-assignor before you switch to it, or see why a group is lopsided and what a rebalance would move.
+A consumer group shares the partitions of its topics: exactly one member reads each. An assignor, which runs
+in one of the clients, decides which. Restow computes the assignment without a cluster: try an assignor
+before you switch to it, or see why a group is lopsided and what a rebalance would move.
 
 \b
   range               per topic, consecutive partitions; lines up topics of one size
-  roundrobin          all partitions in one row, dealt around
+  roundrobin          all partitions in one row, given to members in turn
   sticky              as even as possible, then as few moves as possible
-  cooperative-sticky  the same, but a partition is first given up and dealt
-                      one round later, so that nobody stops for the rest
+  cooperative-sticky  the same in two rounds: a member gives a partition up in one and
+                      another gets it in the next, so that all others go on reading
 
 \b
 Examples:
@@ -41,7 +41,7 @@ Examples:
         --previous round1.json
 
 \b
-A file says more: racks, subscriptions, what each member owns.
+A file can also hold racks, subscriptions and the partitions that each member owns.
   partitions: {orders: 12, payments: 6}
   members:
     - {id: c1, rack: a, owned: {orders: [0, 1, 2]}, generation: 4}
@@ -51,7 +51,7 @@ A file says more: racks, subscriptions, what each member owns.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """An assignment and what it changed."""
+    """An assignment and its difference to the previous one."""
 
     assignor: str
     cooperative: bool
@@ -61,7 +61,7 @@ class GroupReport:
     after: Mapping[str, Sequence[TopicPartition]]
     comparison: AssignmentComparison
     subscribed: frozenset[str] = frozenset()
-    """Topics that some member wants."""
+    """Topics that at least one member subscribes to."""
     unassigned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
@@ -75,14 +75,14 @@ class GroupReport:
         return frozenset(self.before.get(member, ()))
 
     def by_topic(self, member: str) -> dict[str, list[int]]:
-        """The member's partitions per topic, both ascending."""
+        """Return the member's partitions per topic, both ascending."""
         found: dict[str, list[int]] = {}
         for topic, partition in sorted(self.after[member]):
             found.setdefault(topic, []).append(partition)
         return found
 
     def document(self) -> dict[str, object]:
-        """What `--json` prints; `--previous` reads it."""
+        """Return the document that `--json` prints and `--previous` reads."""
         return {
             "assignor": self.assignor,
             "generation": self.generation,
@@ -125,7 +125,7 @@ def assign_group(request: GroupRequest) -> GroupReport:
 
 
 def _held_before(request: GroupRequest, assignor: Assignor) -> dict[str, tuple[TopicPartition, ...]]:
-    """Who held what, as the assignor reads it: the highest generation wins, of two equal ones neither."""
+    """Return the partitions that each member owned. The highest generation's claim counts, none on a tie."""
     from restow.assignors.sticky import Sticky
 
     claims: dict[TopicPartition, dict[str, int]] = {}
@@ -155,7 +155,7 @@ def _unassigned(
 
 
 def complete_assignor(incomplete: str) -> list[str]:
-    """For the shell: the names that begin like this."""
+    """Return the assignors whose names begin like this, for the shell's completion."""
     from restow.assignors import names
 
     return [name for name in names() if name.startswith(incomplete)]
@@ -172,7 +172,7 @@ def command(
             "--assignor",
             "-a",
             metavar="NAME",
-            help="Who decides. Default: the file's, else cooperative-sticky.",
+            help="Use this assignor. Default: the file's, else cooperative-sticky.",
             autocompletion=complete_assignor,
             rich_help_panel="The group",
         ),
@@ -187,7 +187,7 @@ def command(
         str | None,
         typer.Option(
             metavar="ID,…",
-            help="Member ids; each subscribes to all topics. With a FILE: only these, new ones join.",
+            help="Member ids, each subscribed to all topics. With a FILE: keep only these; new ids join.",
             rich_help_panel="The group",
         ),
     ] = None,
@@ -195,7 +195,7 @@ def command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="The --json output of the round before: what the members own now.",
+            help="Read what the members own now from the --json output of the previous round.",
             rich_help_panel="The group",
         ),
     ] = None,
@@ -203,18 +203,18 @@ def command(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Write the JSON document there too, for the next round's --previous.",
+            help="Write the JSON document to this file too, for the next round's --previous.",
             rich_help_panel="Output",
         ),
     ] = None,
     rows: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", help="Draw at most so many members; 0 draws all.", rich_help_panel="Output"
+            min=0, metavar="N", help="Draw at most this many members; 0 draws all.", rich_help_panel="Output"
         ),
     ] = DEFAULT_ROWS,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON document instead of pictures.", rich_help_panel="Output")
+        bool, typer.Option("--json", help="Print JSON instead of pictures.", rich_help_panel="Output")
     ] = False,
 ) -> Answer:
     from restow.cli.groups.request import group_request

@@ -1,4 +1,4 @@
-"""`restow groups assignors`: which assignors there are."""
+"""`restow groups assignors`: list the assignors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "Which assignors there are."
-HELP = """List the assignors that can be used: Restow's own and plugged-in ones.
+ABOUT = "List the assignors."
+HELP = """List Restow's own assignors and those of installed plug-ins.
 
-A package plugs one in with an entry point in the group `restow.assignors`; then its name works wherever
-an assignor is named.
+A package adds an assignor with an entry point in the group `restow.assignors`; every flag that takes an
+assignor then takes its name.
 
 \b
 Examples:
@@ -27,12 +27,12 @@ Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorLine:
-    """One assignor, in a line."""
+    """One assignor, as one row of the table."""
 
     name: str
     about: str
     cooperative: bool | None
-    """None if it is broken, and `about` says how."""
+    """None if the plug-in cannot be loaded; `about` has the reason."""
     plugged_in: bool
 
     def document(self) -> dict[str, object]:
@@ -45,7 +45,7 @@ class AssignorLine:
 
 
 def list_assignors() -> tuple[AssignorLine, ...]:
-    """All of them, by name; the line about each is the first of its docstring."""
+    """Return all assignors by name, each with the first line of its docstring."""
     from restow.assignors import get, names
     from restow.errors import AssignorFailed
 
@@ -86,7 +86,7 @@ def draw_assignors(console: Console, lines: tuple[AssignorLine, ...]) -> None:
 
 
 def command(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> Answer:
     lines = list_assignors()
     return Answer(

@@ -1,4 +1,4 @@
-"""A consumer group as `restow groups assign` is told of it: by flags, or by a file.
+"""The consumer group that `restow groups assign` works on, read from flags or from a file.
 
 The file, in JSON or YAML (everything but `partitions` and `members` may be left out):
 
@@ -48,14 +48,14 @@ _RESULT_KEYS = ("assignor", "generation", "partitions", "assignment", "unassigne
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRequest:
-    """What is to be assigned, by which assignor."""
+    """A group's topics and members, and the assignor to use."""
 
     assignor: str
     partitions: Mapping[str, int]
     members: tuple[Member, ...]
     partition_racks: Mapping[str, tuple[tuple[str | None, ...], ...]] | None = None
     departed: Mapping[str, tuple[TopicPartition, ...]] = field(default_factory=dict)
-    """What members that have left had in the round before."""
+    """The partitions that departed members owned in the previous round."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Previous:
 def group_request(
     file: str | None, assignor: str | None, topics: str | None, members: str | None, previous: str | None
 ) -> GroupRequest:
-    """Put file and flags together; a flag wins over what the file says."""
+    """Merge file and flags; a flag overrides the file."""
     request = read_group(file) if file is not None else None
     if request is None and (topics is None or members is None):
         missing = " and ".join(
@@ -110,7 +110,7 @@ def _with_previous(members: tuple[Member, ...], previous: Previous) -> tuple[Mem
 
 
 def read_group(path: str) -> GroupRequest:
-    """A group file."""
+    """Read a group file."""
     document = read_document(path)
     fields = document.record(_GROUP_KEYS)
     for key in ("partitions", "members"):
@@ -131,7 +131,7 @@ def read_group(path: str) -> GroupRequest:
 
 
 def read_previous(path: str) -> Previous:
-    """What `restow groups assign --json` printed in an earlier round."""
+    """Read the output of an earlier `restow groups assign --json`."""
     document = read_document(path)
     fields = document.record(_RESULT_KEYS)
     if "assignment" not in fields:
@@ -157,7 +157,7 @@ def _member(node: DocumentNode, all_topics: tuple[str, ...]) -> Member:
 
 
 def _owned(node: DocumentNode) -> tuple[TopicPartition, ...]:
-    """`{orders: [0, 1]}` or `[[orders, 0], [orders, 1]]`."""
+    """Read `{orders: [0, 1]}` or `[[orders, 0], [orders, 1]]`."""
     if isinstance(node.value, list):
         return tuple(_topic_partition(pair) for pair in node.items())
     if not isinstance(node.value, dict):

@@ -1,4 +1,4 @@
-"""Drawing a group's assignment: who reads what, what moved, and how even it is."""
+"""The picture of a group's assignment: each member's partitions, the changes, and the balance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MAX_RUNS = 12
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Some consecutive partitions of one topic, drawn as one column group of the picture."""
+    """Consecutive partitions of one topic, drawn as one group of columns."""
 
     topic: str
     partitions: range
@@ -42,7 +42,7 @@ class _Slice:
 
 
 def draw_group(console: Console, report: GroupReport, rows: int) -> None:
-    """The whole answer, top to bottom."""
+    """Draw the whole report."""
     marks = glyphs(console)
     put(console, _title(report, marks), style="bold")
     _draw_members(console, report, rows, marks)
@@ -96,7 +96,7 @@ def _per_topic(by_topic: Mapping[str, Sequence[int]], most: int) -> Text:
 
 
 def _draw_strips(console: Console, report: GroupReport, rows: int, marks: Glyphs) -> None:
-    """One row per member, one mark per partition."""
+    """Draw one row per member, one mark per partition."""
     names = list(report.after)
     if not names or not sum(report.partitions.values()):
         return
@@ -136,7 +136,7 @@ def _legend(report: GroupReport, marks: Glyphs) -> str:
 
 
 def _blocks(partitions: Mapping[str, int], width: int) -> list[list[_Slice]]:
-    """Topics side by side as far as they fit, then the next block; a topic too wide goes on in the next."""
+    """Arrange topics side by side in blocks of this width; a wider topic continues in the next block."""
     blocks: list[list[_Slice]] = [[]]
     room = width
     for topic, size in partitions.items():
@@ -159,7 +159,7 @@ def _topic_label(part: _Slice, marks: Glyphs) -> str:
 
 
 def _ruler(part: _Slice) -> str:
-    """Partition numbers above their marks: the first, and then every tenth or fifth that has room."""
+    """Return the partition numbers above the marks: the first, then every tenth or fifth that fits."""
     line = ""
     for partition in part.partitions:
         at = partition - part.partitions[0]

@@ -1,4 +1,4 @@
-"""`restow collect`: samples of a cluster, again and again, into a lake or a topic."""
+"""`restow collect`: sample a cluster periodically into a lake or a topic."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from restow.pipeline.collect import Put
     from restow.pipeline.sampling.sample import Sample
 
-ABOUT = "Take samples of a cluster, again and again."
-HELP = """Take samples of a cluster, again and again, into a lake or a topic: sizes, offsets, assignment,
-groups and disks, as its brokers tell them.
+ABOUT = "Sample a cluster periodically."
+HELP = """Sample a cluster periodically into a lake or a topic: sizes, offsets, assignment, groups and
+log dirs, as its brokers report them.
 
-Runs until ctrl-C or SIGTERM and goes on from its checkpoint when started again, each sample exactly once. A
-broker that does not answer is missing from a sample, and named. `restow pipeline` makes a load model of what
-was collected.
+Collection runs until ctrl-C or SIGTERM. Started again, it continues from its checkpoint and writes each
+sample exactly once. A broker that does not answer is missing from the sample, and the output names it.
+`restow pipeline` makes load models from the samples.
 
-A lake in a folder is written without Spark (pip install 'restow[collect]'). Spark takes the samples where the
-lake is on another file system (s3a://…), with --to-topic, and where --master or --conf is given.
+A lake in a folder needs no Spark (pip install 'restow[collect]'). Collection uses Spark for a lake on another
+file system (s3a://…), with --to-topic, and with --master or --conf.
 
 \b
 Examples:
@@ -42,24 +42,24 @@ def command(
     bootstrap: Bootstrap,
     lake: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="The lake: a folder, or an address that Spark knows."),
+        typer.Option(metavar="DIR", help="Write to this lake: a folder, or an address that Spark knows."),
     ] = None,
     to_topic: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Publish samples to this topic instead.")
     ] = None,
-    every: Annotated[str, typer.Option(metavar="TIME", help="How often, like 30s or 5m.")] = "30s",
-    once: Annotated[bool, typer.Option("--once", help="Take one sample and end.")] = False,
-    samples: Annotated[int | None, typer.Option(min=1, help="End after so many samples.")] = None,
+    every: Annotated[str, typer.Option(metavar="TIME", help="Interval, like 30s or 5m.")] = "30s",
+    once: Annotated[bool, typer.Option("--once", help="Take one sample and exit.")] = False,
+    samples: Annotated[int | None, typer.Option(min=1, help="Exit after this many samples.")] = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
-            metavar="DIR", help="Where it notes how far it is; in the lake, or the user's state folder."
+            metavar="DIR", help="Folder of the checkpoint. Default: in the lake or the user's state folder."
         ),
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     spark_log: SparkLog = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per sample.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per sample.")] = False,
 ) -> None:
     from restow.pipeline.checkpoints import local_path
     from restow.sizes import milliseconds
@@ -94,7 +94,7 @@ def command(
 
 
 async def _looked_at(admin: KafkaAdmin, topic: str | None) -> str:
-    """The cluster's id. Whether the topic is there is better known before Spark is started."""
+    """Return the cluster's id, and check that the topic exists before Spark starts."""
     from restow.client import BrokerError
 
     if topic is not None:
@@ -108,7 +108,7 @@ async def _looked_at(admin: KafkaAdmin, topic: str | None) -> str:
 
 
 def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:
-    """Beside the tables, where readers do not look; or in the user's state folder."""
+    """Return the checkpoint's folder: in the lake, where no reader looks, or in the state folder."""
     from restow.pipeline.names import file_name
 
     if lake is not None:
@@ -121,7 +121,7 @@ def _checkpoint(cluster: str, lake: str | None, topic: str | None) -> str:
 def _collect_here(
     options: dict[str, str], lake: str, checkpoint: str, *, most: int | None, as_json: bool
 ) -> None:
-    """Ask the brokers from this process, and write the lake's files without Spark."""
+    """Sample from this process and write the lake's files without Spark."""
     from restow.cli.pipeline.streaming import Told
     from restow.pipeline.sampling.collector import Collector
     from restow.pipeline.sampling.where import Where

@@ -13,11 +13,11 @@ from restow.pipeline.running import STATISTICS, check_statistic
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "A plan for every cluster, the most urgent first."
-HELP = """Plan every cluster in the lake, in parallel, and put the most urgent first.
+ABOUT = "Plan every cluster, the most urgent first."
+HELP = """Plan every cluster in the lake, in parallel, and list the most urgent first.
 
-Partitions offline, full disks, missing replicas and uneven loads make a cluster urgent. What partitions carry
-is taken from the model that `restow pipeline run` has made; without one, sizes and numbers count.
+Offline partitions, full log dirs, missing replicas and uneven load make a cluster urgent. The load of
+partitions comes from the load model of `restow pipeline run`; without one, plans balance sizes and counts.
 
 \b
 Examples:
@@ -30,15 +30,13 @@ Examples:
 @on_lake
 def command(
     options: PipelineOptions,
-    plans: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write each plan into a file there.")
-    ] = None,
+    plans: Annotated[str | None, typer.Option(metavar="DIR", help="Write each plan to this folder.")] = None,
     band: Annotated[float | None, typer.Option(metavar="SHARE", help="How uneven brokers may be.")] = None,
     fix_racks: Annotated[bool, typer.Option(help="Spread replicas over racks too.")] = False,
     statistic: Annotated[
-        str, typer.Option(metavar="|".join(STATISTICS), help="What counts as the load.")
+        str, typer.Option(metavar="|".join(STATISTICS), help="Plan with this statistic of the load.")
     ] = "mean",
-    seconds: Annotated[float, typer.Option(min=0.1, help="Look no longer for each plan.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Search time for each plan.")] = 30.0,
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.pipeline.planning import GOALS, FleetRequest
@@ -69,7 +67,7 @@ def command(
 
 
 def _write_plans(found: Any, folder: str | None) -> int:
-    """One cluster's plan at a time: together they may be large."""
+    """Write one cluster's plan at a time: all of them may not fit in memory."""
     from pathlib import Path
 
     from restow.pipeline.names import file_name

@@ -12,10 +12,10 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "When log dirs are full and brokers at their limits."
-HELP = """When each log dir is full and when each broker passes a limit, with the soonest and the latest that
-the samples allow. Where a time is missing the last column says why, and in JSON `why`, `why_soonest` and
-`why_latest`. Needs the rates that `restow pipeline run` makes.
+ABOUT = "Show when log dirs and brokers reach their limits."
+HELP = """Show when each log dir is full and when each broker passes a limit, with the soonest and the latest
+time that the samples allow. Where a time is missing, the last column says why (in JSON `why`, `why_soonest`
+and `why_latest`). Needs the rates that `restow pipeline run` computes.
 
 \b
 Examples:
@@ -27,9 +27,9 @@ Examples:
 @on_lake
 def command(
     options: PipelineOptions,
-    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
+    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may become.")] = 0.9,
     limit: Annotated[
-        list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")
+        list[str], typer.Option(metavar="NAME=RATE", help="A broker's limit, like bytes_in=100MB/s.")
     ] = [],  # noqa: B006
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save

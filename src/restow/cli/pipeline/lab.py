@@ -12,12 +12,12 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "Every consumer group through every assignor."
-HELP = """Play every consumer group in the lake through every assignor.
+ABOUT = "Try every assignor on every consumer group."
+HELP = """Try every assignor on every consumer group in the lake.
 
-Skew and lag skew are the busiest member over the mean. Moved are partitions that change hands if the group
-takes the assignor up now; replayed are those that would have as its members came and went. Far are partitions
-that a member reads from another rack.
+Skew and lag skew: the busiest member over the mean. Moved: partitions that change owners if the group
+switches to the assignor now. Replayed: partitions that would have changed owners while its members came and
+went. Far: partitions that a member reads from another rack.
 
 \b
 Examples:
@@ -30,7 +30,7 @@ Examples:
 def command(
     options: PipelineOptions,
     assignors: Annotated[
-        str, typer.Option(metavar="A,B", help="Which assignors, plugged-in ones too.")
+        str, typer.Option(metavar="A,B", help="Assignors to try, plug-ins too. Default: all.")
     ] = "range,roundrobin,sticky,cooperative-sticky",
 ) -> Answer:
     from restow.assignors import get

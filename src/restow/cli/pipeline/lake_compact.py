@@ -12,10 +12,10 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "Few large files instead of many small ones."
-HELP = """Put the many small files of past days together, each sample once and in order.
+ABOUT = "Merge many small files into few large ones."
+HELP = """Merge the small files of past days into large ones, each sample once and in order.
 
-Readers and collectors may go on meanwhile. Days in which samples still come are left alone.
+Readers and collectors may keep running. Days that still receive samples stay as they are.
 
 \b
 Examples:
@@ -27,7 +27,7 @@ Examples:
 def command(
     lake: LakeFolder,
     cluster: Clusters = [],  # noqa: B006
-    keep_days: Annotated[int, typer.Option(min=0, help="Leave the last so many days alone.")] = 1,
+    keep_days: Annotated[int, typer.Option(min=0, help="Leave this many latest days as they are.")] = 1,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     spark_log: SparkLog = None,

@@ -10,8 +10,8 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "What is in a lake."
-HELP = """What is in a lake: rows, files and times of every table and cluster.
+ABOUT = "Describe a lake's tables."
+HELP = """Show the rows, files and times of every table and cluster in a lake.
 
 \b
 Examples:

@@ -12,10 +12,10 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "Bring in samples that others took: CSV or Parquet."
-HELP = """Bring exports of Prometheus, JMX or anything else into the lake; a file says what is what in them.
+ABOUT = "Import samples of other tools: CSV or Parquet."
+HELP = """Import exports of Prometheus, JMX or other tools into the lake. A mapping file names their columns.
 
-What is there already may come again; it counts once.
+A row may be imported again; it counts once.
 
 \b
 Examples:
@@ -24,10 +24,10 @@ Examples:
 
 
 def command(
-    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders of one format.")],
+    files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders, all of one format.")],
     lake: LakeFolder,
     mapping: Annotated[
-        str, typer.Option(metavar="FILE", help="TOML: the table, the format, where columns come from.")
+        str, typer.Option(metavar="FILE", help="TOML file: the table, the format, the source of each column.")
     ],
     master: Master = None,
     conf: Conf = [],  # noqa: B006

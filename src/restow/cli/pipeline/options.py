@@ -1,4 +1,4 @@
-"""What the commands of the pipeline have in common: the lake, Spark, which samples, and where answers go."""
+"""The options that pipeline commands share: the lake, Spark, the range of samples, and the output."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ Master: TypeAlias = Annotated[
     typer.Option(
         metavar="URL",
         envvar="RESTOW_SPARK_MASTER",
-        help="local[N], spark://…, yarn, k8s://…; all cores of this machine if not given.",
+        help="Spark's master: local[N], spark://…, yarn, k8s://…. Default: all cores of this machine.",
         rich_help_panel=SPARK,
     ),
 ]
 Conf: TypeAlias = Annotated[
     list[str],
-    typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.", rich_help_panel=SPARK),
+    typer.Option("--conf", metavar="NAME=VALUE", help="Set a Spark property.", rich_help_panel=SPARK),
 ]
 SparkLog: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="Keep what Spark says; it is thrown away otherwise.", rich_help_panel=SPARK
+        metavar="FILE", help="Write Spark's log to this file. Default: discard it.", rich_help_panel=SPARK
     ),
 ]
 
@@ -50,7 +50,7 @@ SparkLog: TypeAlias = Annotated[
 def spark_for(
     name: str, master: str | None, conf: Sequence[str], log: Path | None, *, kafka: bool = False
 ) -> Iterator[Any]:
-    """A session as the flags have it."""
+    """Start a Spark session with the flags' settings."""
     from restow.pipeline.session import conf_from, session
 
     with session(name, master=master, conf=conf_from(conf), kafka=kafka, log=log) as spark:
@@ -77,30 +77,30 @@ Clusters: TypeAlias = Annotated[
 Since: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME|7d", help="Samples from then on, or of the last so long.", rich_help_panel=SCOPE
+        metavar="TIME|7d", help="Only samples since 2026-11-01T00:00, or of 7d.", rich_help_panel=SCOPE
     ),
 ]
 Until: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME|1h", help="Samples before then.", rich_help_panel=SCOPE)
+    str | None, typer.Option(metavar="TIME|1h", help="Only samples before this time.", rich_help_panel=SCOPE)
 ]
 Out: TypeAlias = Annotated[
     str | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Write all rows there too.", rich_help_panel=OUTPUT),
+    typer.Option("--out", "-o", metavar="DIR", help="Also write all rows here.", rich_help_panel=OUTPUT),
 ]
 Format: TypeAlias = Annotated[
-    str, typer.Option(metavar="|".join(FORMATS), help="What --out writes.", rich_help_panel=OUTPUT)
+    str, typer.Option(metavar="|".join(FORMATS), help="Format of --out.", rich_help_panel=OUTPUT)
 ]
 Rows: TypeAlias = Annotated[
-    int, typer.Option(min=1, max=10_000, help="Show so many rows.", rich_help_panel=OUTPUT)
+    int, typer.Option(min=1, max=10_000, help="Show this many rows.", rich_help_panel=OUTPUT)
 ]
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="One JSON document instead of tables.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineOptions:
-    """The shared options as they were given."""
+    """The values of the shared options."""
 
     lake: str
     master: str | None
@@ -115,7 +115,7 @@ class PipelineOptions:
     as_json: bool = False
 
     def scope(self) -> Scope:
-        """Which samples, checked."""
+        """Return the range of samples, checked."""
         from restow.pipeline.work import Scope
 
         since, until = _moment(self.since, "--since"), _moment(self.until, "--until")
@@ -137,11 +137,11 @@ def _shared(
     rows: Rows = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Nothing but the options that all of these commands have."""
+    """Declare the options that all pipeline commands share."""
 
 
 def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
-    """A command of a function that takes the options and then its own arguments."""
+    """Turn a function of the shared options and its own arguments into a command."""
     _, *own = signature(work, eval_str=True).parameters.values()
     shared = signature(_shared, eval_str=True).parameters
 
@@ -159,7 +159,7 @@ def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
 
 @contextmanager
 def opened(name: str, options: PipelineOptions) -> Iterator[Lake]:
-    """The lake, with Spark under it, for as long as the block lasts; a terminal sees how far Spark is."""
+    """Open the lake with a Spark session for this block; show Spark's progress on a terminal."""
     from restow.pipeline.lake import Lake
 
     with spark_for(name, options.master, options.conf, options.spark_log) as spark:
@@ -170,7 +170,7 @@ def opened(name: str, options: PipelineOptions) -> Iterator[Lake]:
 
 @contextmanager
 def _watched(spark: Any, *, quiet: bool) -> Iterator[None]:
-    """One line on stderr with stages and rows, gone when the work is done."""
+    """Show stages and rows in one line on stderr, and erase it at the end."""
     if quiet:
         yield
         return
@@ -200,7 +200,7 @@ def _line(standing: Any) -> str:
 
 
 def _moment(text: str | None, flag: str) -> datetime | None:
-    """A time in UTC, or so long ago."""
+    """Parse a time in UTC, or a period before now."""
     if text is None:
         return None
     from datetime import UTC, datetime
@@ -217,13 +217,13 @@ def _moment(text: str | None, flag: str) -> datetime | None:
 
 
 def documents(frame: Any, most: int | None = None) -> list[dict[str, Any]]:
-    """Rows for people and for JSON: as many as are shown, never all of a large table."""
+    """Return at most `most` rows for the table or for JSON, never all of a large table."""
     rows = frame.collect() if most is None else frame.limit(most).collect()
     return [row.asDict(recursive=True) for row in rows]
 
 
 def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same with times as text."""
+    """Return the rows with times as text."""
     return [
         {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
         for row in rows
@@ -231,7 +231,7 @@ def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def save(frame: Any, options: PipelineOptions) -> None:
-    """All rows where `--out` says, each task its own file."""
+    """Write all rows to `--out`, one file per Spark task."""
     from restow.cli.shared.frame import console
 
     if options.out is None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
     from restow.pipeline.jobs.forecast import ForecastLimits
 
-ABOUT = "Rates, load model, skew and forecast from samples."
-HELP = """From samples: rates, the load model, who has too much, and when limits are passed.
+ABOUT = "Compute rates, load model, skew and forecast."
+HELP = """Compute rates, the load model, skew and forecasts from samples.
 
-All of it is written to the lake; --load writes one load model per cluster that `restow plan … --load` reads,
---report a page with pictures that needs no network.
+The results go to the lake. --load also writes one load model per cluster, for `restow plan … --load`;
+--report writes a page with pictures that needs no network.
 
 \b
 Examples:
@@ -33,18 +33,19 @@ Examples:
 @on_lake
 def command(
     options: PipelineOptions,
-    window: Annotated[str, typer.Option(metavar="TIME", help="How long a window of rates is.")] = "5m",
+    window: Annotated[str, typer.Option(metavar="TIME", help="Length of a window of rates.")] = "5m",
     load: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Write load models there, CLUSTER.parquet each.")
+        str | None, typer.Option(metavar="DIR", help="Write load models to this folder, as CLUSTER.parquet.")
     ] = None,
     statistic: Annotated[
-        str, typer.Option(metavar="|".join(STATISTICS), help="What counts as the load.")
+        str, typer.Option(metavar="|".join(STATISTICS), help="Statistic that counts as the load.")
     ] = "mean",
-    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may get.")] = 0.9,
+    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may become.")] = 0.9,
     limit: Annotated[
-        list[str], typer.Option(metavar="NAME=RATE", help="What a broker can carry, like bytes_in=100MB/s.")
+        list[str],
+        typer.Option(metavar="NAME=RATE", help="A broker's limit, like bytes_in=100MB/s."),
     ] = [],  # noqa: B006
-    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page with pictures.")] = None,
+    report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report.")] = None,
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.cli.shared.drawing import count
@@ -88,7 +89,7 @@ def command(
 
 
 def limits_from(fill: float, given: list[str]) -> ForecastLimits:
-    """Shared with `restow pipeline forecast`."""
+    """Parse --fill and --limit, for this command and `restow pipeline forecast`."""
     from restow.pipeline.jobs.forecast import ForecastLimits
     from restow.sizes import parse_rate
 
@@ -102,13 +103,13 @@ def limits_from(fill: float, given: list[str]) -> ForecastLimits:
 
 
 def _most_uneven(skew: Any) -> Any:
-    """The brokers furthest above their share, over all clusters and measures."""
+    """Return the brokers furthest above their share, over all clusters and measures."""
     brokers = skew.where("dimension = 'broker' and measure in ('size', 'bytes_in', 'bytes_out', 'leaders')")
     return brokers.orderBy("share", "cluster", "measure", "member", ascending=[False, True, True, True])
 
 
 def draw_skew(console: Console, rows: list[dict[str, Any]]) -> None:
-    """Shared with `restow pipeline skew`."""
+    """Draw the table of skew, for this command and `restow pipeline skew`."""
     from restow.cli.shared.tables import Column, draw_rows, number, word
 
     columns = (

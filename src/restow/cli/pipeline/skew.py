@@ -10,9 +10,9 @@ from restow.cli.pipeline.options import PipelineOptions, on_lake
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
-ABOUT = "Who has too much of what, and which partitions cause it."
-HELP = """Who has too much of what: brokers, racks, log dirs, topics and leaders, those furthest above their
-share first, with the partitions that weigh most on each. Needs the model that `restow pipeline run` makes.
+ABOUT = "Show brokers above their share, and the partitions that cause it."
+HELP = """Show brokers, racks, log dirs, topics and leaders, the furthest above their share first, with the
+partitions that weigh most on each. Needs the load model that `restow pipeline run` computes.
 
 \b
 Examples:
@@ -26,10 +26,10 @@ Examples:
 def command(
     options: PipelineOptions,
     of: Annotated[
-        str | None, typer.Option(metavar="WHAT", help="broker, rack, log_dir, topic or leader.")
+        str | None, typer.Option(metavar="WHAT", help="Only broker, rack, log_dir, topic or leader.")
     ] = None,
     measure: Annotated[
-        str | None, typer.Option(help="size, bytes_in, bytes_out, messages_in, replicas or leaders.")
+        str | None, typer.Option(help="Only size, bytes_in, bytes_out, messages_in, replicas or leaders.")
     ] = None,
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save

@@ -1,4 +1,4 @@
-"""`restow pipeline stream`: samples from a topic into the lake."""
+"""`restow pipeline stream`: copy samples from a topic into the lake."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.pipeline.topic import Arrived
 
-ABOUT = "Bring samples from a topic into the lake."
-HELP = """Bring samples from a topic, where `restow collect --to-topic` publishes them, into the lake, with
-Spark's own connector to Kafka.
+ABOUT = "Copy samples from a topic into the lake."
+HELP = """Copy samples that `restow collect --to-topic` has published from a topic into the lake, with
+Spark's Kafka connector.
 
-Runs until ctrl-C or SIGTERM and goes on from its checkpoint when started again. A sample counts once, however
-often it was published or read. Records that are no samples are counted and left out.
+The stream runs until ctrl-C or SIGTERM. Started again, it continues from its checkpoint. A sample counts
+once, however often it was published or read. The output counts records that are no samples.
 
 \b
 Examples:
@@ -32,17 +32,17 @@ Examples:
 
 def command(
     bootstrap: Bootstrap,
-    from_topic: Annotated[str, typer.Option(metavar="TOPIC", help="Where samples are published.")],
-    lake: Annotated[str, typer.Option(metavar="DIR", help="Where the lake is.")],
-    every: Annotated[str, typer.Option(metavar="TIME", help="How often to look, like 30s.")] = "30s",
-    once: Annotated[bool, typer.Option("--once", help="Read what is there and end.")] = False,
+    from_topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic with samples.")],
+    lake: Annotated[str, typer.Option(metavar="DIR", help="Lake to write to.")],
+    every: Annotated[str, typer.Option(metavar="TIME", help="Interval, like 30s.")] = "30s",
+    once: Annotated[bool, typer.Option("--once", help="Read what the topic holds and exit.")] = False,
     checkpoint: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where it notes how far it is; in the lake.")
+        str | None, typer.Option(metavar="DIR", help="Folder of the checkpoint. Default: in the lake.")
     ] = None,
     master: Master = None,
     conf: Conf = [],  # noqa: B006
     spark_log: SparkLog = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per batch.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per batch.")] = False,
 ) -> None:
     from queue import SimpleQueue
 

@@ -1,4 +1,4 @@
-"""What commands print that run until they are told to stop: a line per batch, and one at the end."""
+"""The output of `collect` and `pipeline stream`: one line per batch, and one at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOK_EVERY_S = 0.2
 
 
 class StreamBatch(Protocol):
-    """What is told of one."""
+    """One batch as Spark reports it."""
 
     @property
     def rows(self) -> Mapping[str, int]: ...
@@ -31,7 +31,7 @@ B = TypeVar("B", bound=StreamBatch)
 
 
 class Told(Generic[B]):
-    """Prints what is told of batches as they come, and counts them and their rows."""
+    """Prints each batch as it ends, and counts batches and rows."""
 
     def __init__(self, lines: Callable[[B], Iterable[str]], *, as_json: bool) -> None:
         self.seen = 0
@@ -56,7 +56,7 @@ def run_until_told(
     *,
     as_json: bool,
 ) -> tuple[int, int]:
-    """Print what comes until the stream ends or somebody ends it; how many batches and rows there were."""
+    """Print batches until the stream ends or a signal stops it; return the numbers of batches and rows."""
     out = Told(lines, as_json=as_json)
     with stream:
         while not told.is_set() and not stream.ended:
@@ -70,12 +70,12 @@ def run_until_told(
 
 
 def say(*lines: str) -> None:
-    """At once: somebody may be waiting for it."""
+    """Print the line and flush: a script may wait for it."""
     sys.stdout.write("".join(f"{clean(line)}\n" for line in lines))
     sys.stdout.flush()
 
 
 def say_document(document: object) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     sys.stdout.write(json.dumps(document) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`restow place`: where a topic's replicas go."""
+"""`restow place`: place a topic's replicas on brokers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from restow.model import Broker
     from restow.placement import Evaluation
 
-ABOUT = "Where a topic's replicas go."
+ABOUT = "Place a topic's replicas on brokers."
 HELP = """Decide on which brokers a topic's replicas go, as Kafka does, and judge the outcome.
 
 A topic is cut into partitions, and each partition is kept on several brokers: its replicas. How many is
@@ -81,18 +81,18 @@ more the fullest broker has than the average: 1.00 is perfectly even.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceReport:
-    """An assignment, and how good it is."""
+    """An assignment and its evaluation."""
 
     topic: str | None
     brokers: tuple[Broker, ...]
     assignment: Mapping[int, Sequence[int]]
     evaluation: Evaluation
     new: frozenset[int] = frozenset()
-    """Partitions that were added to existing ones."""
+    """Partitions that this command added."""
     seed: int | None = None
 
     def document(self) -> dict[str, object]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         verdict = self.evaluation
         spread = verdict.rack_spread
         return {
@@ -121,7 +121,7 @@ class PlaceReport:
         }
 
     def kafka_document(self) -> dict[str, object]:
-        """What kafka-reassign-partitions reads."""
+        """Return the JSON that kafka-reassign-partitions reads."""
         from restow.model import TopicPartition
         from restow.plan.files.kafka_json import reassignment_document
 
@@ -132,7 +132,7 @@ class PlaceReport:
 
 
 def place_topic(request: PlaceRequest) -> PlaceReport:
-    """Place, expand or check, whichever was asked for."""
+    """Place a new topic, expand an existing one, or judge an assignment, as the request says."""
     from restow.model import Broker
     from restow.placement import evaluate
 
@@ -160,7 +160,7 @@ def place_topic(request: PlaceRequest) -> PlaceReport:
 
 
 def _placed(request: PlaceRequest) -> tuple[dict[int, Sequence[int]], int | None]:
-    """A new topic. Without a start the draw gets a seed that is told, so that it can be repeated."""
+    """Place a new topic. Without a start index the report names the seed, to repeat the draw."""
     import numpy as np
 
     from restow.placement import place
@@ -202,7 +202,7 @@ def _by_hand(request: PlaceRequest, text: str) -> dict[int, list[int]]:
 def _with_current(
     request: PlaceRequest, current: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, Sequence[int]], frozenset[int]]:
-    """An existing topic: judged as it is, or with partitions added."""
+    """Judge an existing topic as it is, or with partitions added."""
     from restow.placement import expand
 
     why = "is not used with --current: what is added follows what is there"

@@ -11,7 +11,7 @@ _NEW, _RACKS, _EXISTING, _OUTPUT = "A new topic", "Racks", "A topic that exists"
 
 
 class RackModeFlag(StrEnum):
-    """As in `restow.placement`, which is not imported before a command runs."""
+    """The rack modes of `restow.placement`, repeated here so that `--help` need not import that."""
 
     ENFORCED = "enforced"
     SAFE = "safe"
@@ -19,7 +19,7 @@ class RackModeFlag(StrEnum):
 
 
 class Format(StrEnum):
-    """How to print the answer."""
+    """The formats of the output."""
 
     TABLE = "table"
     JSON = "json"
@@ -44,13 +44,15 @@ Partitions: TypeAlias = Annotated[
 ]
 ReplicationFactor: TypeAlias = Annotated[
     int | None,
-    typer.Option("--replication-factor", "-r", metavar="N", help="Replicas of each.", rich_help_panel=_NEW),
+    typer.Option(
+        "--replication-factor", "-r", metavar="N", help="Replicas per partition.", rich_help_panel=_NEW
+    ),
 ]
 StartIndex: TypeAlias = Annotated[
     int | None,
     typer.Option(
         metavar="N",
-        help="Position of partition 0's leader among the brokers, and first shift. Default: random.",
+        help="Position of partition 0's leader in the broker list, and first shift. Default: random.",
         rich_help_panel=_NEW,
     ),
 ]
@@ -59,13 +61,13 @@ StartPartition: TypeAlias = Annotated[
     typer.Option(metavar="N", help="Id of the first partition. Default: 0.", rich_help_panel=_NEW),
 ]
 Seed: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", help="Repeat a random start.", rich_help_panel=_NEW)
+    int | None, typer.Option(metavar="N", help="Seed of the random start.", rich_help_panel=_NEW)
 ]
 Racks: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="A,B,…",
-        help="Dealt to the brokers in turn: a,b,c, or one for each.",
+        help="Racks, given to the brokers in turn: a,b,c, or one for each.",
         rich_help_panel=_RACKS,
     ),
 ]
@@ -86,13 +88,13 @@ Current: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Its replicas now, as Kafka's reassignment JSON. Without --to they are just judged.",
+        help="The topic's replicas now, as Kafka's reassignment JSON. Without --to, only judge them.",
         rich_help_panel=_EXISTING,
     ),
 ]
 To: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="N", help="How many partitions it is to have.", rich_help_panel=_EXISTING),
+    typer.Option(metavar="N", help="Number of partitions after the expansion.", rich_help_panel=_EXISTING),
 ]
 ByHand: TypeAlias = Annotated[
     str | None,
@@ -100,13 +102,13 @@ ByHand: TypeAlias = Annotated[
         "--by-hand",
         "--replica-assignment",
         metavar="0:1:2,1:2:0",
-        help="Check this: comma between partitions, colon between replicas, leader first.",
+        help="Judge this assignment: comma between partitions, colon between replicas, leader first.",
         rich_help_panel=_EXISTING,
     ),
 ]
 TopicName: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Its name; --format kafka needs it.", rich_help_panel=_OUTPUT),
+    typer.Option(metavar="NAME", help="The topic's name; --format kafka needs it.", rich_help_panel=_OUTPUT),
 ]
 Output: TypeAlias = Annotated[
     Format,
@@ -123,5 +125,5 @@ AsJson: TypeAlias = Annotated[
 ]
 Rows: TypeAlias = Annotated[
     int,
-    typer.Option(min=0, metavar="N", help="Draw at most so many rows; 0 draws all.", rich_help_panel=_OUTPUT),
+    typer.Option(min=0, metavar="N", help="Most rows to draw; 0 draws all.", rich_help_panel=_OUTPUT),
 ]

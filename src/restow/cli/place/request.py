@@ -1,4 +1,4 @@
-"""A topic as `restow place` is told of it: by flags, or by a file whose keys are the flags' names.
+"""The topic that `restow place` works on, read from flags or from a file whose keys are the flags' names.
 
     brokers: 0-2:a,3-5:b            # or [0, 1, 2], or {a: [0, 1, 2], b: [3, 4, 5]}
     partitions: 12
@@ -42,7 +42,7 @@ _LIMITS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaceRequest:
-    """Everything `restow place` can be told. What was not said is None."""
+    """All options of `restow place`; None where one is not given."""
 
     brokers: str | tuple[Broker, ...] | None = None
     racks: str | None = None
@@ -74,7 +74,7 @@ def _spelled(broker: Broker) -> str:
 
 
 def place_request(file: str | None, flags: PlaceRequest, current: str | None) -> PlaceRequest:
-    """Put file and flags together; a flag wins over what the file says."""
+    """Merge file and flags; a flag overrides the file."""
     request = read_place_file(file) if file is not None else PlaceRequest()
     given = {f.name: getattr(flags, f.name) for f in fields(flags) if getattr(flags, f.name) is not None}
     request = replace(request, **given)
@@ -99,7 +99,7 @@ def _check_sizes(request: PlaceRequest) -> None:
 
 
 def read_place_file(path: str) -> PlaceRequest:
-    """A topic file."""
+    """Read a topic file."""
     document = read_document(path)
     told = document.record([f.name for f in fields(PlaceRequest)])
     values: dict[str, object] = {
@@ -120,7 +120,7 @@ def read_place_file(path: str) -> PlaceRequest:
 
 
 def _brokers(node: DocumentNode) -> str | tuple[Broker, ...]:
-    """A string as on the command line, a list of ids or {id, rack}, or a mapping of racks to ids."""
+    """Read a string as on the command line, a list of ids or {id, rack}, or a mapping of racks to ids."""
     if isinstance(node.value, str):
         return node.text()
     if isinstance(node.value, dict):
@@ -142,14 +142,14 @@ def _broker(node: DocumentNode) -> Broker:
 
 
 class Current(NamedTuple):
-    """The replicas a topic has now, by partition, and its name if the file tells."""
+    """A topic's present replicas by partition, and its name if the file has it."""
 
     replicas: dict[int, tuple[int, ...]]
     topic: str | None
 
 
 def read_current(path: str, topic: str | None) -> Current:
-    """What is in a file; of several topics the one that was asked for."""
+    """Read the present replicas from a file; of several topics take the one that `topic` names."""
     return _assignment(read_document(path), topic)
 
 

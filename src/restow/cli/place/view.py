@@ -1,4 +1,4 @@
-"""Drawing a placement: a row per partition, a column per broker, and how even it came out."""
+"""The picture of a placement: a row per partition, a column per broker, and the balance below."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _RACK_GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The brokers that fit into the picture, rack by rack."""
+    """The columns of the picture: as many brokers as fit, rack by rack."""
 
     racks: tuple[tuple[str, tuple[int, ...]], ...]
     cell: int
-    """Width of a broker's column; when it is too narrow for the ids, these stand upright."""
+    """Width of a broker's column. In a column too narrow for its id the digits stand one below another."""
     name: int
-    """How much of a rack's name there is room for."""
+    """Width for the racks' names."""
     left_out: int = 0
 
     def group_width(self, rack: str, ids: tuple[int, ...]) -> int:
@@ -38,7 +38,7 @@ class _Columns:
         return sum(self.group_width(rack, ids) + _RACK_GAP for rack, ids in self.racks) - _RACK_GAP
 
     def id_lines(self) -> list[str]:
-        """The header above the marks: the ids side by side, or digit over digit."""
+        """Return the header lines: the ids side by side, or digit below digit."""
         digits = max((len(str(id_)) for _, ids in self.racks for id_ in ids), default=1)
         lines = []
         for line in range(1 if self.cell > digits else digits):
@@ -54,7 +54,7 @@ class _Columns:
 
 
 def draw_placement(console: Console, report: PlaceReport, rows: int) -> None:
-    """The whole answer, top to bottom."""
+    """Draw the whole report."""
     marks = glyphs(console)
     put(console, _title(report, marks), style="bold")
     if report.seed is not None:
@@ -78,7 +78,7 @@ def _title(report: PlaceReport, marks: Glyphs) -> str:
 
 
 def _by_rack(brokers: Sequence[Broker]) -> list[tuple[str, list[int]]]:
-    """Racks in order of their names, brokers within by id; those without a rack come last."""
+    """Sort racks by name and the brokers in each by id; brokers without a rack come last."""
     nameless = "no rack" if any(broker.rack is not None for broker in brokers) else ""
     found: dict[str, list[int]] = {}
     for broker in sorted(brokers, key=lambda b: (b.rack is None, b.rack or "", b.id)):
@@ -87,7 +87,7 @@ def _by_rack(brokers: Sequence[Broker]) -> list[tuple[str, list[int]]]:
 
 
 def _fit(brokers: Sequence[Broker], width: int) -> _Columns:
-    """All brokers, as wide as there is room for; if there is too little, the first ones of each rack."""
+    """Fit the brokers into this width; if there is too little room, keep the first brokers of each rack."""
     groups = [(rack, tuple(ids)) for rack, ids in _by_rack(brokers)]
     wide = max(len(str(broker.id)) for broker in brokers) + 1
     for cell, name in ((wide, 12), (wide, 6), (2, 12), (2, 6), (1, 6), (1, 3)):

@@ -1,1 +1,1 @@
-"""The commands that carry plans out, look after runs and check the result."""
+"""The commands that execute plans, control runs and verify the result."""

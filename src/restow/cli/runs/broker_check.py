@@ -1,4 +1,4 @@
-"""`restow broker-check`: may this broker be stopped for good?"""
+"""`restow broker-check`: check whether a broker can be removed from the cluster."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.model import Verdict
 
-ABOUT = "Whether a broker may be stopped for good."
-HELP = """Say whether a broker may be stopped for good: no replicas, no leaders, no moves, no coordinator,
-nothing left on disk, not the controller. Exit code 0 only if all of it holds.
+ABOUT = "Check whether a broker can be removed."
+HELP = """Check whether a broker can be removed: it has no replicas, no leaders, no reassignments, no
+coordinators and no data on disk, and is not the controller. Exit code 0 only if all checks hold.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""`restow cancel`: take back what a run has under way."""
+"""`restow cancel`: cancel the running reassignments of a run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from restow.execute.progress.standing import RunListener
     from restow.execute.run.start import RunContext
 
-ABOUT = "Take back what a run has under way."
-HELP = """Take back what a run has under way, and its throttles. What has arrived stays, unless undone.
+ABOUT = "Cancel the running reassignments of a run."
+HELP = """Cancel the running reassignments of a run and remove its throttles. Finished moves stay.
 
-A run that is being carried out is told to do it. Without --yes it says what would be taken back; in a
-terminal it asks whether to do it.
+If the run's process is alive, that process cancels. Without --yes the command prints what it would cancel;
+on a terminal it then asks.
 
 \b
 Examples:

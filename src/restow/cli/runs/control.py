@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from restow.execute.run.control import Wishes
 
 ABOUT = "Change a run while it runs."
-HELP = """Change the throttle or the concurrency of a run while it runs; pause it, let it go on.
+HELP = """Change the throttle or the concurrency of a run while it runs; pause it or continue it.
 
 \b
 Examples:
@@ -28,11 +28,17 @@ Examples:
 
 def command(
     bootstrap: Bootstrap,
-    throttle: Annotated[str | None, typer.Option(metavar=RATES, help=f"Per broker. {BY_HOUR}")] = None,
-    moves_in: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be receiving.")] = None,
-    moves_out: Annotated[int | None, typer.Option(min=1, help="Replicas a broker may be sending.")] = None,
-    pause: Annotated[bool | None, typer.Option("--pause/--go-on", help="Begin nothing new, or do.")] = None,
-    leave: Annotated[bool, typer.Option("--leave", help="End, and let what is under way go on.")] = False,
+    throttle: Annotated[str | None, typer.Option(metavar=RATES, help=f"Rate per broker. {BY_HOUR}")] = None,
+    moves_in: Annotated[
+        int | None, typer.Option(min=1, help="Most replicas a broker receives at once.")
+    ] = None,
+    moves_out: Annotated[
+        int | None, typer.Option(min=1, help="Most replicas a broker sends at once.")
+    ] = None,
+    pause: Annotated[
+        bool | None, typer.Option("--pause/--go-on", help="Stop starting moves, or resume.")
+    ] = None,
+    leave: Annotated[bool, typer.Option("--leave", help="End the run; let running moves finish.")] = False,
     journal: JournalFolder = None,
     as_json: AsJson = False,
 ) -> Answer:
@@ -50,7 +56,7 @@ def command(
         stop=LEAVE if leave else None,
     )
     if wishes == Wishes():
-        raise InvalidInput("nothing is wished: give --throttle, --moves-in, --moves-out, --pause or --go-on")
+        raise InvalidInput("nothing to change: give --throttle, --moves-in, --moves-out, --pause or --go-on")
     run = on_cluster(bootstrap, lambda admin: _wish(admin, journal, wishes))
     return Answer(
         document=lambda: {"run": run, "told": True},

@@ -1,4 +1,4 @@
-"""`restow doctor`: what is out of order, and setting it right."""
+"""`restow doctor`: find leftovers and faults of reassignments, and repair Restow's own."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.repair.doctor import Finding
 
-ABOUT = "Find what is out of order, and set right what is ours."
-HELP = """Find throttles nobody needs, moves without an owner, replicas out of sync, leaders out of place.
+ABOUT = "Find leftovers and faults, and repair Restow's own."
+HELP = """Find unused throttles, reassignments without a run, replicas out of sync, leaders out of place.
 
-Says what it would do; --fix does it, with a journal, and touches nothing that somebody else has set. The exit
-code is 1 as long as something is out of order.
+The command prints what it would repair; --fix repairs it, with a journal, and changes no setting that Restow
+did not make. The exit code is 1 while anything is wrong.
 
 \b
 Examples:
@@ -31,7 +31,7 @@ Examples:
 
 def command(
     bootstrap: Bootstrap,
-    fix: Annotated[bool, typer.Option("--fix", help="Set right what can be.")] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Repair what can be repaired.")] = False,
     journal: JournalFolder = None,
     as_json: AsJson = False,
 ) -> None:

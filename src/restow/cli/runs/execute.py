@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from restow.model import Plan
 
 ABOUT = "Carry out a plan."
-HELP = """Carry out a plan, move by move, within its limits, with a journal from which all can be undone.
+HELP = """Carry out a plan, move by move, within its limits. A journal lets `restow undo` move all of it back.
 
-In a terminal it shows what will happen and asks; then it shows how far it is, and ctrl-C asks: pause, cancel
-this wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per event.
+On a terminal it shows the changes and asks; then it shows the progress, and ctrl-C asks: pause, cancel this
+wave, leave running. Elsewhere it needs --yes, and prints one line of JSON per event.
 
 With --digest it refuses any plan but the approved one. `restow plan` and `restow show` print the digest,
-which covers all that the file says.
+which covers the whole plan.
 
-With --check it looks at everything that has to hold before the first change, and changes nothing: exit code
-0 if the run could begin, 1 if not.
+With --check it checks all conditions for the first change, and changes nothing: exit code 0 if the run could
+begin, 1 if not.
 
 \b
 Examples:
@@ -63,7 +63,7 @@ def command(
         str | None,
         typer.Option(
             metavar=RATES,
-            help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR} Needed, but for --check.",
+            help=f"Rate per broker, like 50MB/s; auto adapts it. {BY_HOUR} Required, except with --check.",
             rich_help_panel=PACE,
         ),
     ] = None,
@@ -78,13 +78,13 @@ def command(
     digest: Digest = None,
     signed_by: SignedBy = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Look whether it could begin, and change nothing.")
+        bool, typer.Option("--check", help="Check whether the run could begin, and change nothing.")
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Carry out a plan that leaves partitions behind, too.")
+        bool, typer.Option("--partial", help="Carry out even a plan that leaves partitions behind.")
     ] = False,
     yes: Yes = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per event.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per event.")] = False,
 ) -> None:
     from restow.execute.run.options import run_options
     from restow.execute.run.start import check_complete, execute
@@ -118,7 +118,7 @@ def command(
 
 
 def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) -> None:
-    """Print what was found. What could not be found out does not keep a run from beginning."""
+    """Print the checks. A check that could not be made does not keep a run from beginning."""
     from restow.cli.runs.verdict_view import tell
     from restow.execute.run.start import examine, run_context
     from restow.verify import blocking
@@ -128,7 +128,7 @@ def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) ->
 
 
 def _draw(console: Console, plan: Plan, throttle: str) -> None:
-    """What will happen, in the few lines that somebody reads before saying yes."""
+    """Draw the changes in a few lines, for the user to read before the question."""
     from restow.cli.shared.drawing import clean, count, put, ranges
     from restow.plan.files.text import digest_of
     from restow.sizes import human_bytes

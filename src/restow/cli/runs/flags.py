@@ -1,4 +1,4 @@
-"""What the commands around a run have in common: where journals are, how fast, and when."""
+"""The options that the commands of a run share: journals, throttles, hours and limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PACE, SAFETY = "Pace", "Safety"
 RATES = "RATE|auto|none[,HOURS=…]"
-BY_HOUR = "Others by the hour: 20MB/s,22-06=200MB/s."
+BY_HOUR = "By the hour: 20MB/s,22-06=200MB/s."
 
 JournalFolder: TypeAlias = Annotated[
     str | None,
@@ -33,56 +33,59 @@ JournalFolder: TypeAlias = Annotated[
         "--journal",
         metavar="FOLDER",
         envvar="RESTOW_JOURNAL",
-        help="Where journals are kept; else under the user's state folder.",
+        help="Folder of the journals. Default: in the user's state folder.",
         rich_help_panel=SAFETY,
     ),
 ]
 RunName: TypeAlias = Annotated[
     str | None,
-    typer.Option("--run", metavar="NAME", help="Which run; the latest that needs it, if not given."),
+    typer.Option("--run", metavar="NAME", help="The run. Default: the latest that needs this command."),
 ]
 Throttle: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar=RATES, help=f"Per broker, like 50MB/s; auto finds its own. {BY_HOUR}", rich_help_panel=PACE
+        metavar=RATES, help=f"Rate per broker, like 50MB/s; auto adapts it. {BY_HOUR}", rich_help_panel=PACE
     ),
 ]
 DirThrottle: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="RATE",
-        help="For copies between a broker's directories; else as --throttle.",
+        help="Rate for copies between a broker's log dirs. Default: as --throttle.",
         rich_help_panel=PACE,
     ),
 ]
 HoursOnly: TypeAlias = Annotated[
     str | None,
-    typer.Option("--hours", metavar="22:00-06:00", help="Begin moves only then.", rich_help_panel=PACE),
+    typer.Option("--hours", metavar="22:00-06:00", help="Start moves only then.", rich_help_panel=PACE),
 ]
 MaxUnderReplicated: TypeAlias = Annotated[
     int,
     typer.Option(
         min=-1,
-        help="Pause when so many more partitions lack a replica than at the start; -1 for any.",
+        help="Pause when more than this many partitions become under-replicated; -1 never pauses.",
         rich_help_panel=SAFETY,
     ),
 ]
 MaxLatency: TypeAlias = Annotated[
     float | None,
     typer.Option(
-        "--max-latency-ms", min=1, help="Pause when brokers take longer to answer.", rich_help_panel=SAFETY
+        "--max-latency-ms",
+        min=1,
+        help="Pause when brokers answer more slowly.",
+        rich_help_panel=SAFETY,
     ),
 ]
 SpecialLast: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--special-last/--no-special-last",
-        help="__consumer_offsets and __transaction_state last, one at a time.",
+        help="Move __consumer_offsets and __transaction_state last, one partition at a time.",
         rich_help_panel=PACE,
     ),
 ]
 Elect: TypeAlias = Annotated[
-    bool, typer.Option("--elect/--no-elect", help="Let first replicas lead once they are there.")
+    bool, typer.Option("--elect/--no-elect", help="Elect the first replica leader once it is in sync.")
 ]
 GiveUp: TypeAlias = Annotated[
     float,
@@ -90,13 +93,11 @@ GiveUp: TypeAlias = Annotated[
         "--give-up-after",
         metavar="SECONDS",
         min=1,
-        help="End when nothing may begin for so long.",
+        help="End the run when no move could start for this long.",
         rich_help_panel=SAFETY,
     ),
 ]
-Yes: TypeAlias = Annotated[
-    bool, typer.Option("--yes", help="Do it without a question; needed where there is no terminal.")
-]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask; required without a terminal.")]
 
 
 def carry_out(
@@ -106,7 +107,7 @@ def carry_out(
     *,
     as_json: bool,
 ) -> None:
-    """Connect, run, show, and leave with the exit code of how it came out."""
+    """Connect, run, show the progress, and exit with the code of the outcome."""
     from restow.cli.runs.screen import Screen, conclude, leave_at_once
     from restow.cli.shared.frame import FAILED, INTERRUPTED, complain
     from restow.execute.run.start import run_context
@@ -127,7 +128,7 @@ def carry_out(
                 complain(str(error))
                 leave_at_once(FAILED)
             raise
-        if screen.cut_short:  # hanging up would wait for answers that do not come
+        if screen.cut_short:  # closing the connection would wait for answers that do not come
             leave_at_once(FAILED if outcome is None else conclude(outcome, interactive=screen.interactive))
         return outcome
 
@@ -139,12 +140,12 @@ def carry_out(
 
 
 def can_ask(*, as_json: bool) -> bool:
-    """Whether somebody sits at a terminal, to read a question and to answer it."""
+    """Return whether a terminal can show a question and take the answer."""
     return not as_json and sys.stdout.isatty() and sys.stdin.isatty()
 
 
 def confirm(question: str, draw: Callable[[Console], None]) -> None:
-    """Show what would happen and go on only if the answer is yes. Only where `can_ask`."""
+    """Draw the change, ask, and exit unless the answer is yes. Call it only where `can_ask`."""
     page = console()
     draw(page)
     try:
@@ -157,7 +158,7 @@ def confirm(question: str, draw: Callable[[Console], None]) -> None:
 
 
 def demand_yes(what: str) -> None:
-    """Refuse where nobody can be asked and `--yes` was not given."""
+    """Raise an error that asks for `--yes`, where there is no terminal."""
     raise InvalidInput(
         f"{what} changes the cluster, and there is no terminal to ask on: add --yes to do it, or --check to "
         "look at everything without changing anything"

@@ -1,4 +1,4 @@
-"""`restow reassign`: what Apache's kafka-reassign-partitions does, with its flags, lines and exit codes."""
+"""`restow reassign`: Apache's kafka-reassign-partitions, with the same flags, lines and exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from restow.kafka_tool import Arguments
 
 ABOUT = "Apache's kafka-reassign-partitions: same flags, lines and exit codes."
-HELP = """Do what Apache's kafka-reassign-partitions does: generate, execute, verify, list or cancel moves.
+HELP = """Act as Apache's kafka-reassign-partitions: generate, execute, verify, list or cancel reassignments.
 Flags, files, lines and exit codes are the same, so that scripts go on working. For something safer see
 `plan from-json` and `execute`.
 
@@ -30,11 +30,11 @@ Actions (exactly one):
   --execute     start moves: --reassignment-json-file FILE [--throttle BYTES/S]
                 [--replica-alter-log-dirs-throttle BYTES/S] [--timeout MS] [--additional]
                 [--disallow-replication-factor-change]
-  --verify      how far they are; clears throttles at the end: --reassignment-json-file FILE
+  --verify      show the progress, clear throttles at the end: --reassignment-json-file FILE
                 [--preserve-throttles]
-  --list        what is being moved
-  --version     the version, whatever else is asked for
-  --cancel      take moves back: --reassignment-json-file FILE
+  --list        list running reassignments
+  --version     print the version, whatever other flags are given
+  --cancel      cancel moves: --reassignment-json-file FILE
                 [--preserve-throttles] [--timeout MS]
 
 \b
@@ -56,7 +56,7 @@ def command(ctx: typer.Context) -> None:
 
 
 def reassign(given: Sequence[str]) -> int:
-    """One call; flags that make no sense are complained of on stderr."""
+    """Run one call; report wrong flags on stderr."""
     from restow.cli.shared.connection import hush
     from restow.client import connected, zookeeper_connected
     from restow.kafka_tool import UsageError, asks_for_version, parse_arguments, run_tool

@@ -1,4 +1,4 @@
-"""`restow resume`: go on with a run."""
+"""`restow resume`: continue a run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
 
-ABOUT = "Go on with a run that was killed, cancelled or left."
-HELP = """Go on with a run that was killed, cancelled or left running, from where things are now.
+ABOUT = "Continue a run that was killed, cancelled or left."
+HELP = """Continue a run that was killed, cancelled or left running, from the cluster's present state.
 
-Without --yes it says what is left to do; in a terminal it asks whether to go on.
+Without --yes the command prints what is left to do; on a terminal it then asks.
 
 \b
 Examples:

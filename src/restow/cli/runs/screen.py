@@ -1,8 +1,8 @@
-"""What a run says while it runs: a picture that keeps up in a terminal, a line of JSON per event elsewhere.
+"""The output of a running run: a live picture on a terminal, one line of JSON per event elsewhere.
 
-ctrl-C asks what to do in a terminal, and the picture goes on while it asks; elsewhere, at the second ctrl-C,
-and at SIGTERM the run ends and what is under way goes on by itself. A run that cannot end because a request
-hangs is cut short: its journal still says how it ended.
+On a terminal ctrl-C asks what to do, and the picture stays live meanwhile. Elsewhere, at the second ctrl-C
+and at SIGTERM the run ends, and the cluster finishes the running reassignments. A run that cannot end
+because a request hangs is cut short: its journal still says how it ended.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _QUESTION = "ctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [
 _LOG_ROWS = 8
 _QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
 _GRACE_S = 3.0
-"""A run that is told to end has so long until the request that it waits for is given up."""
+"""A run that must end gets this long before we abandon the request that it waits for."""
 _LAST_WORDS_S = 3.0
-"""And then so long to write down how it ended."""
+"""After that it gets this long to write its end to the journal."""
 
 
 class Screen:
-    """Watches one run."""
+    """Shows one run and handles signals and keys."""
 
     def __init__(self, *, as_json: bool) -> None:
         self.interactive = can_ask(as_json=as_json)
@@ -62,7 +62,7 @@ class Screen:
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """For as long as something is to be seen, with signals answered."""
+        """Show the run and handle signals for this block."""
         loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -108,7 +108,7 @@ class Screen:
         sys.stdout.flush()
 
     def _draw(self) -> None:
-        """The question comes first: where the terminal is too low for all of it, the end is cut off."""
+        """Draw the question above the picture, because a low terminal cuts off the end."""
         if self._live is None:
             return
         from rich.console import Group
@@ -132,7 +132,7 @@ class Screen:
             self._draw()
 
     def _answered(self, key: str) -> None:
-        """Act on the first key that means something; without a keyboard the run is left."""
+        """Act on the first known key; leave the run if the keyboard is gone."""
         if key.isspace():
             return
         self._stop_asking()
@@ -151,7 +151,7 @@ class Screen:
             self._keys = None
 
     def _leave(self) -> None:
-        """Let the run end by itself; cut it short if it does not."""
+        """Ask the run to end, and cut it short if it does not."""
         self._wish(Wishes(stop=LEAVE))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_GRACE_S, self._cut)
@@ -161,14 +161,14 @@ class Screen:
             Control(SystemDisk(), self._folder).wish(wishes)
 
     def _cut(self) -> None:
-        """Give up the request that hangs. The journal already has every change that it may have made."""
+        """Abandon the hanging request. The journal already has every change that it may have made."""
         self.cut_short = True
         if self._task is not None:
             self._task.cancel()
         self._timer = asyncio.get_running_loop().call_later(_LAST_WORDS_S, self._give_up)
 
     def _give_up(self) -> None:
-        """Not even hanging up works. The journal has how the run ended, or all that it had announced."""
+        """Exit with the connection open. The journal has the run's end or all announced changes."""
         if self._live is not None:
             self._live.stop()
         if self._has_ended:
@@ -186,7 +186,7 @@ def leave_at_once(code: int) -> NoReturn:
 
 
 def conclude(outcome: RunOutcome, *, interactive: bool) -> int:
-    """Say how it came out, where that has not been said as an event; returns the exit code."""
+    """Print the outcome, unless an event has done so, and return the exit code."""
     if interactive:
         from restow.cli.runs.view import draw_outcome
 

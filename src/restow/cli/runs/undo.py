@@ -1,4 +1,4 @@
-"""`restow undo`: bring back what a run has changed."""
+"""`restow undo`: move replicas back to where they were before a run."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from restow.execute.run.start import RunContext
     from restow.model import Plan
 
-ABOUT = "Bring back what a run has changed."
-HELP = """Bring back what a run has changed, the newest first: what is under way and what has arrived.
+ABOUT = "Move replicas back to where they were before a run."
+HELP = """Move replicas back to where they were before a run, newest first, and cancel its running moves.
 
-First it checks that the original replicas are alive. Without --yes it says what would be moved; in a
-terminal it asks whether to do it.
+First it checks that the original brokers are alive. Without --yes the command prints what it would move; on a
+terminal it then asks.
 
 \b
 Examples:
@@ -45,7 +45,7 @@ def command(
     run: RunName = None,
     throttle: Throttle = "auto",
     as_far_as_possible: Annotated[
-        bool, typer.Option("--as-far-as-possible", help="Leave out what cannot be brought back.")
+        bool, typer.Option("--as-far-as-possible", help="Skip partitions that cannot be moved back.")
     ] = False,
     journal: JournalFolder = None,
     yes: Yes = False,
@@ -73,7 +73,7 @@ def command(
                 draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
                 as_json=as_json,
             )
-        confirm("Bring it back?", lambda console: console.print(sentence))
+        confirm("Move them back?", lambda console: console.print(sentence))
     carry_out(bootstrap, journal, work, as_json=as_json)
     return None
 

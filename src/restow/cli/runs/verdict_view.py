@@ -1,4 +1,4 @@
-"""A verdict as a table, as a document, and as an exit code."""
+"""The output of a verdict: a table, a JSON document, and an exit code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _STYLES = {"holds": "green", "fails": "red", "unknown": "yellow"}
 
 
 def tell(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> None:
-    """Print it; exit code 1 unless all checks hold.
+    """Print the verdict; exit with code 1 unless all checks hold.
 
-    `holds` overrides that, where a check that could not be made is no reason to say no.
+    `holds` overrides that, for callers that tolerate a check that could not be made.
     """
     good = verdict.holds if holds is None else holds
     show(
@@ -37,7 +37,7 @@ def tell(verdict: Verdict, *, as_json: bool, holds: bool | None = None) -> None:
 
 
 def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     return {
         "subject": verdict.subject,
         "holds": holds,
@@ -54,7 +54,7 @@ def verdict_document(verdict: Verdict, *, holds: bool) -> dict[str, object]:
 
 
 def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
-    """One line for each check, with what to do below those that do not hold."""
+    """Draw one line per check, with advice below each one that fails."""
     from rich.text import Text
 
     from restow.cli.shared.drawing import PRETTY, clean, glyphs
@@ -71,5 +71,5 @@ def draw_verdict(console: Console, verdict: Verdict, *, holds: bool) -> None:
         table.add_row(Text(signs[outcome], style=_STYLES[outcome]), check.name, words)
     console.print(table)
     fails = any(check.outcome is CheckOutcome.FAILS for check in verdict.checks)
-    answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("cannot be told", "yellow")
+    answer, style = ("yes", "green") if holds else ("no", "red") if fails else ("not known", "yellow")
     console.print(Text(f"{verdict.subject}: {answer}", style=style))

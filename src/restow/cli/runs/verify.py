@@ -1,4 +1,4 @@
-"""`restow verify`: is a plan done, with nothing left behind?"""
+"""`restow verify`: check that a plan is done and nothing is left over."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (ty
 from restow.cli.plan.options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
 from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
 
-ABOUT = "Whether a plan is done, with nothing left behind."
-HELP = """Say whether a plan is done. First what it promised, against the cluster as it is now, partitions
-that are new included: the broker is empty or leads nothing, the factor is reached, racks are apart, goals are
-in their bands. Then its moves: replicas in place and in order, in sync, nothing moving, leaders and
-directories as wanted, no throttles left of it.
+ABOUT = "Check that a plan is done and nothing is left over."
+HELP = """Check that a plan is done. First its goals, against the cluster's present state with new partitions:
+the broker is empty or leads nothing, the factor is reached, replicas are on separate racks, goals are in
+their bands. Then its moves: replicas in place, in order and in sync, no reassignment running, leaders and
+log dirs as planned, no throttles left over.
 
-Each check comes with what was seen (? where it could not be made), and with what is left by name. The exit
-code is 0 only if all hold.
+Each check shows what it found (? where it could not be made) and names what is left to do. The exit code is 0
+only if all hold.
 
 \b
 Examples:

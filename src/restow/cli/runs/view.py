@@ -1,4 +1,4 @@
-"""A run as a picture: how far, how fast, until when, and what stands still."""
+"""The picture of a run: progress, rate, time left, and stalled moves."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROWS = 12
 
 
 def picture(standing: RunStatus) -> RenderableType:
-    """All of it."""
+    """Draw the whole picture."""
     report = standing.report
     parts: list[RenderableType] = [_head(standing), _bytes(standing)]
     if report.brokers:
@@ -60,7 +60,7 @@ def _head(standing: RunStatus) -> Text:
 
 
 def _throttle(standing: RunStatus) -> str:
-    """The throttle that holds now: of brokers if some copy from each other, else of directories."""
+    """Return the present throttle: between brokers if any copy from each other, else between log dirs."""
     within = bool(standing.report.dirs) and not standing.report.brokers
     rate = standing.dir_throttle if within else standing.throttle
     if rate is None:
@@ -85,7 +85,7 @@ def _bar(value: int, maximum: int, width: int = _BAR) -> str:
 
 
 def until(eta: Eta | None) -> str:
-    """`3 to 5 min left`."""
+    """Return the time left, like `3 to 5 min left`."""
     if eta is None:
         return "no estimate yet: nothing has been copied so far"
     low, high = duration(eta.soonest_s), duration(eta.latest_s)
@@ -93,7 +93,7 @@ def until(eta: Eta | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """As a person would say it."""
+    """Return a duration in the largest unit that fits, like `3 min`."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 1.5 * size:
             return f"{seconds / size:.1f} {unit}" if seconds < 10 * size else f"{seconds / size:.0f} {unit}"
@@ -101,7 +101,7 @@ def duration(seconds: float) -> str:
 
 
 def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
-    """Those that have most left to do first, as they set the time."""
+    """Draw the brokers with most bytes left first: they decide when the run ends."""
     table = Grid(
         ("broker", LABEL),
         ("", BAR),
@@ -204,7 +204,7 @@ _SHOWN = 10
 
 
 def draw_outcome(page: Console, outcome: RunOutcome) -> None:
-    """A few lines. Names and reasons come from the cluster, and are cleaned."""
+    """Draw the outcome in a few lines. Names and reasons come from the cluster, so they are cleaned."""
     reason = f": {clean(outcome.reason)}" if outcome.reason else ""
     page.print(f"{outcome.ending.value}{reason}", style="bold")
     if outcome.summary is not None:
@@ -218,7 +218,7 @@ def draw_outcome(page: Console, outcome: RunOutcome) -> None:
 
 
 def rows_of(summary: Summary) -> list[tuple[str, str]]:
-    """The summary as names and words."""
+    """Yield the summary as pairs of label and text."""
     moved = count(summary.partitions_moved, "partition")
     rows = [("moved", f"{moved}, {human_bytes(summary.copied_bytes)} copied")]
     took = f"{duration(summary.seconds)}, {human_bytes(summary.mean_rate)}/s in all"

@@ -1,4 +1,4 @@
-"""`restow watch`: look at whatever moves."""
+"""`restow watch`: show running reassignments."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.progress.standing import RunStatus
 
-ABOUT = "Watch whatever is being moved."
-HELP = """Watch the reassignments that are under way, whoever began them, until there are none, or ctrl-C.
+ABOUT = "Show running reassignments."
+HELP = """Show the running reassignments of any tool until there are none, or ctrl-C.
 
-Of a run that is carried out from this machine it shows what the run itself shows, what waits included.
+For a run that was started on this machine it shows the run's own picture, with the waiting moves.
 
 \b
 Examples:
@@ -30,10 +30,10 @@ Examples:
 
 def command(
     bootstrap: Bootstrap,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="How often to look.")] = 2,
-    keep_on: Annotated[bool, typer.Option("--keep-on", help="Also when nothing moves any more.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Seconds between refreshes.")] = 2,
+    keep_on: Annotated[bool, typer.Option("--keep-on", help="Continue when no reassignment runs.")] = False,
     journal: JournalFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One line of JSON per look.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per refresh.")] = False,
 ) -> None:
     on_cluster(bootstrap, lambda admin: _watch(admin, journal, every, keep_on=keep_on, as_json=as_json))
 
@@ -68,10 +68,10 @@ async def _watch(
             finally:
                 if live is not None:
                     live.stop()
-            leave_at_once(0)  # told to stop: hanging up might wait for an answer that does not come
+            leave_at_once(0)  # after a signal: closing might wait for an answer that does not come
 
 
 def _goes_on(standing: RunStatus) -> bool:
-    """Whether there is more to see: something moves, or a run that has not ended has something left."""
+    """Return whether to continue: a reassignment runs, or a run that has not ended has moves left."""
     waits = standing.steps_left > 0 and standing.ended is None
     return standing.under_way > 0 or waits or standing.others is not None

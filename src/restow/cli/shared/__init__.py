@@ -1,1 +1,1 @@
-"""What several commands use: connections, flags, files, tables, drawing, errors."""
+"""Code that several commands share: connections, flags, files, tables, drawing, errors."""

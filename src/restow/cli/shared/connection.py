@@ -1,8 +1,8 @@
-"""How commands reach a cluster: flags, their environment variables, and Kafka's own property files.
+"""Connections of commands to a cluster: flags, environment variables, and Kafka's property files.
 
-A command names the brokers to ask as a parameter of the type `Bootstrap` and hands them to `on_cluster`. The
-options that say how to talk to them are the same for all, so `Command` adds them to every command that has
-`--bootstrap-server`; what they were given is kept for `on_cluster`, which needs it.
+A command takes a parameter of type `Bootstrap` and passes it to `on_cluster`. The connection options are the
+same for all commands, so `Command` adds them to every command with `--bootstrap-server`, and keeps their
+values for `on_cluster`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Bootstrap: TypeAlias = Annotated[
         "-b",
         metavar="HOST:PORT[,…]",
         envvar="RESTOW_BOOTSTRAP_SERVER",
-        help="Brokers to ask first; any of the cluster will do.",
+        help="Brokers to connect to first; any of the cluster.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -47,7 +47,7 @@ CommandConfig: TypeAlias = Annotated[
         "--command-config",
         metavar="FILE",
         envvar="RESTOW_COMMAND_CONFIG",
-        help="Kafka's client.properties: TLS, login, timeouts.",
+        help="Read Kafka client properties: TLS, SASL, timeouts.",
         rich_help_panel=PANEL,
     ),
 ]
@@ -56,17 +56,17 @@ CommandProperties: TypeAlias = Annotated[
     typer.Option(
         "--command-property",
         metavar="NAME=VALUE",
-        help="Set one of these properties, such as security.protocol=SSL; secrets go into files "
+        help="Set one client property, such as security.protocol=SSL; secrets go into files "
         "(sasl.password.file=/run/secrets/kafka) or the environment (RESTOW_CLIENT_SASL_PASSWORD).",
         rich_help_panel=PANEL,
     ),
 ]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How to talk to the cluster, as it was said on the command line."""
+    """The connection options as given on the command line."""
 
     command_config: str | None = None
     command_property: tuple[str, ...] = ()
@@ -76,11 +76,11 @@ _said: ContextVar[Manner | None] = ContextVar("restow_connection", default=None)
 
 
 def _shared(command_config: CommandConfig = None, command_property: CommandProperties = []) -> None:  # noqa: B006
-    """Nothing but the options, for `typer` to make them of."""
+    """Declare the options."""
 
 
 def add_connection_options(command: TyperCommand | TyperGroup) -> None:
-    """What every command has that talks to a cluster. An option that it has itself stays its own."""
+    """Add the connection options to a command, except those that it declares itself."""
     taken = {flag for param in command.params for flag in param.opts}
     if BOOTSTRAP in taken:
         command.params += [option for option in _options() if taken.isdisjoint(option.opts)]
@@ -88,7 +88,7 @@ def add_connection_options(command: TyperCommand | TyperGroup) -> None:
 
 @cache
 def _options() -> tuple[Any, ...]:
-    """Each keeps what it is given, or its default, and the command does not see it."""
+    """Return the options. Each stores its value itself; the command's function does not receive it."""
     application = typer.Typer(add_completion=False)
     application.command()(_shared)
     found = tuple(typer.main.get_command(application).params)
@@ -108,14 +108,14 @@ def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
 
 
 def settings_for(bootstrap: str, how: Manner | None = None) -> ConnectionSettings:
-    """File, environment, command line: what is said later counts more."""
+    """Merge file, environment and command line; a later source overrides."""
     from restow.client.properties import settings
 
     return settings(bootstrap, *_layers(how), environment=os.environ, warn=_warn_once)
 
 
 def properties_for(how: Manner | None = None) -> dict[str, str]:
-    """The same as Kafka's properties by name, for whoever connects elsewhere. Secrets are bare in it."""
+    """Return the settings as Kafka properties, for Spark's connector. Secrets are in clear text."""
     from restow.client.secret_files import resolve
 
     found = resolve(_layers(how), os.environ, _warn_once)
@@ -138,12 +138,12 @@ def _layers(how: Manner | None) -> tuple[Mapping[str, Property], ...]:
 
 
 def hush() -> None:
-    """What kafka-python has to say of each attempt to connect is no answer to a person."""
+    """Silence kafka-python's log of each attempt to connect."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 def on_cluster(bootstrap: str, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
-    """Connect, do it, hang up."""
+    """Connect, run `work`, disconnect."""
     from restow.client import connected
 
     hush()

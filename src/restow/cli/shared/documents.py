@@ -1,7 +1,7 @@
-"""Reading files people wrote: JSON or YAML, with errors that say where.
+"""Read hand-written JSON or YAML files, with errors that name the place.
 
-A document is walked with a `DocumentNode`: a value that knows its file and its place in it, so that every
-complaint reads like `group.yaml, members[2].topics: expected a list, found a number`.
+A `DocumentNode` is a value that knows its file and its place in it, so that every error reads like
+`group.yaml, members[2].topics: expected a list, found a number`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class DocumentNode:
         return {key: self._below(f".{key}", item) for key, item in self.value.items()}
 
     def record(self, known: Collection[str]) -> dict[str, DocumentNode]:
-        """A mapping whose keys are all known; a null counts as absent."""
+        """Return a mapping whose keys are all known; a null counts as absent."""
         fields = self.mapping()
         for key in fields:
             if key not in known:
@@ -77,7 +77,7 @@ class DocumentNode:
 
 
 def read_document(path: str) -> DocumentNode:
-    """The document in a file, or on stdin for `-`. Its name tells JSON from YAML, else its first letter."""
+    """Read a file, or stdin for `-`. Its name decides between JSON and YAML, else its first character."""
     text = _decode(_read_bytes(path), _title(path))
     if not text.strip():
         raise InvalidDocument(f"{_title(path)} is empty: expected a JSON or YAML mapping")
@@ -156,7 +156,7 @@ def _load_yaml(text: str, source: str) -> object:
     safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(safe):  # type: ignore[misc]
-        """The safe loader, which on its own lets the last of two equal keys win in silence."""
+        """The safe loader, which also refuses a key that occurs twice."""
 
     def no_twins(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
         loader.flatten_mapping(node)

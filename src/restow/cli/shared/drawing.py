@@ -1,4 +1,4 @@
-"""Pieces of pictures: marks, bars, ranges, and how to leave out the middle of something long."""
+"""Parts of pictures: marks, bars, ranges, and shortened texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DEFAULT_ROWS = 24
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """The marks of a picture; a terminal without UTF-8 gets plainer ones."""
+    """The marks of a picture; a terminal without UTF-8 gets ASCII ones."""
 
     leader: str
     follower: str
@@ -36,7 +36,7 @@ def glyphs(console: Console) -> Glyphs:
 
 
 def bar(value: int, maximum: int, width: int, marks: Glyphs) -> str:
-    """A bar of at most `width` cells; in eighths of a cell where the marks allow it."""
+    """Return a bar of at most `width` cells; in eighths of a cell where the marks allow it."""
     if maximum <= 0 or value <= 0:
         return ""
     full, parts = marks.bar[0], marks.bar[1:]
@@ -48,7 +48,7 @@ def bar(value: int, maximum: int, width: int, marks: Glyphs) -> str:
 
 
 def ranges(numbers: Iterable[int], most: int = 0) -> str:
-    """`0-3,7`: ascending, with runs drawn together; of more than `most` runs the rest is counted."""
+    """Return numbers as `0-3,7`, ascending. After `most` ranges, count the rest."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][1] + 1:
@@ -62,13 +62,13 @@ def ranges(numbers: Iterable[int], most: int = 0) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """`1 broker`, `2 brokers`."""
+    """Return `1 broker` or `2 brokers`."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
 def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
-    """Which of `total` rows to show: head and tail, with the middle left out when there are more than `rows`.
+    """Return which of `total` rows to show: if there are more than `rows`, the first and the last.
 
     `rows` = 0 shows everything.
     """
@@ -79,7 +79,7 @@ def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
 
 
 def cut(text: str, width: int, marks: Glyphs) -> str:
-    """At most `width` cells. What is missing is missing in the middle: names differ at their ends."""
+    """Cut a text to `width` cells, in the middle, because names differ at their ends."""
     from rich.cells import cell_len
 
     if cell_len(text) <= width:
@@ -96,12 +96,12 @@ def cut(text: str, width: int, marks: Glyphs) -> str:
 
 
 def clean(text: str) -> str:
-    """A text from outside as it may go to a terminal: no escape sequences, no line breaks."""
+    """Remove escape sequences and line breaks from a foreign text, so that it cannot steer the terminal."""
     return text if text.isprintable() else "".join(map(_printable, text))
 
 
 def clean_lines(text: str) -> str:
-    """The same, but line breaks and tabs stay."""
+    """Clean a text, but keep line breaks and tabs."""
     return text if text.isprintable() else "".join(c if c in "\n\t" else _printable(c) for c in text)
 
 
@@ -113,17 +113,17 @@ def _printable(char: str) -> str:
 
 
 def is_pipe(console: Console) -> bool:
-    """Whether nobody has said how wide a line may be (`frame.console` finds out)."""
+    """Return whether the output has no width limit (`frame.console` decides)."""
     return console.soft_wrap
 
 
 def put(console: Console, line: Text | str = "", style: str | None = None) -> None:
-    """A sentence: it goes on in the next line where there is no more room, for nothing in it may be cut."""
+    """Print a sentence, wrapped at the terminal's edge and never cut."""
     console.print(clean(line) if isinstance(line, str) else line, style=style)
 
 
 def put_picture(console: Console, line: Text | str, style: str | None = None) -> None:
-    """A line of a picture: never wrapped, cut at the terminal's edge."""
+    """Print a line of a picture, cut at the terminal's edge and never wrapped."""
     console.print(line, style=style, no_wrap=True, overflow="ellipsis", crop=True)
 
 

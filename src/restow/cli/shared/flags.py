@@ -1,4 +1,4 @@
-"""The small languages of the flags: broker lists, topic lists, names. And how much is too much."""
+"""Parsers of flags: broker lists, topic lists, names; and the largest numbers that they accept."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from restow.errors import InvalidBrokers, InvalidGroup, InvalidInput
 if TYPE_CHECKING:
     from restow.model import Broker
 
-# Far beyond any cluster that was ever run, and still answered in seconds: what is larger is a typing error.
+# Larger than any real cluster, yet answered in seconds: a larger number is a typing error.
 MAX_BROKERS = 10_000
 MAX_PARTITIONS = 1_000_000
 MAX_REPLICAS = 10_000_000
@@ -18,7 +18,7 @@ INT32_MAX = 2**31 - 1
 
 
 def parse_brokers(text: str, racks: str | None = None) -> tuple[Broker, ...]:
-    """`0-5`, `0,1,2`, `0:a,1:b`, `0-2:a,3-5:b`, or any mixture. `racks` are dealt to the brokers in turn."""
+    """Parse `0-5`, `0,1,2`, `0:a,1:b`, `0-2:a,3-5:b`, or any mixture. Brokers get `racks` in turn."""
     from restow.model import Broker
 
     found: list[Broker] = []
@@ -59,7 +59,7 @@ def _is_id(text: str) -> bool:
 
 
 def parse_topics(text: str) -> dict[str, int]:
-    """`orders=12,payments=6`: topics and how many partitions each has."""
+    """Parse topics and their partition counts, like `orders=12,payments=6`."""
     topics: dict[str, int] = {}
     for item in text.split(","):
         name, equals, count = (part.strip() for part in item.rpartition("="))
@@ -73,7 +73,7 @@ def parse_topics(text: str) -> dict[str, int]:
 
 
 def parse_names(text: str, flag: str) -> tuple[str, ...]:
-    """Names with commas between them, none empty."""
+    """Parse names with commas between them, none empty."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise InvalidInput(f"{flag}: {text!r} has an empty name: write names with single commas between them")
@@ -81,7 +81,7 @@ def parse_names(text: str, flag: str) -> tuple[str, ...]:
 
 
 def check_partitions(count: int, where: str) -> None:
-    """Refuse what no cluster can have, before memory is spent on it."""
+    """Refuse too many partitions, before they take memory."""
     if count > MAX_PARTITIONS:
         raise InvalidInput(
             f"{where}: more than {MAX_PARTITIONS:,} partitions is more than Restow will lay out"

@@ -1,10 +1,10 @@
-"""What stands between a command and the terminal.
+"""The frame around every command: it prints answers and reports errors.
 
-A command returns an `Answer`; here it becomes text or JSON, and an error becomes one message on stderr
-and an exit code:
+A command returns an `Answer`, which is printed as text or JSON. An error becomes one message on stderr and an
+exit code:
 
-    0  done     1  it failed     2  it was asked wrongly     3  the plan is incomplete
-    130  interrupted     141  nobody reads
+    0  done     1  failed     2  wrong arguments     3  the plan is incomplete
+    130  interrupted     141  the reader of stdout has gone
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ if TYPE_CHECKING:
 FAILED = 1
 ASKED_WRONGLY = 2
 INCOMPLETE = 3
-"""A plan leaves something behind that it was asked for, and nobody said that this is all right."""
+"""The plan leaves partitions behind, and `--partial` was not given."""
 INTERRUPTED = 128 + 2
 NOBODY_READS = 128 + 13
-"""What a shell reports of a program that SIGPIPE ended, as in `restow … | head`."""
+"""The exit code of a program that SIGPIPE ended, as in `restow … | head`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command found out: as a JSON-ready document, and as a function that draws it."""
+    """A command's result: a JSON-ready document, and a function that draws it."""
 
     document: Callable[[], object]
     draw: Callable[[Console], None]
     as_json: bool
     code: int = 0
-    """With which the command ends after it has said that."""
+    """The exit code of the command after it has printed this."""
 
 
 def show(answer: Answer) -> None:
-    """Print an answer, and flush: a reader that has gone away should be noticed here."""
+    """Print an answer and flush, so that a closed pipe fails here."""
     if answer.as_json:
         sys.stdout.write(_as_json(answer.document()))
     else:
@@ -61,12 +61,12 @@ def show(answer: Answer) -> None:
 
 
 def _as_json(document: object) -> str:
-    """All at once: writing piece by piece is many times slower. ASCII, so that no encoding can spoil it."""
+    """Encode in one piece, which is many times faster, and in ASCII, which any terminal can print."""
     return json.dumps(document) + "\n"
 
 
 def save_document(path: str, document: object) -> None:
-    """The JSON document into a file of its own."""
+    """Write the JSON document to a file."""
     try:
         Path(path).write_text(_as_json(document), encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -77,8 +77,8 @@ def save_document(path: str, document: object) -> None:
 def console() -> Console:
     """Return rich's console on today's stdout. It honours NO_COLOR, TERM and COLUMNS, and colours no pipe.
 
-    Whatever is printed through it is cleaned of escape sequences and other controls that rich did not make
-    itself. In a pipe without COLUMNS lines are as long as they need to be.
+    It removes escape sequences and control characters that rich did not make. In a pipe without COLUMNS,
+    lines have any length.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -99,32 +99,32 @@ def console() -> Console:
 
 
 def use_colour(stream: Any) -> bool:
-    """The same rule for the few lines that are printed without rich."""
+    """Return whether to colour lines that are printed without rich, by the same rule."""
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def complain(message: str) -> None:
-    """One message on stderr, in the look of the option parser's own."""
+    """Print one error on stderr, in the format of the option parser's errors."""
     _to_stderr("Error:", "1;31", message)
 
 
 def warn(message: str) -> None:
-    """Tell of something that the answer does not show, on stderr."""
+    """Print a warning on stderr."""
     _to_stderr("Warning:", "1;33", message)
 
 
 def _to_stderr(label: str, colour: str, message: str) -> None:
     shown = f"\x1b[{colour}m{label}\x1b[0m" if use_colour(sys.stderr) else label
-    # A message may quote what a broker or a file said, which must not steer the terminal.
+    # A message may quote a broker or a file, which must not steer the terminal.
     text = f"{shown} {clean_lines(message)}\n"
     encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
     sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 class _HelpInSections:
-    """Help with the options under their headings, and a little colour where a person looks at it.
+    """Help with options under headings, and colour on a terminal.
 
-    Drawn without rich, whose import alone takes longer than all of this.
+    It does without rich, because importing rich takes longer than all of this.
     """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -170,7 +170,7 @@ class Command(_HelpInSections, TyperCommand):
 
 
 class CommandGroup(_HelpInSections, TyperGroup):
-    """Several commands under one noun, which may do something by itself too."""
+    """Several commands under one noun, which may itself be a command."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -178,7 +178,7 @@ class CommandGroup(_HelpInSections, TyperGroup):
 
 
 class Root(CommandGroup):
-    """The outermost group: prints what the command returned, and catches what it raised."""
+    """The outermost group: it prints the command's answer and reports its error."""
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         with _clean_complaints():
@@ -210,7 +210,7 @@ class Root(CommandGroup):
 
 @contextmanager
 def _clean_complaints() -> Iterator[None]:
-    """Let the option parser repeat what it was given without what would act on the terminal."""
+    """Clean the arguments that the option parser quotes in its errors."""
     try:
         yield
     except typer.TyperException as error:
@@ -220,7 +220,7 @@ def _clean_complaints() -> Iterator[None]:
 
 
 class CleanFormatter(logging.Formatter):
-    """Log lines, which repeat what clients sent."""
+    """Cleans log lines, because they quote what clients sent."""
 
     def format(self, record: logging.LogRecord) -> str:
         return clean_lines(super().format(record))
@@ -238,7 +238,7 @@ def _sentence(error: Exception) -> str:
 
 
 def let_go_of_stdout() -> None:
-    """Nobody reads any more: what is still buffered goes nowhere, without a word at interpreter exit."""
+    """Discard buffered output after the reader has gone, so that Python prints no error at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Single keys from the terminal while something else goes on: nothing is echoed, nobody waits for Enter."""
+"""Read single keys from the terminal in the background, without echo and without Enter."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Keys:
-    """Calls back with each key, and with "" when there is no keyboard any more, until it is closed."""
+    """Calls back with each key until it is closed, and with "" once the keyboard is gone."""
 
     def __init__(self, pressed: Callable[[str], None]) -> None:
         self._pressed = pressed
@@ -25,7 +25,7 @@ class Keys:
         self._loop.add_reader(self._keyboard, self._read)
 
     def close(self) -> None:
-        """Have the terminal as it was before."""
+        """Restore the terminal's settings."""
         self._loop.remove_reader(self._keyboard)
         termios.tcsetattr(self._keyboard, termios.TCSADRAIN, self._before)
 

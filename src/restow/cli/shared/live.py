@@ -1,4 +1,4 @@
-"""A table that keeps up with the cluster: redrawn in a terminal, a line per change elsewhere."""
+"""A live table of the cluster: redrawn on a terminal, one line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def show_live(
     admin: KafkaAdmin, seconds: float, *, as_json: bool = False, told: asyncio.Event | None = None
 ) -> None:
-    """Until ctrl-C, or until `told` is set."""
+    """Show the status until ctrl-C, or until `told` is set."""
     if told is not None:
         await _show(admin, seconds, told, as_json=as_json)
         return
@@ -45,7 +45,7 @@ async def _show(admin: KafkaAdmin, seconds: float, told: asyncio.Event, *, as_js
 
 
 async def _lines(admin: KafkaAdmin, seconds: float, told: asyncio.Event, *, as_json: bool) -> None:
-    """Only what changed: a log should not fill up with the same line."""
+    """Print a line when the status changes, so that a log does not repeat itself."""
     last: Status | None = None
     while not told.is_set():
         status = await read_status(admin)

@@ -1,4 +1,4 @@
-"""Being told to stop: once in order, twice at once."""
+"""Signals that stop a command: the first in order, the second at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def told_to_stop() -> Iterator[asyncio.Event]:
-    """An event that the first ctrl-C or SIGTERM sets. The second one ends the process as it would any."""
+    """Return an event that the first ctrl-C or SIGTERM sets. The second one ends the process."""
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
 
@@ -39,7 +39,7 @@ def told_to_stop() -> Iterator[asyncio.Event]:
 
 
 async def unless_told(told: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """Wait for an answer, but not once we are told to stop; None then, and nobody waits for it any more."""
+    """Return the result of `work`, or abandon it and return None once `told` is set."""
     answer = asyncio.ensure_future(work)
     stop = asyncio.ensure_future(told.wait())
     await asyncio.wait({answer, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -53,7 +53,7 @@ async def unless_told(told: asyncio.Event, work: Awaitable[T]) -> T | None:
 
 @contextmanager
 def told_to_stop_here() -> Iterator[threading.Event]:
-    """The same where no loop runs: for the main thread, which looks at the event."""
+    """Return such an event for a main thread without an event loop."""
     told = threading.Event()
     before = {each: signal.getsignal(each) for each in _SIGNALS}
 

@@ -1,8 +1,8 @@
 """Tables in a terminal of any width, and in a pipe.
 
-A number is never cut. What happens instead, in this order, when a table is wider than the terminal: headings
-take several lines, bars go, names lose their middle and words take several lines, and at last every row is
-drawn as lines of `heading: value`. In a pipe there is no width, and nothing of that happens.
+A table never cuts a number. A table that is wider than the terminal shrinks in this order: headings take
+several lines, bars go, names lose their middle and words take several lines, and at last every row becomes
+lines of `heading: value`. A pipe has no width, so tables do not shrink there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORTEST_WORDS = 20
 
 
 class ColumnKind(Enum):
-    """What stands in a column, and so what may be done to it where there is little room."""
+    """The kind of a column's content, which decides how it may shrink."""
 
     NUMBER = "to the right, and never cut"
     LABEL = "a word of ours, never cut"
@@ -75,7 +75,7 @@ class Grid:
             yield Text(clean(self.caption), style="dim")
 
     def _widths(self, room: int | None) -> list[int] | None:
-        """How wide each column is drawn, None if there is no way."""
+        """Return each column's width, or None if the table cannot fit."""
         data = [max(map(_width, cells), default=0) for cells in self._by_column()]
         headings = [heading if self._header else "" for heading, _ in self._columns]
         whole = [max(width, len(heading)) for width, heading in zip(data, headings, strict=True)]
@@ -91,9 +91,9 @@ class Grid:
         if _total(least) > room:
             return None
         kinds = [kind for _, kind in self._columns]
-        while _total(narrow) > room:  # words first, as nothing of them is lost
+        while _total(narrow) > room:  # words first, because wrapping loses nothing
             narrow[max(range(len(kinds)), key=lambda at: _slack(kinds[at], narrow[at] - least[at]))] -= 1
-        for at, width in enumerate(whole):  # what is left over goes to the headings, from the left
+        for at, width in enumerate(whole):  # headings get the remaining room, from the left
             if narrow[at]:
                 narrow[at] += max(0, min(width - narrow[at], room - _total(narrow)))
         return narrow
@@ -142,7 +142,7 @@ class Grid:
             yield line
 
     def _as_lines(self, console: Console, room: int) -> Iterable[Text]:
-        """Every row as lines of `heading: value`, several to a line where they fit."""
+        """Draw every row as lines of `heading: value`, several to a line where they fit."""
         from rich.text import Text
 
         for row in self._rows:
@@ -176,7 +176,7 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _width(text: Text) -> int:
-    """The widest of its lines."""
+    """Return the width of the widest line."""
     return max((line.cell_len for line in text.split("\n", allow_blank=True)), default=0)
 
 
@@ -188,7 +188,7 @@ def _wrapped(console: Console, text: Text, width: int) -> list[Text]:
 
 
 def _fitted(console: Console, text: Text, width: int, kind: ColumnKind) -> list[Text]:
-    """The lines of a cell. Numbers and labels are as they are, whatever the width."""
+    """Return the lines of a cell. Numbers and labels keep their width."""
     from rich.text import Text
 
     if kind is WORDS:
@@ -200,13 +200,13 @@ def _fitted(console: Console, text: Text, width: int, kind: ColumnKind) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of rows that are mappings: what stands above it, and what becomes of a value."""
+    """A column for rows that are mappings: its heading, and how to show a value."""
 
     name: str
     heading: str
     written: Callable[[Any], str]
     left: bool = False
-    """Words and names; the last column may take several lines, others are cut in the middle."""
+    """A column of words or names. The last column may take several lines, others are cut in the middle."""
 
 
 def word(value: object) -> str:
@@ -234,7 +234,7 @@ def moment(value: datetime) -> str:
 
 
 def draw_rows(console: Console, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print rows. What is not known is a dash; a cluster that all rows are of is named once, above them."""
+    """Print rows, unknown values as dashes. If all rows are of one cluster, name it once above them."""
     clusters = {row.get("cluster") for row in rows}
     if len(clusters) == 1 and None not in clusters:
         console.print(f"cluster {word(clusters.pop())}", style="bold")

@@ -1,4 +1,4 @@
-"""`restow snapshot diff`: what changed between two snapshots."""
+"""`restow snapshot diff`: compare two snapshots."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "What changed between two snapshots."
-HELP = """Say what changed from one snapshot to another: brokers, configs, replicas, leaders, ISRs,
-directories. Sizes and lag always change, and do not count.
+ABOUT = "Compare two snapshots."
+HELP = """Show the changes from one snapshot to another: brokers, configs, replicas, leaders, ISRs, log dirs.
+Sizes and lag always change, and do not count.
 
 \b
 Examples:

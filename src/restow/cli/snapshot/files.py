@@ -1,4 +1,4 @@
-"""Where a command gets its snapshot: from a cluster, or from a file."""
+"""Get a command's snapshot from a cluster or from a file."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def snapshot_from(bootstrap: str | None, path: str | None) -> Snapshot:
-    """Return it, and warn of what it does not show.
+    """Return the snapshot, and warn about the parts that it could not read.
 
-    A file counts more than a cluster, for that may come from the environment.
+    A file overrides a cluster, because the cluster's address may come from the environment.
     """
     from restow.cli.cluster.status_view import unseen
     from restow.cli.shared.frame import warn

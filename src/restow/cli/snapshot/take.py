@@ -1,4 +1,4 @@
-"""`restow snapshot`: a cluster as it is now, in a file. Under the same noun, `diff` compares two files."""
+"""`restow snapshot`: write the state of a cluster to a file. `restow snapshot diff` compares two files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
     from restow.model import Snapshot
 
-HELP = """Write down a cluster as it is now: brokers, racks, directories with sizes and free space,
-partitions, leaders, ISRs, configs, running moves, throttles.
+HELP = """Write the state of a cluster to a file: brokers, racks, log dirs with sizes and free space,
+partitions, leaders, ISRs, configs, running reassignments, throttles.
 
-The file has one partition per line and is sorted, so that `diff` can read it, and `restow snapshot diff`.
+The file is sorted and has one partition per line, so that `diff` can compare it, like `restow snapshot diff`.
 
 \b
 Examples:
@@ -30,7 +30,7 @@ def command(
     ctx: typer.Context,
     bootstrap: Bootstrap = None,
     output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write it into a file.")
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
     as_json: AsJson = False,
 ) -> Answer | None:

@@ -13,8 +13,8 @@ from restow.cli.shared.frame import Answer
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin, NewTopic
 
-ABOUT = "Make a topic."
-HELP = """Make a topic. Without numbers the cluster's own defaults count.
+ABOUT = "Create a topic."
+HELP = """Create a topic. Without numbers the cluster's defaults apply.
 
 \b
 Examples:
@@ -27,16 +27,16 @@ Examples:
 def command(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")],
     bootstrap: Bootstrap,
-    partitions: Annotated[int | None, typer.Option(min=1, help="How many partitions.")] = None,
-    replication_factor: Annotated[int | None, typer.Option(min=1, help="How many replicas of each.")] = None,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Number of partitions.")] = None,
+    replication_factor: Annotated[int | None, typer.Option(min=1, help="Replicas of each partition.")] = None,
     replica_assignment: Annotated[
         str | None,
-        typer.Option(metavar="0:1:2,…", help="Replicas by hand: brokers of partition 0, of partition 1, …"),
+        typer.Option(metavar="0:1:2,…", help="Replicas by hand: brokers of partition 0, then of 1, …"),
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A topic config; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Set a topic config; repeatable.")
     ] = None,
-    if_not_exists: Annotated[bool, typer.Option(help="No error if it is there already.")] = False,
+    if_not_exists: Annotated[bool, typer.Option(help="Succeed if the topic exists.")] = False,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.cluster.broker import parse_configs

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.model import Topic
 
-ABOUT = "Delete topics and all that is in them."
-HELP = """Delete topics. All that is in them is lost; so it asks first, and wants --yes where it cannot ask.
+ABOUT = "Delete topics and their data."
+HELP = """Delete topics and all of their data. The command asks first; without a terminal it needs --yes.
 
 \b
 Examples:
@@ -51,7 +51,7 @@ def _what(topics: tuple[Topic, ...]) -> str:
 
 
 async def _delete(admin: KafkaAdmin, names: list[str]) -> None:
-    """What can be deleted is; then the first error is told."""
+    """Delete all topics that can be deleted, then raise the first error."""
     for error in (await admin.delete_topics(names)).values():
         if error is not None:
             raise error

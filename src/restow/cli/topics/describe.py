@@ -1,4 +1,4 @@
-"""`restow topics describe`: where a topic's replicas are, who leads, who is in sync."""
+"""`restow topics describe`: show a topic's replicas, leaders, ISRs and configs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from restow.client import ClusterView, Config, KafkaAdmin
     from restow.model import Partition, Topic
 
-ABOUT = "A topic's replicas, leaders, ISRs and configs."
-HELP = """Show where a topic's replicas are and how even that is, who leads, who is in sync, and which configs
-are set for it.
+ABOUT = "Show a topic's replicas, leaders, ISRs and configs."
+HELP = """Show a topic's replicas and their balance, its leaders, its ISRs and the configs set for it.
 
 \b
 Examples:
@@ -39,7 +38,7 @@ def command(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")],
     bootstrap: Bootstrap,
     rows: Annotated[
-        int, typer.Option(min=0, help="Partitions to draw before the middle is left out; 0 for all.")
+        int, typer.Option(min=0, help="Most partitions to draw, the first and the last; 0 draws all.")
     ] = DEFAULT_ROWS,
     as_json: AsJson = False,
 ) -> Answer:
@@ -110,7 +109,7 @@ def _draw(console: Console, found: _Found, rows: int) -> None:
 
 
 def _leader_first(partition: Partition) -> tuple[int, ...]:
-    """The picture shows who leads, not who should."""
+    """Put the present leader first, because the picture shows who leads, not the preferred leader."""
     if partition.leader is None or partition.leader not in partition.replicas:
         return partition.replicas
     return (partition.leader, *(each for each in partition.replicas if each != partition.leader))

@@ -10,9 +10,9 @@ from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
 
-ABOUT = "More partitions for a topic."
-HELP = """Give a topic more partitions. Those that exist stay where they are. There is no way back, and keys
-are spread over partitions differently afterwards.
+ABOUT = "Give a topic more partitions."
+HELP = """Give a topic more partitions. Existing partitions stay where they are. Kafka cannot remove
+partitions again, and producers will map keys to other partitions.
 
 \b
 Examples:
@@ -24,9 +24,9 @@ Examples:
 def command(
     name: Annotated[str, typer.Argument(metavar="TOPIC", help="Its name.")],
     bootstrap: Bootstrap,
-    partitions: Annotated[int, typer.Option(min=1, help="How many it is to have in all.")],
+    partitions: Annotated[int, typer.Option(min=1, help="Total number of partitions.")],
     replica_assignment: Annotated[
-        str | None, typer.Option(metavar="0:1,…", help="Replicas of the new ones by hand.")
+        str | None, typer.Option(metavar="0:1,…", help="Replicas of the new partitions, by hand.")
     ] = None,
     as_json: AsJson = False,
 ) -> Answer:

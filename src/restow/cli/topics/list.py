@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from restow.model import Topic
 
-ABOUT = "All topics, with their partitions and factors."
-HELP = """List the topics of a cluster.
+ABOUT = "List topics with their partitions and factors."
+HELP = """List the topics of a cluster, with partitions and replication factors.
 
 \b
 Examples:
