@@ -40,7 +40,10 @@ TOPIC_PARTITIONS = 1_000
 START = "start to first ack"
 MEMORY = "memory, idle"
 CREATE = "create 500 × 2"
-FLOWS = {factor: (f"produce, {factor} replicas", f"consume, {factor} replicas") for factor in FACTORS}
+FLOWS = {
+    replication_factor: (f"produce, {replication_factor} replicas", f"consume, {replication_factor} replicas")
+    for replication_factor in FACTORS
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,19 +148,19 @@ def measure(contender: Contender, scale: Scale) -> dict[str, float]:
         figures[CREATE] = work.create_and_see(up.bootstrap, "many", 500, 2)
         work.delete(up.bootstrap, "many")
         flow(up, "warm", max(FACTORS), scale.records // 8)
-        for factor in FACTORS:
-            speeds = flow(up, f"flow-{factor}", factor, scale.records)
-            figures.update(zip(FLOWS[factor], speeds, strict=True))
+        for replication_factor in FACTORS:
+            speeds = flow(up, f"flow-{replication_factor}", replication_factor, scale.records)
+            figures.update(zip(FLOWS[replication_factor], speeds, strict=True))
         return figures
 
 
-def flow(up: Up, topic: str, factor: int, records: int) -> tuple[float, float]:
+def flow(up: Up, topic: str, replication_factor: int, records: int) -> tuple[float, float]:
     """MB/s into a new topic and out of it; out of it several times, of which the best counts.
 
     What others have written must be on disk before: how long the system lets one write without waiting
     for the disk depends on how much is unwritten.
     """
-    work.create(up.bootstrap, topic, work.PARTITIONS, factor)
+    work.create(up.bootstrap, topic, work.PARTITIONS, replication_factor)
     os.sync()
     in_s = work.produce(up.bootstrap, topic, work.PARTITIONS, records)
     out_s = min(work.consume(up.bootstrap, topic, work.PARTITIONS, records) for _ in range(READS))

@@ -35,10 +35,10 @@ _METADATA_VERSION = 9
 _QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 
 
-def create(bootstrap: str, topic: str, partitions: int, factor: int) -> None:
+def create(bootstrap: str, topic: str, partitions: int, replication_factor: int) -> None:
     """Create a topic, again and again until the cluster is ready to."""
     deadline_s = time.monotonic() + _PATIENCE_S
-    wanted = NewTopic(topic, partitions, factor)
+    wanted = NewTopic(topic, partitions, replication_factor)
     while True:
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **_QUICK})
         try:
@@ -50,10 +50,10 @@ def create(bootstrap: str, topic: str, partitions: int, factor: int) -> None:
             time.sleep(_LOOK_S)
 
 
-def create_and_see(bootstrap: str, topic: str, partitions: int, factor: int) -> float:
+def create_and_see(bootstrap: str, topic: str, partitions: int, replication_factor: int) -> float:
     """Seconds until every broker, asked by itself, tells of a leader for every partition."""
     began_s = time.monotonic()
-    create(bootstrap, topic, partitions, factor)
+    create(bootstrap, topic, partitions, replication_factor)
     for address in bootstrap.split(","):
         _until_all_led(address, topic, partitions)
     return time.monotonic() - began_s

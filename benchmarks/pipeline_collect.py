@@ -39,7 +39,9 @@ def _cluster(folder: Path, brokers: int) -> Iterator[str]:
         try:
             assert process.stdout is not None
             bootstrap = json.loads(process.stdout.readline())["bootstrap"]
-            topics = [NewTopic(name=f"t{number}", partitions=20, factor=3) for number in range(10)]
+            topics = [
+                NewTopic(name=f"t{number}", partitions=20, replication_factor=3) for number in range(10)
+            ]
             ask_cluster(ConnectionSettings(bootstrap=bootstrap), lambda admin: admin.create_topics(topics))
             yield bootstrap
         finally:

@@ -53,9 +53,9 @@ def _is_led(admin: KafkaAdminClient, topic: str, partitions: int) -> bool:
 
 def move_by_api(admin: KafkaAdminClient, topic: str, target: Assignment) -> float:
     """Seconds from the request until nothing is being moved any more."""
-    wishes = {TopicPartition(topic, number): replicas for number, replicas in target.items()}
+    targets = {TopicPartition(topic, number): replicas for number, replicas in target.items()}
     began_s = time.monotonic()
-    refused = {key: error for key, error in admin.alter_partition_reassignments(wishes).items() if error}
+    refused = {key: error for key, error in admin.alter_partition_reassignments(targets).items() if error}
     if refused:
         raise SystemExit(f"refused to move: {refused}")
     _until(lambda: not admin.list_partition_reassignments(), f"the move of {topic}")

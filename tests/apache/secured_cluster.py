@@ -83,8 +83,8 @@ def _add_users(bootstrap: str) -> None:
     try:
         for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             for user in ("root", "alice"):
-                wish = UserScramCredentialUpsertion(user, mechanism, WORD)
-                assert client.alter_user_scram_credentials([wish]) == {user: None}
+                target = UserScramCredentialUpsertion(user, mechanism, WORD)
+                assert client.alter_user_scram_credentials([target]) == {user: None}
     finally:
         client.close()
 

@@ -53,8 +53,8 @@ def sequence_of(seed: int) -> Script:
     """The same for the same seed."""
     chance = Random(seeded(seed))
 
-    def some(factor: int) -> tuple[int, ...]:
-        return tuple(chance.sample(range(3), factor))
+    def some(replication_factor: int) -> tuple[int, ...]:
+        return tuple(chance.sample(range(3), replication_factor))
 
     asks = []
     for _ in range(8):
@@ -62,8 +62,10 @@ def sequence_of(seed: int) -> Script:
         partition = chance.randrange(PARTITIONS) if kind < 0.95 else 7
         target = None if kind < 0.2 else chance.choice(INVALID) if kind < 0.3 else some(chance.randint(1, 3))
         asks.append(Ask(partition, target))
-    factor = chance.choice((2, 3))
-    return Script(f"seed-{seed}", {number: some(factor) for number in range(PARTITIONS)}, tuple(asks))
+    replication_factor = chance.choice((2, 3))
+    return Script(
+        f"seed-{seed}", {number: some(replication_factor) for number in range(PARTITIONS)}, tuple(asks)
+    )
 
 
 class Mover(Conversation):

@@ -165,10 +165,10 @@ def grant(cluster: Cluster, user: str, acls: Sequence[Acl]) -> None:
 
 
 def plan_of(folder: Path, person: Person) -> str:
-    wish, plan = folder / "wish.json", folder / "plan.json"
+    target, plan = folder / "request.json", folder / "plan.json"
     moves = [{"topic": "t", "partition": 0, "replicas": [2]}]
-    wish.write_text(json.dumps({"version": 1, "partitions": moves}))
-    code, said = person.does("plan", "from-json", str(wish), "-o", str(plan))
+    target.write_text(json.dumps({"version": 1, "partitions": moves}))
+    code, said = person.does("plan", "from-json", str(target), "-o", str(plan))
     assert code == 0, said
     return str(plan)
 

@@ -192,7 +192,7 @@ def prepare(bootstrap: str, ids: tuple[int, int, int]) -> None:
     assert ask(bootstrap, lambda admin: admin.incremental_alter_configs(changes)) == dict.fromkeys(changes)
 
 
-def wished(ids: tuple[int, int, int]) -> str:
+def wanted(ids: tuple[int, int, int]) -> str:
     entries = [
         {"topic": TOPIC, "partition": number, "replicas": [ids[at] for at in replicas]}
         for number, replicas in enumerate(AFTER)
@@ -259,7 +259,7 @@ def test_nothing_is_lost_and_nothing_left(
             made: Cluster = stack.enter_context(cluster(tmp_path / "cluster"))
         prepare(made.bootstrap, made.ids)
         operator = Operator(made, tmp_path, capsys)
-        (tmp_path / "moves.json").write_text(wished(made.ids))
+        (tmp_path / "moves.json").write_text(wanted(made.ids))
         with Traffic(made.bootstrap, TOPIC, len(BEFORE)) as traffic:
             wait_for("records flow", traffic.flows, WAIT_S)
             live_through(operator, traffic)

@@ -123,7 +123,7 @@ class Conversation:
         self,
         name: str,
         partitions: int = -1,
-        factor: int = -1,
+        replication_factor: int = -1,
         *,
         by_hand: Mapping[int, Sequence[int]] | None = None,
         configs: Mapping[str, str | None] | None = None,
@@ -136,7 +136,7 @@ class Conversation:
         topic = make(
             name=name,
             num_partitions=partitions,
-            replication_factor=factor,
+            replication_factor=replication_factor,
             assignments=[
                 make.CreatableReplicaAssignment(partition_index=number, broker_ids=self._outward(replicas))
                 for number, replicas in (by_hand or {}).items()

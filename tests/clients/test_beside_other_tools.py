@@ -13,7 +13,7 @@ from harness.jars import KAFKA_4
 from restow.client import ConfigResource, ConnectionSettings, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.throttle.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, ThrottleRates
 from restow.model import Limits, TopicPartition
@@ -47,12 +47,12 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
         run = stage.start(await plan_to(admin, aims, Limits(moves_in=1)), SLOW)
         await stage.until(lambda: stage.told("begun"), "one has begun")
         begun = {str(each.facts["partition"]) for each in stage.told("begun")}
-        factor, flying, elsewhere, there = (name for name in aims if str(name) not in begun)
+        replication_factor, flying, elsewhere, there = (name for name in aims if str(name) not in begun)
         theirs = ConfigResource("topic", flying.topic), ConfigResource("broker", str(fourth))
         slowed = {theirs[0]: {FOLLOWER_REPLICAS: "*"}, theirs[1]: {FOLLOWER_RATE: "1000"}}
         assert set((await admin.incremental_alter_configs(slowed)).values()) == {None}
         wanted = {
-            factor: (*before, fourth),
+            replication_factor: (*before, fourth),
             flying: (first, fourth),
             elsewhere: (second, fourth),
             there: after,
@@ -62,16 +62,16 @@ async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Pat
             lambda: len(stage.told("dropped")) + len(stage.told("found done")) == 4,
             "the run has seen what others did to the four",
         )
-        stage.wish(Wishes(throttle="50MB/s"))
+        stage.request(ControlRequest(throttle="50MB/s"))
         outcome = await run
         assert outcome.ending is Ending.IN_PART, outcome
         dropped = dict(outcome.dropped)
         if not stage.told("found done"):
             assert dropped.pop(there) == f"somebody else is moving it to {list(after)}"
-        assert set(dropped) == {factor, flying, elsewhere}
+        assert set(dropped) == {replication_factor, flying, elsewhere}
         assert dropped[flying] == f"somebody else is moving it to {[first, fourth]}"
         assert len(stage.told("begun")) == 1, "it has asked for nothing but the first"
-        assert await replicas_of(admin, factor.topic) == [(*before, fourth)]
+        assert await replicas_of(admin, replication_factor.topic) == [(*before, fourth)]
         assert await replicas_of(admin, elsewhere.topic) == [(second, fourth)]
         assert await replicas_of(admin, there.topic) == [after]
         assert set(await admin.list_partition_reassignments()) == {flying}

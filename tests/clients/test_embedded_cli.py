@@ -88,7 +88,9 @@ def test_a_topic_from_its_making_to_its_end(bootstrap: str) -> None:
     assert told("topics", "create", "life", "--partitions", "3", "--replication-factor", "2", "-b", bootstrap)
     found = told("topics", "describe", "life", "-b", bootstrap)
     assert [len(each["isr"]) for each in found["partitions"]] == [2, 2, 2]
-    assert told("topics", "expand", "life", "--partitions", "5", "-b", bootstrap)["partitions"] == 5
+    assert (
+        told("topics", "create-partitions", "life", "--partitions", "5", "-b", bootstrap)["partitions"] == 5
+    )
     listed = {each["name"]: each for each in told("topics", "list", "-b", bootstrap)["topics"]}
     assert (listed["life"]["partitions"], listed["life"]["replication_factor"]) == (5, 2)
     refused = restow("topics", "delete", "life", "-b", bootstrap)
@@ -134,7 +136,7 @@ def test_status_counts(bootstrap: str) -> None:
         (("topics", "create", "x", "--config", "nix"), 2, "is not NAME=VALUE"),
         (("topics", "create", "x", "--partitions", "0"), 2, "--partitions"),
         (("topics", "create", "x", "--partitions", "1", "--replica-assignment", "0"), 2, "says all"),
-        (("topics", "expand", "nix", "--partitions", "3"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
+        (("topics", "create-partitions", "nix", "--partitions", "3"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
         (("topics", "delete", "nix", "--yes"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )

@@ -32,15 +32,15 @@ def test_an_open_connection_finds_the_next_controller(end: str) -> None:
             EmbeddedCluster(3) as cluster,
             connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin,
         ):
-            assert await admin.create_topics([NewTopic(name="before", partitions=1, factor=3)]) == {
-                "before": None
-            }
+            assert await admin.create_topics(
+                [NewTopic(name="before", partitions=1, replication_factor=3)]
+            ) == {"before": None}
             first = await admin.controller()
             assert first is not None
             await getattr(cluster, end)(first)
-            assert await admin.create_topics([NewTopic(name="after", partitions=1, factor=2)]) == {
-                "after": None
-            }
+            assert await admin.create_topics(
+                [NewTopic(name="after", partitions=1, replication_factor=2)]
+            ) == {"after": None}
             assert await admin.controller() not in (None, first)
 
     asyncio.run(main())
@@ -54,9 +54,9 @@ def test_every_answer_is_kept() -> None:
         ):
             outcome = await admin.create_topics(
                 [
-                    NewTopic(name="good", partitions=2, factor=1),
-                    NewTopic(name="too many", partitions=1, factor=1),
-                    NewTopic(name="wide", partitions=1, factor=2),
+                    NewTopic(name="good", partitions=2, replication_factor=1),
+                    NewTopic(name="too many", partitions=1, replication_factor=1),
+                    NewTopic(name="wide", partitions=1, replication_factor=2),
                     NewTopic(name="hand", by_hand={0: (0,), 1: (0,)}),
                 ]
             )

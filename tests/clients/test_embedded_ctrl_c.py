@@ -136,16 +136,16 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
             screen.type("y\n")
             screen.wait_for("1 under way")
             screen.interrupt()
-            screen.wait_for("ancel this wave")
+            screen.wait_for("ancel the moves")
             screen.forget()
             screen.wait_for(
-                "(?s)ancel this wave.*under way.*ancel this wave.*under way"
+                "(?s)ancel the moves.*under way.*ancel the moves.*under way"
             )  # it is drawn while it asks
             screen.type("p")
             screen.wait_for("paused: asked to pause")
             screen.forget()
             screen.interrupt()
-            screen.wait_for("ancel this wave")
+            screen.wait_for("ancel the moves")
             screen.type("l")
             assert screen.end() == 1, screen.seen
             assert "left running" in screen.seen
@@ -154,7 +154,7 @@ def test_ctrl_c_asks(tmp_path: Path) -> None:
         with terminal("resume", "--yes", "--throttle", SLOWLY, *common) as screen:
             screen.wait_for("1 under way")
             screen.interrupt()
-            screen.wait_for("ancel this wave")
+            screen.wait_for("ancel the moves")
             screen.type("c")
             assert screen.end() == 1, screen.seen
             assert "cancelled" in screen.seen

@@ -12,7 +12,7 @@ from restow.client import ConfigResource, ConnectionSettings, KafkaAdmin, NewTop
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
 from restow.execute.progress.standing import RunListener
-from restow.execute.run.control import Control, Wishes
+from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
 from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, RATES, REPLICAS, ThrottleRates
@@ -187,7 +187,7 @@ def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
             running = asyncio.create_task(execute(stage.world, plan, slow, stage.watcher))
             control = await stage.control()
             await asyncio.sleep(1)
-            control.wish(Wishes(stop="cancel"))
+            control.request(ControlRequest(stop="cancel"))
             outcome = await running
             assert outcome.ending is Ending.CANCELLED, outcome
             assert await throttles(admin, 4) == before
@@ -224,7 +224,7 @@ def test_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
             await cluster.kill_broker(broker)
             await asyncio.sleep(3)
             await cluster.start_broker(broker)
-            control.wish(Wishes(throttle="50MB/s"))
+            control.request(ControlRequest(throttle="50MB/s"))
             outcome = await running
             assert outcome.is_good, outcome
             assert await replicas(admin) == AFTER

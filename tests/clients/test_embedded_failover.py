@@ -37,10 +37,17 @@ async def create_offsets_topic(services: Services) -> None:
     assert await metadata.until(lambda: metadata.partition_count(GROUP_OFFSETS_TOPIC) == 50, WAIT_S)
 
 
-def create(running: Running, topic: str, partitions: int = 1, factor: int = 3) -> None:
+def create(running: Running, topic: str, partitions: int = 1, replication_factor: int = 3) -> None:
     with closing(KafkaAdminClient(bootstrap_servers=running.bootstrap)) as admin:
         admin.create_topics(
-            [NewTopic(topic, num_partitions=partitions, replication_factor=factor, topic_configs=SAFE)]
+            [
+                NewTopic(
+                    topic,
+                    num_partitions=partitions,
+                    replication_factor=replication_factor,
+                    topic_configs=SAFE,
+                )
+            ]
         )
     running.wait_until_known(topic, partitions)
 

@@ -26,7 +26,7 @@ import pytest
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
 from restow.execute.progress.standing import RunListener
-from restow.execute.run.control import Control, Wishes
+from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import ThrottleRates
@@ -170,8 +170,8 @@ class Onlooker:
         if event.kind == "run":
             self._folder = str(event.facts["folder"])
 
-    def wish(self, wishes: Wishes) -> None:
-        Control(self._world.disk, self._folder).wish(wishes)
+    def request(self, request: ControlRequest) -> None:
+        Control(self._world.disk, self._folder).request(request)
 
     async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[RunOutcome]) -> bool:
         """That the broker is not there, or that a partition lacks a replica; False if it ended without."""
@@ -202,7 +202,7 @@ async def broker_dies(
         while len(kinds) <= entry and not run.done():
             await asyncio.sleep(0.02)
         if await onlooker.says_what_it_waits_for(broker, run) and remedy != COMES_BACK:
-            onlooker.wish(Wishes(stop="cancel"))
+            onlooker.request(ControlRequest(stop="cancel"))
             await asyncio.wait([run], timeout=WAIT_S)
         await stage.write(20)
         if not running.cluster.brokers[broker].is_running:

@@ -45,7 +45,8 @@ def topic(cluster: Running) -> str:
     """With ten records in each partition, the first three of partition 0 deleted."""
     name = f"t-{uuid4().hex}"
     made = ask(
-        cluster, lambda admin: admin.create_topics([NewTopic(name=name, partitions=PARTITIONS, factor=3)])
+        cluster,
+        lambda admin: admin.create_topics([NewTopic(name=name, partitions=PARTITIONS, replication_factor=3)]),
     )
     assert made == {name: None}
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:

@@ -37,7 +37,7 @@ def cluster() -> Iterator[Running]:
 @pytest.fixture(scope="module")
 def topic(cluster: Running) -> str:
     name = f"t-{uuid4().hex}"
-    new = NewTopic(name=name, partitions=PARTITIONS, factor=2)
+    new = NewTopic(name=name, partitions=PARTITIONS, replication_factor=2)
     assert ask_cluster(
         ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new])
     ) == {name: None}
@@ -138,7 +138,9 @@ def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[i
 def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -> None:
     name = f"t-{uuid4().hex}"
     settings = ConnectionSettings(bootstrap=cluster.bootstrap)
-    ask_cluster(settings, lambda admin: admin.create_topics([NewTopic(name=name, partitions=1, factor=1)]))
+    ask_cluster(
+        settings, lambda admin: admin.create_topics([NewTopic(name=name, partitions=1, replication_factor=1)])
+    )
     cluster.wait_until_known(name)
     source = where(cluster, "offsets", "assignment")
     shares = shares_from(source)

@@ -103,7 +103,7 @@ def test_what_cannot_be_is_one_line_and_nothing_happens(
         (("resume", "--run", "nobody"), 2, "there is no run 'nobody'"),
         (("cancel",), 2, "no run on this cluster needs care"),
         (("control", "--pause"), 2, "no run is being carried out"),
-        (("control",), 2, "nothing is wished"),
+        (("control",), 2, "nothing is requested"),
     ):
         found, (said,) = restow(*arguments)
         assert (found, words in said) == (code, True), (arguments, said)

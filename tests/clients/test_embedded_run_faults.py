@@ -17,7 +17,7 @@ import pytest
 from restow.client import ConnectionSettings, NewTopic, connected
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import diagnose, fix
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.lock import ClusterLocked
 from restow.execute.run.options import Guards, RunOptions
 from restow.execute.run.start import execute, resume, undo
@@ -105,7 +105,7 @@ def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
             while (await admin.create_topics([anew]))["orders"] is not None:
                 await asyncio.sleep(0.05)
             await stage.until(lambda: len(stage.told("dropped")) == 2, "both partitions are dropped")
-            stage.wish(Wishes(throttle="50MB/s"))
+            stage.request(ControlRequest(throttle="50MB/s"))
             outcome = await run
             assert outcome.ending is Ending.IN_PART
             assert set(outcome.dropped) == set(ORDERS)
@@ -135,7 +135,7 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
             done = await admin.alter_partition_reassignments({ORDERS[0]: None, ORDERS[1]: (1, 3)})
             assert set(done.values()) == {None}
             await stage.until(lambda: len(stage.told("dropped")) == 2, "both have been noticed")
-            stage.wish(Wishes(throttle="50MB/s"))
+            stage.request(ControlRequest(throttle="50MB/s"))
             outcome = await run
             assert outcome.ending is Ending.IN_PART
             assert "somebody else has cancelled it" in outcome.dropped[ORDERS[0]]
@@ -171,7 +171,7 @@ def test_a_directory_fills_up(tmp_path: Path) -> None:
             disk.fault = full_under(full)
             await stage.until(lambda: "full dir" in stage.still(), "the directory is named")
             assert f"{full} has failed" in stage.still()["full dir"].evidence
-            stage.wish(Wishes(stop="cancel"))
+            stage.request(ControlRequest(stop="cancel"))
             outcome = await run
             assert outcome.ending is Ending.CANCELLED
             assert "`restow resume` goes on from here" in outcome.next
@@ -240,7 +240,7 @@ def test_a_second_run_is_told_who_is_at_it_and_disturbs_nothing(tmp_path: Path) 
                     await attempt
             assert second.events == []
             assert not [each for each in await diagnose(second.world) if each.run]
-            stage.wish(Wishes(throttle="50MB/s"))
+            stage.request(ControlRequest(throttle="50MB/s"))
             assert (await run).is_good
 
     with embedded(3) as running:

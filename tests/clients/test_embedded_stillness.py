@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource, ConnectionSettings, connected
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import Guards, RunOptions
 from restow.execute.throttle import auto
 from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
@@ -87,7 +87,7 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
                 )
             assert "raise the throttle" in stage.still()["throttle below the incoming rate"].advice
 
-            stage.wish(Wishes(throttle="1B/s"))
+            stage.request(ControlRequest(throttle="1B/s"))
             await stage.until(lambda: "no progress" in stage.still(), "that nothing happens is named")
             assert "look at the log of broker 2" in stage.still()["no progress"].advice
 
@@ -108,7 +108,7 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
             assert await admin.incremental_alter_configs({theirs: {FOLLOWER_RATE: "2"}}) == {theirs: None}
             await stage.until(lambda: "quota" in stage.still(), "that somebody else slows it is named")
             assert "somebody else limits replication to 2 B/s" in stage.still()["quota"].evidence
-            stage.wish(Wishes(throttle="50MB/s"))
+            stage.request(ControlRequest(throttle="50MB/s"))
             assert await admin.incremental_alter_configs({theirs: {FOLLOWER_RATE: None}}) == {theirs: None}
 
             outcome = await asyncio.wait_for(run, 120)
@@ -147,7 +147,7 @@ def test_the_automatic_throttle_goes_up_and_down_with_reasons(
                 await asyncio.to_thread(running.kill, 3)
                 await stage.until(lambda: _decided(stage, "lost an in-sync replica"), "it is cut")
             await asyncio.to_thread(running.start, 3)
-            stage.wish(Wishes(throttle="none"))
+            stage.request(ControlRequest(throttle="none"))
             outcome = await asyncio.wait_for(run, 120)
             assert outcome.is_good, outcome
             assert await throttles(admin) == {}

@@ -19,7 +19,7 @@ from restow.client import ConnectionSettings, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import fix
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.lock import GROUP, ClusterLocked, other_at_it
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
@@ -96,7 +96,7 @@ async def the_second_is_refused(admin: KafkaAdmin, folder: Path, plan: Plan) -> 
         await fix(second.world, second.watcher)
     assert f"with run {name}" in str(await other_at_it(second.world, await second.world.runs()))
     assert second.events == []
-    first.wish(Wishes(throttle="50MB/s"))
+    first.request(ControlRequest(throttle="50MB/s"))
     assert (await run).is_good
     assert "warned" not in [each.kind for each in first.events]
     await nobody_is_in_it(admin)
@@ -150,7 +150,7 @@ async def a_run_that_was_thrown_out_ends(admin: KafkaAdmin, folder: Path, plan: 
             lambda: first.standings and "was lost to eve" in (first.standings[-1].paused or ""), "it pauses"
         )
         assert not run.done()
-        first.wish(Wishes(throttle="50MB/s"))
+        first.request(ControlRequest(throttle="50MB/s"))
         outcome = await run
     assert outcome.ending is Ending.FAILED
     assert outcome.reason.startswith("somebody else carries out a run on this cluster now: eve, with run x")

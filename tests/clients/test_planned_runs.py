@@ -1,4 +1,4 @@
-"""Plans from a wish to a verified end, on the embedded cluster and on Apache Kafka 4.3.1."""
+"""Plans from a request to a verified end, on the embedded cluster and on Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 

@@ -162,7 +162,9 @@ def test_what_a_controller_would_pass_over_is_not_written(
     nodes: Nodes, replicas: tuple[int, ...], may_change: bool, code: ErrorCode
 ) -> None:
     outcome = nodes.do(
-        lambda admin: admin.alter_partition_reassignments({T0: replicas}, may_change_factor=may_change)
+        lambda admin: admin.alter_partition_reassignments(
+            {T0: replicas}, allow_replication_factor_change=may_change
+        )
     )
     assert codes(outcome) == {T0: code}
     assert nodes.client.exists("/admin/reassign_partitions") is None
@@ -222,7 +224,7 @@ def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
         outcomes: list[Mapping[Any, Any]] = [
             await admin.describe_log_dirs([1]),
             await admin.alter_replica_log_dirs({replica: "/d"}),
-            await admin.create_topics([NewTopic(name="x", partitions=1, factor=1)]),
+            await admin.create_topics([NewTopic(name="x", partitions=1, replication_factor=1)]),
             await admin.delete_topics(["t"]),
         ]
         for outcome in outcomes:

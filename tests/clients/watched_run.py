@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
 from restow.execute.progress.standing import RunListener
-from restow.execute.run.control import Control, Wishes
+from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import RATES, REPLICAS
 from restow.plan.pin import Target, plan_from_targets
@@ -52,8 +52,8 @@ class WatchedRun:
         last = self.standings[-1].report.still if self.standings else ()
         return {each.cause.value: each for each in last}
 
-    def wish(self, wishes: Wishes) -> None:
-        Control(self.world.disk, str(self.told("run")[-1].facts["folder"])).wish(wishes)
+    def request(self, request: ControlRequest) -> None:
+        Control(self.world.disk, str(self.told("run")[-1].facts["folder"])).request(request)
 
     async def until(self, is_so: Callable[[], object], what: str) -> None:
         try:
@@ -90,8 +90,10 @@ async def plan_to(
     admin: KafkaAdmin, targets: Mapping[TopicPartition, Replicas], limits: Limits | None = None
 ) -> Plan:
     snapshot = await capture(admin, SystemClock())
-    wishes = [Target(partition=name, replicas=replicas) for name, replicas in targets.items()]
-    return plan_from_targets(snapshot, wishes, created_ms=1, **({} if limits is None else {"limits": limits}))
+    request = [Target(partition=name, replicas=replicas) for name, replicas in targets.items()]
+    return plan_from_targets(
+        snapshot, request, created_ms=1, **({} if limits is None else {"limits": limits})
+    )
 
 
 async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:

@@ -48,9 +48,13 @@ def attempt(session_ms: int = 20_000, **options: object) -> str:
     return line
 
 
-def create(brokers: BrokerProcesses, partitions: int = 4, factor: int = 3, **configs: str) -> None:
+def create(
+    brokers: BrokerProcesses, partitions: int = 4, replication_factor: int = 3, **configs: str
+) -> None:
     admin = AdminClient(quiet(brokers.bootstrap))
-    admin.create_topics([NewTopic(TOPIC, partitions, factor, config=configs)])[TOPIC].result(_CLIENT_S)
+    admin.create_topics([NewTopic(TOPIC, partitions, replication_factor, config=configs)])[TOPIC].result(
+        _CLIENT_S
+    )
     until_in_sync(brokers)
 
 

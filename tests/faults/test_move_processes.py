@@ -33,8 +33,8 @@ async def controller_of(store: Store) -> int:
 
 async def ask(store: Store, replicas: tuple[int, ...]) -> None:
     """Write a request to reassign all partitions there."""
-    wish = {TopicPartition(TOPIC, number): replicas for number in range(COUNT)}
-    await store.create(ReassignPartitions.PATH, ReassignPartitions(wish).encode())
+    target = {TopicPartition(TOPIC, number): replicas for number in range(COUNT)}
+    await store.create(ReassignPartitions.PATH, ReassignPartitions(target).encode())
 
 
 async def is_done(store: Store, replicas: tuple[int, ...]) -> bool:

@@ -91,9 +91,9 @@ def partition_racks(partitions: Mapping[str, int], random: Random) -> dict[str, 
     """Return racks of every partition's replicas, up to three; in some topics all have the same."""
     racks: dict[str, list[list[str]]] = {}
     for topic, count in partitions.items():
-        factor = random.randint(0, 3)
-        same = random.sample(RACKS, factor) if random.random() < 0.2 else None
-        racks[topic] = [same or random.sample(RACKS, factor) for _ in range(count)]
+        replication_factor = random.randint(0, 3)
+        same = random.sample(RACKS, replication_factor) if random.random() < 0.2 else None
+        racks[topic] = [same or random.sample(RACKS, replication_factor) for _ in range(count)]
     return racks
 
 

@@ -112,9 +112,12 @@ async def change_topics(caller: Caller, version: int) -> None:
     config = create.CreatableTopic.CreatableTopicConfig
     wanted = [
         create.CreatableTopic(
-            name=topic, num_partitions=count, replication_factor=factor, configs=[config(name=key, value="1")]
+            name=topic,
+            num_partitions=count,
+            replication_factor=replication_factor,
+            configs=[config(name=key, value="1")],
         )
-        for topic, count, factor, key in (
+        for topic, count, replication_factor, key in (
             (name, 2, 1, "segment.ms"),
             ("bad name", 1, 1, "segment.ms"),
             (f"{name}-odd", 1, 1, "no.such.config"),

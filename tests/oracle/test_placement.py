@@ -25,22 +25,24 @@ REFUSALS = {
 @given(
     where=brokers(),
     partitions=st.one_of(st.integers(1, 40), st.integers(-1, 200)),
-    factor=st.one_of(st.integers(1, 4), st.integers(-1, 21)),
+    replication_factor=st.one_of(st.integers(1, 4), st.integers(-1, 21)),
     start_index=st.integers(0, 30),
     start_partition=st.integers(-1, 60),
 )
-@example(where=tuple(map(Broker, range(5))), partitions=10, factor=3, start_index=0, start_partition=-1)
+@example(
+    where=tuple(map(Broker, range(5))), partitions=10, replication_factor=3, start_index=0, start_partition=-1
+)
 def test_placement_and_refusals_equal_those_of_kafka(
     kafka: Oracle,
     where: tuple[Broker, ...],
     partitions: int,
-    factor: int,
+    replication_factor: int,
     start_index: int,
     start_partition: int,
 ) -> None:
     question = {
         "partitions": partitions,
-        "replication_factor": factor,
+        "replication_factor": replication_factor,
         "start_index": start_index,
         "start_partition": start_partition,
     }
@@ -59,14 +61,18 @@ def test_placement_and_refusals_equal_those_of_kafka(
 @given(
     where=brokers(),
     partitions=st.integers(1, 40),
-    factor=st.integers(1, 4),
+    replication_factor=st.integers(1, 4),
     start_index=st.integers(0, 30),
 )
 def test_placement_without_racks_equals_that_of_kafka(
-    kafka: Oracle, where: tuple[Broker, ...], partitions: int, factor: int, start_index: int
+    kafka: Oracle, where: tuple[Broker, ...], partitions: int, replication_factor: int, start_index: int
 ) -> None:
-    factor = min(factor, len(where))
+    replication_factor = min(replication_factor, len(where))
     bare = tuple(Broker(broker.id) for broker in where)
-    question = {"partitions": partitions, "replication_factor": factor, "start_index": start_index}
+    question = {
+        "partitions": partitions,
+        "replication_factor": replication_factor,
+        "start_index": start_index,
+    }
     rows = place(where, **question, rack_mode="disabled").tolist()
     assert dict(enumerate(rows)) == kafka.place(bare, **question)

@@ -63,7 +63,7 @@ def dying(lake: Lake, writes: int) -> Put:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
-        new = [NewTopic(name=name, partitions=4, factor=2) for name in ("orders", "samples")]
+        new = [NewTopic(name=name, partitions=4, replication_factor=2) for name in ("orders", "samples")]
         ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics(new))
         yield running
 

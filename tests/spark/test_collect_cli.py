@@ -32,7 +32,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b")) as running:
-        new = NewTopic(name="orders", partitions=4, factor=2)
+        new = NewTopic(name="orders", partitions=4, replication_factor=2)
         ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
         yield running
 
@@ -172,7 +172,7 @@ def test_asked_wrongly(cluster: Running, arguments: list[str], complaint: str, c
 def test_to_a_topic_and_from_there_into_the_lake(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
-    new = NewTopic(name="samples", partitions=2, factor=2)
+    new = NewTopic(name="samples", partitions=2, replication_factor=2)
     ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new]))
     lake = tmp_path / "lake"
     shared = ("--once", "-b", cluster.bootstrap, "--conf", f"spark.jars={spark.conf.get('spark.jars')}")

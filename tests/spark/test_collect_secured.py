@@ -33,7 +33,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     with ExitStack() as stack:
         with needs_kafka():
             made = stack.enter_context(secured_kafka(tmp_path_factory.mktemp("secured")))
-        new = NewTopic(name="orders", partitions=3, factor=1)
+        new = NewTopic(name="orders", partitions=3, replication_factor=1)
         ask_cluster(
             ConnectionSettings(bootstrap=made.cluster.at["PLAINTEXT"]),
             lambda admin: admin.create_topics([new]),

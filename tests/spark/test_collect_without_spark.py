@@ -55,7 +55,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:
     with embedded(2, racks=("a", "b"), log_dirs=2) as running:
-        new = NewTopic(name="orders", partitions=4, factor=2)
+        new = NewTopic(name="orders", partitions=4, replication_factor=2)
         ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
         running.wait_until_known("orders", 4)
         yield running

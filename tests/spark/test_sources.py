@@ -32,7 +32,7 @@ TOPIC, PARTITIONS, RECORDS = "orders", 6, 60
 def cluster() -> Iterator[Running]:
     """Three brokers in three racks, a topic with ten records in each partition, a group that read half."""
     with embedded(3, racks=("a", "b", "c"), log_dirs=2) as running:
-        new = NewTopic(name=TOPIC, partitions=PARTITIONS, factor=2)
+        new = NewTopic(name=TOPIC, partitions=PARTITIONS, replication_factor=2)
         ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
         with closing(KafkaProducer(bootstrap_servers=running.bootstrap, acks="all")) as producer:
             for number in range(RECORDS):

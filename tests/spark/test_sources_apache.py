@@ -38,7 +38,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         with needs_kafka():
             folder = tmp_path_factory.mktemp("kafka")
             cluster = stack.enter_context(apache_kafka(folder, nodes=2, version=KAFKA_4))
-        new = NewTopic(name=TOPIC, partitions=PARTITIONS, factor=2)
+        new = NewTopic(name=TOPIC, partitions=PARTITIONS, replication_factor=2)
         ask_cluster(ConnectionSettings(bootstrap=cluster.bootstrap), lambda admin: admin.create_topics([new]))
         with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
             for number in range(10 * PARTITIONS):

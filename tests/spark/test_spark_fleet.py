@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-WISH = FleetRequest(request=PlanRequest(balance=True, bands={"leaders": None}), seconds=120)
+ASKED = FleetRequest(request=PlanRequest(balance=True, bands={"leaders": None}), seconds=120)
 
 
 def cluster(
@@ -52,7 +52,7 @@ def planned(
         made(name, [row for each in clusters for row in each[name]])
         for name in ("assignment", "replicas", "disks")
     ]
-    frame = fleet(*tables, model=model, wish=WISH)
+    frame = fleet(*tables, model=model, asked=ASKED)
     assert frame.schema.fieldNames() == TABLE.schema.fieldNames()
     return frame.collect()
 

@@ -34,7 +34,7 @@
     │   ├── up                start a cluster in this process
     │   └── status            show brokers, leaders and replicas out of sync
     ├── topics
-    │   └── create, list, describe, expand, delete
+    │   └── create, list, describe, create-partitions, delete
     └── groups
         ├── assign            assign a group's partitions to its members
         └── assignors         list the assignors
@@ -103,9 +103,9 @@ from restow.cli.shared.frame import (
 from restow.cli.snapshot import diff as snapshot_diff
 from restow.cli.snapshot import take as snapshot_take
 from restow.cli.topics import create as topics_create
+from restow.cli.topics import create_partitions as topics_create_partitions
 from restow.cli.topics import delete as topics_delete
 from restow.cli.topics import describe as topics_describe
-from restow.cli.topics import expand as topics_expand
 from restow.cli.topics import list as topics_list
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ Examples:
   $ restow cluster status --bootstrap-server localhost:9092
 """
 
-_TOPICS_HELP = """Create, list, describe, expand and delete topics.
+_TOPICS_HELP = """Create, list, describe and delete topics, and add partitions to them.
 
 \b
 Examples:
@@ -199,6 +199,8 @@ pipelines, lakes = _group(_PIPELINE_HELP), _group(_LAKE_HELP)
 snapshots = _group(snapshot_take.HELP)
 snapshots.callback()(snapshot_take.command)
 
+_ALIASES = ((topics, "expand"),)
+"""Former names of commands, which still work."""
 for _typer, _name, _module in (
     (app, "place", place),
     (app, "broker", broker),
@@ -221,7 +223,8 @@ for _typer, _name, _module in (
     (topics, "create", topics_create),
     (topics, "list", topics_list),
     (topics, "describe", topics_describe),
-    (topics, "expand", topics_expand),
+    (topics, "create-partitions", topics_create_partitions),
+    (topics, "expand", topics_create_partitions),
     (topics, "delete", topics_delete),
     (plans, "balance", plan_balance),
     (plans, "add-brokers", plan_add_brokers),
@@ -252,7 +255,12 @@ for _typer, _name, _module in (
 ):
     _own: dict[Any, Any] = getattr(_module, "SETTINGS", {})
     _typer.command(
-        _name, cls=Command, help=_module.HELP, short_help=_module.ABOUT, context_settings=_SETTINGS | _own
+        _name,
+        cls=Command,
+        help=_module.HELP,
+        short_help=_module.ABOUT,
+        context_settings=_SETTINGS | _own,
+        hidden=(_typer, _name) in _ALIASES,
     )(_module.command)
 for _typer, _name in (
     (groups, "groups"),

@@ -62,7 +62,7 @@ class Admin(Protocol):
         """Directories and replicas of brokers; one that does not answer does not hold up the others."""
 
     async def alter_replica_log_dirs(
-        self, wishes: Mapping[TopicPartitionReplica, str]
+        self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         """Ask brokers to have replicas in other directories."""
 
@@ -70,7 +70,7 @@ class Admin(Protocol):
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
-        may_change_factor: bool = True,
+        allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """Other replicas for partitions; None cancels a move that is under way."""
 

@@ -88,18 +88,18 @@ class KafkaAdmin:
         return await reassignments.describe_log_dirs(self._link, tuple(brokers))
 
     async def alter_replica_log_dirs(
-        self, wishes: Mapping[TopicPartitionReplica, str]
+        self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        return await reassignments.alter_replica_log_dirs(self._link, wishes)
+        return await reassignments.alter_replica_log_dirs(self._link, targets)
 
     async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
-        may_change_factor: bool = True,
+        allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
         return await reassignments.alter_partition_reassignments(
-            self._link, targets, may_change_factor=may_change_factor
+            self._link, targets, allow_replication_factor_change=allow_replication_factor_change
         )
 
     async def list_partition_reassignments(

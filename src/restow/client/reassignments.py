@@ -74,10 +74,10 @@ def _log_dir(directory: Message) -> LogDir:
 
 
 async def alter_replica_log_dirs(
-    link: Link, wishes: Mapping[TopicPartitionReplica, str]
+    link: Link, targets: Mapping[TopicPartitionReplica, str]
 ) -> dict[TopicPartitionReplica, BrokerError | None]:
     by_broker: dict[BrokerId, dict[str, dict[str, list[int]]]] = {}
-    for (partition, broker), path in wishes.items():
+    for (partition, broker), path in targets.items():
         topics = by_broker.setdefault(broker, {}).setdefault(path, {})
         topics.setdefault(partition.topic, []).append(partition.partition)
     outcome: dict[TopicPartitionReplica, BrokerError | None] = {}
@@ -99,7 +99,7 @@ async def alter_replica_log_dirs(
             answer = await link.ask(request, broker)
         except Unreachable as error:
             down = BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
-            outcome.update({each: down for each in wishes if each.broker == broker})
+            outcome.update({each: down for each in targets if each.broker == broker})
             continue
         for topic in answer.results:
             for each in topic.partitions:
@@ -109,12 +109,15 @@ async def alter_replica_log_dirs(
 
 
 async def alter_partition_reassignments(
-    link: Link, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], *, may_change_factor: bool
+    link: Link,
+    targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+    *,
+    allow_replication_factor_change: bool,
 ) -> dict[TopicPartition, BrokerError | None]:
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     request = AlterPartitionReassignmentsRequest(
         timeout_ms=link.timeout_ms,
-        allow_replication_factor_change=may_change_factor,
+        allow_replication_factor_change=allow_replication_factor_change,
         topics=[
             topic(
                 name=name,
@@ -128,7 +131,7 @@ async def alter_partition_reassignments(
             for name, partitions in _by_topic((each, replicas) for each, replicas in targets.items()).items()
         ],
         # What an older broker cannot check must not be sent to it as if it did.
-        **({} if may_change_factor else {"min_version": 1}),
+        **({} if allow_replication_factor_change else {"min_version": 1}),
     )
     answer = await link.ask_controller(request, lambda got: got.error_code)
     BrokerError.check(answer.error_code, answer.error_message, _ALTER)

@@ -1,4 +1,4 @@
-"""Topics over the wire: describe, make, expand, delete."""
+"""Topics over the wire: describe, create, create partitions, delete."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def create(link: Link, topics: Sequence[NewTopic]) -> dict[str, BrokerErro
             make(
                 name=topic.name,
                 num_partitions=-1 if topic.by_hand else topic.partitions,
-                replication_factor=-1 if topic.by_hand else topic.factor,
+                replication_factor=-1 if topic.by_hand else topic.replication_factor,
                 assignments=[
                     make.CreatableReplicaAssignment(partition_index=number, broker_ids=list(replicas))
                     for number, replicas in sorted(topic.by_hand.items())

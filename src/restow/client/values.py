@@ -132,6 +132,6 @@ class NewTopic:
 
     name: str
     partitions: int = -1
-    factor: int = -1
+    replication_factor: int = -1
     by_hand: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
     configs: Mapping[str, str] = field(default_factory=dict)

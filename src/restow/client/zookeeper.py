@@ -89,18 +89,18 @@ class ZooKeeperAdmin:
         return {broker: _cannot("directories and sizes are not in ZooKeeper") for broker in brokers}
 
     async def alter_replica_log_dirs(
-        self, wishes: Mapping[TopicPartitionReplica, str]
+        self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        return {each: _cannot("directories are chosen by the broker, not by ZooKeeper") for each in wishes}
+        return {each: _cannot("directories are chosen by the broker, not by ZooKeeper") for each in targets}
 
     async def alter_partition_reassignments(
         self,
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         *,
-        may_change_factor: bool = True,
+        allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
         """One node for all of them; those that cannot be right are answered and left out of it."""
-        return await self._do(lambda: self._reassign(targets, may_change_factor))
+        return await self._do(lambda: self._reassign(targets, allow_replication_factor_change))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
@@ -237,14 +237,16 @@ class ZooKeeperAdmin:
         return BrokerError(ErrorCode.INVALID_REQUEST, f"{path} is being changed by others all the time")
 
     def _reassign(
-        self, targets: Mapping[TopicPartition, Sequence[BrokerId] | None], may_change_factor: bool
+        self,
+        targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
+        allow_replication_factor_change: bool,
     ) -> dict[TopicPartition, BrokerError | None]:
         from kazoo.exceptions import NodeExistsError
 
         alive = frozenset(map(int, self._children(znodes.BROKERS)))
         assignments = self._assignments({topic for topic, _ in targets})
         outcome = {
-            each: refusal(each, replicas, assignments.get(each.topic), alive, may_change_factor)
+            each: refusal(each, replicas, assignments.get(each.topic), alive, allow_replication_factor_change)
             for each, replicas in targets.items()
         }
         accepted = {each: targets[each] or () for each, error in outcome.items() if error is None}

@@ -19,7 +19,7 @@ def refusal(
     replicas: Sequence[BrokerId] | None,
     present: TopicAssignment | None,
     alive: frozenset[BrokerId],
-    may_change_factor: bool,
+    allow_replication_factor_change: bool,
 ) -> BrokerError | None:
     """Why these replicas cannot be asked for, as the request of Kafka 2.4 would answer; None if they can."""
     before = () if present is None else present.replicas.get(partition.partition, ())
@@ -36,7 +36,7 @@ def refusal(
     unknown = sorted(set(replicas) - alive - set(before))
     if unknown:
         return BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"broker {unknown[0]} is not there")
-    if not may_change_factor and len(replicas) != len(before):
+    if not allow_replication_factor_change and len(replicas) != len(before):
         return BrokerError(
             ErrorCode.INVALID_REPLICATION_FACTOR, f"it has {len(before)} replicas, not {len(replicas)}"
         )

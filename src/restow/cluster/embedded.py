@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from restow.cluster.broker.metadata import MetadataCache
     from restow.cluster.store.session import EmbeddedSession
 
-_OFFSETS_FACTOR = 3
+_OFFSETS_REPLICATION_FACTOR = 3
 
 
 class EmbeddedCluster:
@@ -70,7 +70,7 @@ class EmbeddedCluster:
         self._port = port
         self._held: list[HeldPort] = []
         self._properties = {
-            "offsets.topic.replication.factor": str(min(_OFFSETS_FACTOR, brokers)),
+            "offsets.topic.replication.factor": str(min(_OFFSETS_REPLICATION_FACTOR, brokers)),
             "group.initial.rebalance.delay.ms": "0",
             **(properties or {}),
         }

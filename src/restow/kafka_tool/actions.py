@@ -78,7 +78,7 @@ class Call:
         dir_rate = arguments.number("replica-alter-log-dirs-throttle", -1)
         arguments.number("timeout", DEFAULT_TIMEOUT_MS)
         moves = await self._admin.list_partition_reassignments()
-        if arguments.by_nodes and _wishes(targets):
+        if arguments.by_nodes and _log_dirs(targets):
             raise Failed("log_dirs need --bootstrap-server: ZooKeeper knows of no directories")
         if moves and arguments.by_nodes:
             await self._only_throttle(moves, rate)
@@ -88,11 +88,11 @@ class Call:
         proposed = _replicas(targets)
         live = await self._check_brokers(proposed)
         present = await self._present(proposed)
-        may_change_factor = "disallow-replication-factor-change" not in arguments.switches
-        if not may_change_factor:
+        allow_replication_factor_change = "disallow-replication-factor-change" not in arguments.switches
+        if not allow_replication_factor_change:
             await self._check_it_can_check(live)
         self._say_all(lines.current(present, await self._dirs(present)))
-        wishes = _wishes(targets)
+        log_dirs = _log_dirs(targets)
         if rate >= 0 or dir_rate >= 0:
             self._say(lines.RUN_VERIFY)
         if rate >= 0:
@@ -100,18 +100,18 @@ class Call:
             await self._set(throttling.changes_for(routes, rate), live)
             self._say(lines.throttle_set("inter-broker", rate))
         if dir_rate >= 0:
-            brokers = {replica.broker for replica in wishes}
+            brokers = {replica.broker for replica in log_dirs}
             await self._set(throttling.dir_changes_for(brokers, dir_rate), live)
             self._say(lines.throttle_set("replica-alter-dir", dir_rate))
         outcome = await self._admin.alter_partition_reassignments(
-            proposed, may_change_factor=may_change_factor
+            proposed, allow_replication_factor_change=allow_replication_factor_change
         )
         if arguments.by_nodes and _overtaken(outcome):
             raise Terse(lines.aborted(proposed))
         if errors := _said(outcome):
             raise Terse(lines.refused(errors))
         self._say(lines.started(proposed))
-        await self._alter_replica_log_dirs(wishes)
+        await self._alter_replica_log_dirs(log_dirs)
 
     async def _only_throttle(self, moves: Mapping[TopicPartition, PartitionReassignment], rate: int) -> None:
         """ZooKeeper has room for one reassignment at a time; what can be changed of it is its throttle."""
@@ -123,11 +123,11 @@ class Call:
 
     async def verify(self) -> None:
         targets = self._targets()
-        wanted, wishes = _replicas(targets), _wishes(targets)
+        wanted, log_dirs = _replicas(targets), _log_dirs(targets)
         moves = await self._admin.list_partition_reassignments()
         now = await self._known()
         self._say_all(lines.progress(wanted, now, moves))
-        found = states(wishes, await self._disks(replica.broker for replica in wishes))
+        found = states(log_dirs, await self._disks(replica.broker for replica in log_dirs))
         self._say_all([str(state) for state in found] or [""])
         if not moves and all(state.done for state in found):
             await self._clear_throttles(wanted)
@@ -137,7 +137,7 @@ class Call:
 
     async def cancel(self) -> None:
         targets = self._targets()
-        wanted, wishes = _replicas(targets), _wishes(targets)
+        wanted, log_dirs = _replicas(targets), _log_dirs(targets)
         moves = await self._admin.list_partition_reassignments(wanted) if wanted else {}
         if moves:
             await self._check_originals(
@@ -151,7 +151,7 @@ class Call:
             self._say(lines.cancelled(moves))
         else:
             self._say(lines.NONE_ACTIVE)
-        found = states(wishes, await self._disks(replica.broker for replica in wishes))
+        found = states(log_dirs, await self._disks(replica.broker for replica in log_dirs))
         back = {state.replica: state.current for state in found if state.active and state.current}
         if back:
             await self._alter_replica_log_dirs(back)
@@ -251,9 +251,9 @@ class Call:
         if dead := sorted(brokers - live):
             raise Failed(f"broker {lines.comma(dead)} is not there: its throttles could not be cleared")
 
-    async def _alter_replica_log_dirs(self, wishes: Mapping[TopicPartitionReplica, str]) -> None:
+    async def _alter_replica_log_dirs(self, log_dirs: Mapping[TopicPartitionReplica, str]) -> None:
         """Ask until every broker has agreed; one may not have heard of its new replica yet."""
-        left = dict(wishes)
+        left = dict(log_dirs)
         timeout_s = self._arguments.number("timeout", DEFAULT_TIMEOUT_MS) / 1000
         deadline_s = self._clock.monotonic_s() + timeout_s
         while left:
@@ -272,7 +272,7 @@ def _replicas(targets: Iterable[Target]) -> dict[TopicPartition, tuple[BrokerId,
     return {target.partition: target.replicas for target in targets}
 
 
-def _wishes(targets: Iterable[Target]) -> dict[TopicPartitionReplica, str]:
+def _log_dirs(targets: Iterable[Target]) -> dict[TopicPartitionReplica, str]:
     return {
         TopicPartitionReplica(target.partition, broker): path
         for target in targets
@@ -300,11 +300,13 @@ def _placed(
 ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
     """A topic laid out anew, with the factor of its first partition."""
     mine = sorted(partition for partition in present if partition.topic == topic)
-    factor = len(present[mine[0]])
-    if factor > len(brokers):
-        raise Failed(f"Replication factor: {factor} larger than available brokers: {len(brokers)}.")
+    replication_factor = len(present[mine[0]])
+    if replication_factor > len(brokers):
+        raise Failed(
+            f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
+        )
     try:
-        rows = place(brokers, len(mine), factor, rack_mode=mode)
+        rows = place(brokers, len(mine), replication_factor, rack_mode=mode)
     except RackInformationMissing:
         raise Failed(lines.MIXED_RACKS) from None
     except InvalidReplicationFactor as error:

@@ -58,9 +58,9 @@ class DirState:
 
 
 def states(
-    wishes: Mapping[TopicPartitionReplica, str], disks: Mapping[BrokerId, BrokerLogDirs | BrokerError]
+    targets: Mapping[TopicPartitionReplica, str], disks: Mapping[BrokerId, BrokerLogDirs | BrokerError]
 ) -> tuple[DirState, ...]:
-    """Every wish with what its broker says of it, in order."""
+    """Every target with what its broker says of it, in order."""
     current = places(disks)
     future = places(disks, future=True)
     return tuple(
@@ -71,7 +71,7 @@ def states(
             future=future.get(replica),
             silent=isinstance(disks.get(replica.broker), BrokerError) or replica.broker not in disks,
         )
-        for replica, path in sorted(wishes.items())
+        for replica, path in sorted(targets.items())
     )
 
 

@@ -56,7 +56,7 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "topics list": (_SEE_TOPICS,),
     "topics describe": (_SEE_TOPICS, _TOPIC_CONFIGS),
     "topics create": (Acl(CLUSTER, "CREATE", "to make topics"),),
-    "topics expand": (Acl(TOPIC, "ALTER", "to add partitions"),),
+    "topics create-partitions": (Acl(TOPIC, "ALTER", "to add partitions"),),
     "topics delete": (Acl(TOPIC, "DELETE", "to delete topics"), _SEE_TOPICS),
     "cluster status": SIGHT,
     "watch": SIGHT,

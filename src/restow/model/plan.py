@@ -119,7 +119,7 @@ class Promise:
     kind: str
     brokers: tuple[BrokerId, ...] = ()
     topics: tuple[str, ...] = ()
-    factor: int | None = None
+    replication_factor: int | None = None
     goal: str = ""
     band: float | None = None
 

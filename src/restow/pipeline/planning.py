@@ -37,7 +37,7 @@ class FleetRequest:
     """Which of the model's measures counts as the load: mean, p95 or peak."""
 
 
-def planned(cluster: str, partitions: Any, brokers: Any, wish: FleetRequest) -> dict[str, Any]:
+def planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:
     """One row: how the cluster stands, what a plan makes of it, and the plan; or why there is none."""
     about: dict[str, Any] = {"cluster": cluster, "at": None, "urgency": 0.0, "because": ""}
     rows, disks = partitions.to_pylist(), brokers.to_pylist()
@@ -48,14 +48,14 @@ def planned(cluster: str, partitions: Any, brokers: Any, wish: FleetRequest) -> 
     load, without = load_of(snapshot, rows)
     about |= {"at": max(row["at"] for row in rows), "without_load": without} | _standing(snapshot)
     try:
-        made = make_plan(snapshot, load, wish.request, seconds=wish.seconds)
+        made = make_plan(snapshot, load, asked.request, seconds=asked.seconds)
         told = made.explain()
     except RestowError as error:
-        return about | _urgency(about, None, wish) | {"error": str(error)}
+        return about | _urgency(about, None, asked) | {"error": str(error)}
     return (
         about
         | _gains(made.plan, told)
-        | _urgency(about, told, wish)
+        | _urgency(about, told, asked)
         | {"plan": dumps(made.plan), "error": None}
     )
 
@@ -197,7 +197,7 @@ def _gains(plan: Plan, told: Explanation) -> dict[str, Any]:
     return gains
 
 
-def _urgency(about: Mapping[str, Any], told: Explanation | None, wish: FleetRequest) -> dict[str, Any]:
+def _urgency(about: Mapping[str, Any], told: Explanation | None, asked: FleetRequest) -> dict[str, Any]:
     """The most urgent of four things, each between 0 and 1, and which it is.
 
     Partitions offline are the worst there is. A log dir becomes urgent from half full on and is at 1 when it
@@ -210,7 +210,7 @@ def _urgency(about: Mapping[str, Any], told: Explanation | None, wish: FleetRequ
     if about["under_replicated"]:
         reasons.append((0.5, f"{about['under_replicated']:,} partitions lack a replica"))
     if about["fullest"] is not None:
-        pressure = (about["fullest"] - _HALF_FULL) / (wish.request.fill - _HALF_FULL)
+        pressure = (about["fullest"] - _HALF_FULL) / (asked.request.fill - _HALF_FULL)
         reasons.append(
             (float(np.clip(pressure, 0, 1)), f"{about['fullest_where']} is {about['fullest']:.0%} full")
         )

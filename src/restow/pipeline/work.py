@@ -124,7 +124,7 @@ class Work:
             self.keep(name, make())
             yield name
 
-    def fleet(self, wish: FleetRequest | None = None) -> DataFrame:
+    def fleet(self, asked: FleetRequest | None = None) -> DataFrame:
         from restow.pipeline.jobs.fleet import fleet
 
         return fleet(
@@ -132,7 +132,7 @@ class Work:
             self.samples("replicas"),
             self.samples("disks"),
             self.made("model"),
-            wish,
+            asked,
         )
 
     def lab(self, assignors: Sequence[str]) -> DataFrame:

@@ -27,13 +27,13 @@ def parse_by_hand(text: str, brokers: Iterable[Broker] | None = None) -> dict[in
         partition: [_broker_id(partition, word) for word in _words(partition, part)]
         for partition, part in enumerate(text.split(","))
     }
-    check_replicas(assignment, factor=len(assignment[0]))
+    check_replicas(assignment, replication_factor=len(assignment[0]))
     if brokers is not None:
         check_known(assignment, brokers)
     return assignment
 
 
-def check_replicas(assignment: Mapping[int, Sequence[BrokerId]], *, factor: int) -> None:
+def check_replicas(assignment: Mapping[int, Sequence[BrokerId]], *, replication_factor: int) -> None:
     """Refuse partitions without replicas, with a broker twice, or with another count than `factor`."""
     for partition, replicas in sorted(assignment.items()):
         if not replicas:
@@ -43,10 +43,10 @@ def check_replicas(assignment: Mapping[int, Sequence[BrokerId]], *, factor: int)
                 f"Partition {partition} names a broker more than once ({_listed(replicas)}); "
                 "a broker holds at most one replica of a partition."
             )
-        if len(replicas) != factor:
+        if len(replicas) != replication_factor:
             raise InvalidReplicaAssignment(
                 f"Partition {partition} has {len(replicas)} replicas ({_listed(replicas)}) "
-                f"while partition 0 has {factor}; give all partitions the same number."
+                f"while partition 0 has {replication_factor}; give all partitions the same number."
             )
 
 

@@ -49,7 +49,7 @@ def place(
         start = shift = int(start_index)
     request = PlacementRequest(
         partitions=int(partitions),
-        factor=int(replication_factor),
+        replication_factor=int(replication_factor),
         start=start,
         shift=shift,
         first_partition=max(0, int(start_partition)),
@@ -72,7 +72,9 @@ def check_brokers(brokers: Sequence[Broker]) -> None:
         raise InvalidBrokers(f"Brokers listed more than once: {', '.join(map(str, twice))}. List each once.")
 
 
-def _check_counts(brokers: Sequence[Broker], partitions: int, factor: int, start_partition: int) -> None:
+def _check_counts(
+    brokers: Sequence[Broker], partitions: int, replication_factor: int, start_partition: int
+) -> None:
     """Refuse counts that cannot be; what is wrong in several ways gets the error that Kafka gives first."""
     if partitions <= 0:
         raise InvalidPartitions(f"The number of partitions must be larger than 0, not {partitions}.")
@@ -81,12 +83,14 @@ def _check_counts(brokers: Sequence[Broker], partitions: int, factor: int, start
             f"{partitions} partitions from id {max(0, start_partition)} on would pass {LARGEST_ID}, "
             "the largest partition id Kafka has; ask for fewer."
         )
-    if factor <= 0:
-        raise InvalidReplicationFactor(f"The replication factor must be larger than 0, not {factor}.")
-    check_brokers(brokers)
-    if factor > len(brokers):
+    if replication_factor <= 0:
         raise InvalidReplicationFactor(
-            f"Replication factor {factor} is larger than the number of brokers, {len(brokers)}; "
+            f"The replication factor must be larger than 0, not {replication_factor}."
+        )
+    check_brokers(brokers)
+    if replication_factor > len(brokers):
+        raise InvalidReplicationFactor(
+            f"Replication factor {replication_factor} is larger than the number of brokers, {len(brokers)}; "
             "lower the factor or add brokers."
         )
 

@@ -38,16 +38,16 @@ def place_rack_aware(brokers: Sequence[Broker], request: PlacementRequest) -> Id
     number = {rack: index for index, rack in enumerate(names)}
     ids = np.array([broker.id for broker in circle], dtype=np.int32)
     racks = np.array([number[broker.rack] for broker in circle if broker.rack is not None], dtype=np.int32)
-    n, factor = ids.size, request.factor
-    spread = min(factor, len(names))
+    n, replication_factor = ids.size, request.replication_factor
+    spread = min(replication_factor, len(names))
     met = first_of_each_rack(racks, spread)
 
     def place_rounds(start: int, turns: Angles) -> Ids:
-        placed = np.empty((turns.size, n, factor), dtype=np.int32)
+        placed = np.empty((turns.size, n, replication_factor), dtype=np.int32)
         placed[:, :, 0] = np.roll(np.arange(n, dtype=np.int32), -start)
         _spread_over_racks(placed[:, :, :spread], met, racks, start + 1 + turns)
-        if factor > spread:
-            _fill_up(placed.reshape(-1, factor), spread, n, start + 1 + turns)
+        if replication_factor > spread:
+            _fill_up(placed.reshape(-1, replication_factor), spread, n, start + 1 + turns)
         return np.take(ids, placed)
 
     return in_rounds(request, n, len(names), place_rounds)

@@ -24,9 +24,9 @@ def place_rack_unaware(ids: Ids, request: PlacementRequest) -> Ids:
     others = max(1, ids.size - 1)
 
     def place_rounds(start: int, turns: Angles) -> Ids:
-        placed = np.empty((turns.size, ids.size, request.factor), dtype=np.int32)
+        placed = np.empty((turns.size, ids.size, request.replication_factor), dtype=np.int32)
         placed[:, :, 0] = np.roll(ids, -start)
-        for replica in range(1, request.factor):
+        for replica in range(1, request.replication_factor):
             placed[:, :, replica] = rotated(ids, start + 1 + (turns + replica - 1) % others)
         return placed
 

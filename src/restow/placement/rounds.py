@@ -34,7 +34,7 @@ class PlacementRequest:
     """What to place, already checked: the counts fit each other and nothing is left to chance."""
 
     partitions: int
-    factor: int
+    replication_factor: int
     start: int
     shift: int
     first_partition: int
@@ -54,9 +54,15 @@ def in_rounds(request: PlacementRequest, brokers: int, stride: int, place_rounds
     # The shift grows at each multiple of n above 0 that is met, the first partition's own id included.
     met = request.first_partition // brokers - max(0, request.first_partition - 1) // brokers
     turns = ((request.shift + met) % others + np.arange(rounds)) % others * stride % others
-    placed = place_rounds(request.start % brokers, turns).reshape(rounds * brokers, request.factor)
+    placed = place_rounds(request.start % brokers, turns).reshape(
+        rounds * brokers, request.replication_factor
+    )
     table = placed[before : before + rows]
-    return table if rows == request.partitions else np.resize(table, (request.partitions, request.factor))
+    return (
+        table
+        if rows == request.partitions
+        else np.resize(table, (request.partitions, request.replication_factor))
+    )
 
 
 def rotated(values: Ids, angles: Angles) -> Ids:

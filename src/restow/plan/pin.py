@@ -1,4 +1,4 @@
-"""From wished-for replicas to a pinned plan: what was there, what is to be, and in which order.
+"""From target replicas to a pinned plan: what was there, what is to be, and in which order.
 
 What Kafka would refuse, and what would leave a partition worse off than it may be, is refused here, with the
 partition that it is about.
@@ -34,7 +34,7 @@ class Target:
 
 
 class ImpossiblePlan(InvalidInput):
-    """Wishes that cannot be fulfilled, or not without breaking a limit."""
+    """Targets that cannot be reached, or not without breaking a limit."""
 
 
 def plan_from_targets(
@@ -45,14 +45,14 @@ def plan_from_targets(
     limits: Limits | RequestedLimits | None = None,
     title: str = "",
 ) -> Plan:
-    """A plan that starts from this snapshot. What is as wished already is left out of it."""
+    """A plan that starts from this snapshot. What is at its target already is left out of it."""
     check_limits(settled(limits, ()))
-    wished = tuple(targets)
-    problems = [problem for target in wished if (problem := _problem(snapshot, target))]
-    problems += _twice(wished)
+    wanted = tuple(targets)
+    problems = [problem for target in wanted if (problem := _problem(snapshot, target))]
+    problems += _twice(wanted)
     if problems:
         raise ImpossiblePlan(_listed(problems))
-    moves = tuple(move for target in wished if (move := _move(snapshot, target)))
+    moves = tuple(move for target in wanted if (move := _move(snapshot, target)))
     keep = settled(limits, moves)
     order = order_of(moves, snapshot, keep)
     if order.stuck:

@@ -88,7 +88,7 @@ def plan(
         demote=_brokers(demote),
         replace=dict(replace or {}),
         any_rack=any_rack,
-        factors=_factors(replication_factor, only),
+        replication_factors=_replication_factors(replication_factor, only),
         relieve=dict(relieve or {}),
         bands=_bands(band, model),
         only_topics=only,
@@ -172,7 +172,7 @@ def _names(given: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in given.split(",")) if isinstance(given, str) else tuple(given)
 
 
-def _factors(given: int | Mapping[str, int] | None, topics: tuple[str, ...]) -> dict[str, int]:
+def _replication_factors(given: int | Mapping[str, int] | None, topics: tuple[str, ...]) -> dict[str, int]:
     if given is None or isinstance(given, Mapping):
         return dict(given or {})
     if not topics:

@@ -115,11 +115,14 @@ def title_of(request: PlanRequest) -> str:
         if brokers:
             words.append(f"{word} {', '.join(map(str, sorted(brokers)))}")
     words += [f"replace {old} by {new}" for old, new in sorted(request.replace.items())]
-    words += [f"factor {factor} for {topic}" for topic, factor in request.factors.items()]
+    words += [
+        f"factor {replication_factor} for {topic}"
+        for topic, replication_factor in request.replication_factors.items()
+    ]
     words += [f"relieve {goal} above {limit:g}" for goal, limit in request.relieve.items()]
     if request.cordon:
         words.append(f"nothing to {', '.join(map(str, sorted(request.cordon)))}")
-    if request.only_topics and not {*request.only_topics} <= {"*", *request.factors}:
+    if request.only_topics and not {*request.only_topics} <= {"*", *request.replication_factors}:
         words.append(f"only topics {', '.join(request.only_topics)}")
     return "; ".join(words)
 

@@ -51,7 +51,7 @@ def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartitio
     """The partitions that a promise is about; a wildcard of a factor does not mean internal topics."""
     for name, partition in snapshot.all_partitions():
         patterns = promise.topics
-        if promise.factor is not None and snapshot.topic[name.topic].internal:
+        if promise.replication_factor is not None and snapshot.topic[name.topic].internal:
             patterns = tuple(each for each in patterns if not each.startswith(_WILDCARDS))
             if not patterns:
                 continue
@@ -128,16 +128,16 @@ def _factor(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, 
     wrong = [
         _told(name, f"with {len(partition.replicas)}", left)
         for name, partition in _meant(promise, snapshot)
-        if len(partition.replicas) != promise.factor
+        if len(partition.replicas) != promise.replication_factor
     ]
     topics = ",".join(promise.topics)
     return _result(
-        f"{promise.factor} replicas{_of_topics(promise)}",
+        f"{promise.replication_factor} replicas{_of_topics(promise)}",
         promise,
         snapshot,
         wrong,
         good="every partition has as many",
-        advice=f"plan what is left: restow plan change-rf {promise.factor} --topics '{topics}'",
+        advice=f"plan what is left: restow plan change-rf {promise.replication_factor} --topics '{topics}'",
     )
 
 

@@ -34,10 +34,14 @@ if TYPE_CHECKING:
 PARTITION = TopicPartition("t", 0)
 
 
-async def with_topic(cluster: EmbeddedCluster, factor: int, partitions: int = 1) -> None:
+async def with_topic(cluster: EmbeddedCluster, replication_factor: int, partitions: int = 1) -> None:
     """Create a topic and wait until every broker knows its leaders."""
     creation = cluster.brokers[0].services.creation
-    await creation.create(await creation.plan(RequestedTopic(name="t", partitions=partitions, factor=factor)))
+    await creation.create(
+        await creation.plan(
+            RequestedTopic(name="t", partitions=partitions, replication_factor=replication_factor)
+        )
+    )
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == partitions, 30)
@@ -89,7 +93,7 @@ def test_second_broker_with_same_id_is_refused() -> None:
 def test_broker_starts_again_after_losing_its_session(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
-            await with_topic(cluster, factor=3)
+            await with_topic(cluster, replication_factor=3)
             leader = leader_of(cluster)
             victim = cluster.brokers[leader]
             before = victim.services
@@ -117,7 +121,7 @@ def test_broker_starts_again_after_losing_its_session(tmp_path: Path) -> None:
 def test_failed_log_dir_takes_only_its_replicas_offline(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
-            await with_topic(cluster, factor=2, partitions=4)
+            await with_topic(cluster, replication_factor=2, partitions=4)
             broker = cluster.brokers[0].services
             hosted = {each for directory in broker.logs.directories for each in directory.logs}
             leads = {each for each in hosted if broker.metadata.partition(each).leader_id == 0}
@@ -154,7 +158,7 @@ def test_failed_log_dir_takes_only_its_replicas_offline(tmp_path: Path) -> None:
 def test_broker_without_log_dirs_ends_and_others_lead(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(2, log_dirs=2, data=tmp_path, fsync=False) as cluster:
-            await with_topic(cluster, factor=2, partitions=4)
+            await with_topic(cluster, replication_factor=2, partitions=4)
             ruined = cluster.brokers[1]
 
             def fail() -> None:
@@ -187,7 +191,7 @@ def test_cluster_stops_all_brokers_if_one_cannot_start(tmp_path: Path) -> None:
 def test_stop_moves_leaders_away_before_the_broker_ends(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with EmbeddedCluster(3, data=tmp_path, fsync=False) as cluster:
-            await with_topic(cluster, factor=3)
+            await with_topic(cluster, replication_factor=3)
             leader = leader_of(cluster)
             await cluster.stop_broker(leader)
             assert leader_of(cluster) not in (leader, -1)
@@ -328,7 +332,7 @@ def test_metadata_waits_for_the_controller_while_broker_starts(tmp_path: Path) -
 
     async def scenario() -> None:
         async with EmbeddedCluster(1, data=tmp_path, fsync=False) as cluster:
-            await with_topic(cluster, factor=1)
+            await with_topic(cluster, replication_factor=1)
             metadata = cluster.brokers[0].services.metadata
             brokers, metadata.brokers = metadata.brokers, {}
             client = await Client.connect(int(cluster.bootstrap.rpartition(":")[2]))

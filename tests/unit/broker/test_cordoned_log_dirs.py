@@ -60,12 +60,12 @@ def test_cordoned_log_dir_is_described_and_gets_no_new_replicas(tmp_path: Path) 
             await until(lambda: logs.cordoned() == {paths[0], paths[2]})
             assert await told(client) == [True, False, True]
             assert await told(client, version=4) == [False, False, False]
-            await create(cluster, RequestedTopic(name="t", partitions=5, factor=1))
+            await create(cluster, RequestedTopic(name="t", partitions=5, replication_factor=1))
             await until(lambda: len(logs.partitions) == 5)
             assert [len(each.logs) for each in logs.directories] == [0, 5, 0]
             assert await cordon(client, "0", "") == ErrorCode.NONE
             await until(lambda: not logs.cordoned())
-            await create(cluster, RequestedTopic(name="u", partitions=4, factor=1))
+            await create(cluster, RequestedTopic(name="u", partitions=4, replication_factor=1))
             await until(lambda: len(logs.partitions) == 9)
             assert [len(each.logs) for each in logs.directories] == [2, 5, 2]
 
@@ -89,7 +89,7 @@ def test_placement_leaves_out_broker_with_only_cordoned_log_dirs(tmp_path: Path,
             while not await is_cordoned():
                 await services.clock.sleep(0.01)
             assert (await services.store.get(path)).stat.czxid == epoch
-            placed = await create(cluster, RequestedTopic(name="t", partitions=6, factor=2))
+            placed = await create(cluster, RequestedTopic(name="t", partitions=6, replication_factor=2))
             assert {replica for replicas in placed.values() for replica in replicas} == {0, 2}
             await expand(cluster, "t", 9)
             known = cluster.brokers[0].services.metadata
@@ -102,7 +102,7 @@ def test_placement_leaves_out_broker_with_only_cordoned_log_dirs(tmp_path: Path,
             assert await cordon(client, "1", "") == ErrorCode.NONE
             while await is_cordoned():
                 await services.clock.sleep(0.01)
-            placed = await create(cluster, RequestedTopic(name="after", partitions=6, factor=3))
+            placed = await create(cluster, RequestedTopic(name="after", partitions=6, replication_factor=3))
             assert {replica for replicas in placed.values() for replica in replicas} == {0, 1, 2}
 
     run(scenario())

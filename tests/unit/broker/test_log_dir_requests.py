@@ -36,14 +36,14 @@ async def connect(cluster: EmbeddedCluster, broker: int = 0) -> Client:
     return await Client.connect(int(cluster.brokers[broker].address.rpartition(":")[2]))
 
 
-async def alter(client: Client, version: int, **wishes: dict[str, list[int]]) -> dict[tuple[str, int], int]:
+async def alter(client: Client, version: int, **targets: dict[str, list[int]]) -> dict[tuple[str, int], int]:
     """Send paths with their topics and partitions; return the error codes."""
     make = AlterReplicaLogDirsRequest.AlterReplicaLogDir
     topic = make.AlterReplicaLogDirTopic
     body = AlterReplicaLogDirsRequest(
         dirs=[
             make(path=path, topics=[topic(name=name, partitions=numbers) for name, numbers in topics.items()])
-            for path, topics in wishes.items()
+            for path, topics in targets.items()
         ]
     )
     client.ask(ALTER, version, 1, body)

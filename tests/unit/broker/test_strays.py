@@ -150,7 +150,7 @@ async def move(cluster: EmbeddedCluster, replicas: tuple[int, ...]) -> None:
 
 async def create(cluster: EmbeddedCluster) -> None:
     creation = cluster.brokers[0].services.creation
-    await creation.create(await creation.plan(RequestedTopic(name="t", partitions=1, factor=2)))
+    await creation.create(await creation.plan(RequestedTopic(name="t", partitions=1, replication_factor=2)))
     for broker in cluster.brokers.values():
         metadata = broker.services.metadata
         assert await metadata.until(lambda it=metadata: it.partition_count("t") == 1, 30)

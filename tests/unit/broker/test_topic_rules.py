@@ -43,16 +43,20 @@ def test_check_new_name_refuses_existing_and_colliding_names() -> None:
 
 
 @given(st.integers(1, 20), st.integers(1, 4))
-def test_new_assignment_places_replicas_on_different_brokers(partitions: int, factor: int) -> None:
-    placed = new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
+def test_new_assignment_places_replicas_on_different_brokers(
+    partitions: int, replication_factor: int
+) -> None:
+    placed = new_assignment(
+        BROKERS, partitions=partitions, replication_factor=replication_factor, chance=SeededChance(1)
+    )
     assert sorted(placed) == list(range(partitions))
     for replicas in placed.values():
-        assert len(set(replicas)) == len(replicas) == factor
-        assert len({number % 2 for number in replicas}) == min(2, factor)
+        assert len(set(replicas)) == len(replicas) == replication_factor
+        assert len({number % 2 for number in replicas}) == min(2, replication_factor)
 
 
 @pytest.mark.parametrize(
-    ("partitions", "factor", "code"),
+    ("partitions", "replication_factor", "code"),
     [
         (0, 1, ErrorCode.INVALID_PARTITIONS),
         (-5, 1, ErrorCode.INVALID_PARTITIONS),
@@ -62,15 +66,21 @@ def test_new_assignment_places_replicas_on_different_brokers(partitions: int, fa
         (1, 5, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_new_assignment_refuses_invalid_counts(partitions: int, factor: int, code: ErrorCode) -> None:
+def test_new_assignment_refuses_invalid_counts(
+    partitions: int, replication_factor: int, code: ErrorCode
+) -> None:
     with pytest.raises(TopicRefused) as refused:
-        new_assignment(BROKERS, partitions=partitions, factor=factor, chance=SeededChance(1))
+        new_assignment(
+            BROKERS, partitions=partitions, replication_factor=replication_factor, chance=SeededChance(1)
+        )
     assert refused.value.code is code
 
 
 def test_new_assignment_takes_manual_replicas() -> None:
     given_by_hand = {1: (3, 0), 0: (0, 1)}
-    placed = new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=given_by_hand)
+    placed = new_assignment(
+        BROKERS, partitions=-1, replication_factor=-1, chance=SeededChance(1), by_hand=given_by_hand
+    )
     assert list(placed.items()) == [(0, (0, 1)), (1, (3, 0))]
 
 
@@ -79,7 +89,7 @@ def test_new_assignment_takes_manual_replicas() -> None:
 )
 def test_new_assignment_refuses_invalid_manual_replicas(by_hand: dict[int, tuple[int, ...]]) -> None:
     with pytest.raises(TopicRefused) as refused:
-        new_assignment(BROKERS, partitions=-1, factor=-1, chance=SeededChance(1), by_hand=by_hand)
+        new_assignment(BROKERS, partitions=-1, replication_factor=-1, chance=SeededChance(1), by_hand=by_hand)
     assert refused.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
 
 
@@ -111,7 +121,8 @@ def test_more_partitions_refuses_invalid_counts(
 
 def test_placement_uses_the_given_chance() -> None:
     placements = [
-        new_assignment(BROKERS, partitions=5, factor=2, chance=SeededChance(seed)) for seed in (1, 1, 2, 3, 4)
+        new_assignment(BROKERS, partitions=5, replication_factor=2, chance=SeededChance(seed))
+        for seed in (1, 1, 2, 3, 4)
     ]
     assert placements[0] == placements[1]
     assert len({placement[0] for placement in placements}) > 1

@@ -99,13 +99,13 @@ def strips(drawn: str) -> list[str]:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
-@pytest.mark.parametrize(("brokers", "factor"), [(1, 1), (6, 3), (30, 3), (300, 5)])
-def test_a_placement_never_overflows(width: int, brokers: int, factor: int) -> None:
+@pytest.mark.parametrize(("brokers", "replication_factor"), [(1, 1), (6, 3), (30, 3), (300, 5)])
+def test_a_placement_never_overflows(width: int, brokers: int, replication_factor: int) -> None:
     request = PlaceRequest(
         brokers=f"0-{brokers - 1}",
         racks="a,rack-b,a-long-rack-name",
         partitions=50,
-        replication_factor=factor,
+        replication_factor=replication_factor,
     )
     out = io.StringIO()
     draw_placement(Console(file=out, width=width, highlight=False), place_topic(request), rows=9)

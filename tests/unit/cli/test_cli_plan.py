@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -76,11 +76,11 @@ def test_a_drained_broker_is_gone_and_two_plans_are_compared(
     assert told["same_start"] is True
 
 
-def test_several_wishes_make_one_plan(
+def test_several_requests_make_one_plan(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
-    wishes = [
+    targets = [
         "--balance",
         "--rf",
         "1",
@@ -90,7 +90,7 @@ def test_several_wishes_make_one_plan(
         "--exclude-partitions",
         "orders-1,orders-4",
     ]
-    given = ["plan", "drain", "0", *wishes, "--snapshot", snapshot, "-o", str(path), "--json"]
+    given = ["plan", "drain", "0", *targets, "--snapshot", snapshot, "-o", str(path), "--json"]
     assert run([*given, "--partial"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["title"] == "balance; disks; drain 0; factor 1 for *"
@@ -146,7 +146,7 @@ def test_small_replicas_go_together_unless_told_otherwise(snapshot: str, tmp_pat
         (["drain", "0", "--fill", "1.5"], "a share above 0, up to 1"),
     ],
 )
-def test_bad_wishes_are_refused(
+def test_bad_requests_are_refused(
     snapshot: str, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["plan", *arguments, "--snapshot", snapshot]) == 2
@@ -237,3 +237,10 @@ def test_the_first_plan_on_a_machine_is_as_good_as_any(snapshot: str, tmp_path: 
         plans.append(plan.read_bytes())
     assert plans[0] == plans[1]
     assert any((tmp_path / "compiled").rglob("*.nbc"))
+
+
+def test_former_name_of_create_partitions_works_but_is_not_shown(invoke: Any) -> None:
+    assert invoke("topics", "expand", "--help").exit_code == 0
+    shown = invoke("topics", "--help").output
+    assert "create-partitions" in shown
+    assert "expand" not in shown

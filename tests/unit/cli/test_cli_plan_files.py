@@ -33,12 +33,12 @@ def cluster(replicas: tuple[int, ...] = (1, 2), topic_id: str = "one") -> Snapsh
 @pytest.fixture
 def plan_file(tmp_path: Path) -> str:
     """t-0 gets a replica on broker 4 instead of 2, t-1 changes a directory."""
-    wishes = [
+    targets = [
         Target(partition=TopicPartition("t", 0), replicas=(1, 4)),
         Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("any", "/e")),
     ]
     path = tmp_path / "plan.json"
-    path.write_text(text.dumps(plan_from_targets(cluster(), wishes, created_ms=7, title="a title")))
+    path.write_text(text.dumps(plan_from_targets(cluster(), targets, created_ms=7, title="a title")))
     return str(path)
 
 
@@ -138,14 +138,14 @@ def test_show_writes_a_page_with_brokers_log_dirs_and_time(
 
 
 def test_plan_prints_kafka_json_in_the_same_words_as_place(tmp_path: Path, invoke: Invoke) -> None:
-    wish = tmp_path / "wish.json"
+    target = tmp_path / "request.json"
     placed = invoke(
         *("place", "--brokers", "0-5", "--partitions", "2", "--replication-factor", "2", "--seed", "1"),
         *("--topic", "t", "--format", "kafka"),
     ).stdout
-    wish.write_text(placed)
+    target.write_text(placed)
     here = file_of(cluster(), tmp_path)
-    assert invoke("plan", "from-json", str(wish), "--snapshot", here, "--format", "kafka").stdout == placed
+    assert invoke("plan", "from-json", str(target), "--snapshot", here, "--format", "kafka").stdout == placed
 
 
 def test_plan_writes_the_way_back_beside_kafka_json(tmp_path: Path, invoke: Invoke) -> None:

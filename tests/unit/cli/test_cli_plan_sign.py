@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 def plan_text(*replicas: int) -> str:
-    wish = Target(partition=TopicPartition("t", 0), replicas=replicas)
-    return text.dumps(plan_from_targets(snapshot({"t": [(1, 2)]}), [wish], created_ms=7))
+    target = Target(partition=TopicPartition("t", 0), replicas=replicas)
+    return text.dumps(plan_from_targets(snapshot({"t": [(1, 2)]}), [target], created_ms=7))
 
 
 @pytest.fixture

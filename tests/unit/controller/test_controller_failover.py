@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.cluster.controller import ControllerStep, delete_topic, expand_topic
+from restow.cluster.controller import ControllerStep, create_partitions, delete_topic
 from restow.cluster.store.znodes import ControllerZNode, PreferredReplicaElection
 from restow.model import TopicPartition
 from tests.unit.controller.fake_cluster import (
@@ -64,7 +64,7 @@ async def create(cluster: FakeCluster) -> None:
 
 
 async def expand(cluster: FakeCluster) -> None:
-    await expand_topic(cluster.store, "old", {2: (0, 1), 3: (2, 1)})
+    await create_partitions(cluster.store, "old", {2: (0, 1), 3: (2, 1)})
 
 
 async def delete(cluster: FakeCluster) -> None:

@@ -19,8 +19,8 @@ from restow.cluster.controller import (
     ControllerStep,
     Election,
     TopicError,
+    create_partitions,
     delete_topic,
-    expand_topic,
 )
 from restow.cluster.controller.brokers import read_brokers
 from restow.cluster.controller.context import ControllerContext
@@ -249,7 +249,7 @@ class Schedule(RuleBasedStateMachine):
         async def expand() -> None:
             with suppress(TopicError):
                 topics = await self.topics()
-                await expand_topic(
+                await create_partitions(
                     self.cluster.store,
                     name,
                     {len(topics[name].partitions) if name in topics else 0: replicas},

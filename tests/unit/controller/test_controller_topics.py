@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from restow.cluster.controller import delete_topic, expand_topic
+from restow.cluster.controller import create_partitions, delete_topic
 from restow.cluster.store.znodes import EntityConfig, TopicZNode
 from restow.model import TopicPartition
 from tests.unit.controller.fake_cluster import FakeCluster, fake_cluster
@@ -48,7 +48,7 @@ def test_new_partitions_do_not_change_existing_ones() -> None:
             await cluster.start_controller(0)
             await cluster.create("t", {0: (0, 1)})
             await cluster.until(lambda: len(leaders(cluster, 2)) == 1)
-            await expand_topic(cluster.store, "t", {1: (2, 1)})
+            await create_partitions(cluster.store, "t", {1: (2, 1)})
             await cluster.until(lambda: len(leaders(cluster, 0)) == 2)
             assert (await cluster.state("t", 0)).leader_epoch == 0
             assert (await cluster.state("t", 1)).leader == 2

@@ -127,12 +127,12 @@ def test_alter_refuses_topic_being_deleted() -> None:
 def test_alter_refuses_new_replication_factor_if_forbidden() -> None:
     async def run() -> None:
         async with moving_cluster((0, 1)) as (cluster, controller, _):
-            wish = ReassignmentTarget((0, 1, 2), may_change_factor=False)
-            refusal = (await controller.alter_reassignments({T0: wish}))[T0]
+            target = ReassignmentTarget((0, 1, 2), allow_replication_factor_change=False)
+            refusal = (await controller.alter_reassignments({T0: target}))[T0]
             assert refusal is not None
             assert refusal.code is ErrorCode.INVALID_REPLICATION_FACTOR
             assert await alter(controller, (0, 1, 2)) is None
-            back = ReassignmentTarget((3, 2), may_change_factor=False)
+            back = ReassignmentTarget((3, 2), allow_replication_factor_change=False)
             assert (await controller.alter_reassignments({T0: back}))[T0] is None
             await finish(cluster)
 

@@ -100,29 +100,29 @@ class Moves(RuleBasedStateMachine):
             PARTITIONS[2]: {frozenset({0, 2, 3})},
         }
 
-    @rule(wishes=st.dictionaries(PARTITION, st.one_of(st.none(), TARGET), min_size=1))
-    def ask(self, wishes: dict[TopicPartition, tuple[int, ...] | None]) -> None:
+    @rule(asked=st.dictionaries(PARTITION, st.one_of(st.none(), TARGET), min_size=1))
+    def ask(self, asked: dict[TopicPartition, tuple[int, ...] | None]) -> None:
         async def ask() -> None:
-            for partition, target in wishes.items():
+            for partition, target in asked.items():
                 if target is not None:
                     self.targets[partition].add(frozenset(target))
             if (controller := self.active()) is not None:
-                asked = asyncio.create_task(
+                call = asyncio.create_task(
                     controller.alter_reassignments(
-                        {each: ReassignmentTarget(target) for each, target in wishes.items()}
+                        {each: ReassignmentTarget(target) for each, target in asked.items()}
                     )
                 )
                 with suppress(ControllerError, TimeoutError):
-                    await asyncio.wait_for(asked, 5)
+                    await asyncio.wait_for(call, 5)
 
         self.runner.run(ask())
 
-    @rule(wishes=st.dictionaries(PARTITION, TARGET, min_size=1))
-    def ask_by_node(self, wishes: dict[TopicPartition, tuple[int, ...]]) -> None:
+    @rule(asked=st.dictionaries(PARTITION, TARGET, min_size=1))
+    def ask_by_node(self, asked: dict[TopicPartition, tuple[int, ...]]) -> None:
         async def ask() -> None:
             with suppress(NodeExists):
-                await self.cluster.store.create(ReassignPartitions.PATH, ReassignPartitions(wishes).encode())
-                for partition, target in wishes.items():
+                await self.cluster.store.create(ReassignPartitions.PATH, ReassignPartitions(asked).encode())
+                for partition, target in asked.items():
                     self.targets[partition].add(frozenset(target))
 
         self.runner.run(ask())

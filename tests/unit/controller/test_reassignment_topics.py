@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from restow.cluster.controller import ControllerStep, MoveInProgress, delete_topic, expand_topic
+from restow.cluster.controller import ControllerStep, MoveInProgress, create_partitions, delete_topic
 from restow.cluster.store.znodes import PartitionStateZNode
 from restow.model import ReplicaAssignment, TopicPartition
 from tests.unit.controller.moves import (
@@ -72,12 +72,12 @@ def test_kafka_9038_only_topic_under_reassignment_cannot_be_expanded() -> None:
             await cluster.settled()
             await alter(controller, (0, 2))
             with pytest.raises(MoveInProgress) as refused:
-                await expand_topic(cluster.store, "t", {1: (0, 1)})
+                await create_partitions(cluster.store, "t", {1: (0, 1)})
             assert refused.value.code.name == "REASSIGNMENT_IN_PROGRESS"
-            await expand_topic(cluster.store, "other", {1: (1, 2)})
+            await create_partitions(cluster.store, "other", {1: (1, 2)})
             await cluster.until(lambda: TopicPartition("other", 1) in cluster.brokers[2].hosted)
             await finish(cluster)
-            await expand_topic(cluster.store, "t", {1: (0, 1)})
+            await create_partitions(cluster.store, "t", {1: (0, 1)})
             await cluster.settled()
 
     asyncio.run(run())
@@ -89,7 +89,7 @@ def test_partitions_added_during_assignment_write_are_kept() -> None:
 
             async def expand() -> None:
                 watcher.then.clear()
-                await expand_topic(cluster.store, "t", {1: (1, 2)})
+                await create_partitions(cluster.store, "t", {1: (1, 2)})
 
             watcher.then[ControllerStep.U0] = expand
             await alter(controller, (0, 2))

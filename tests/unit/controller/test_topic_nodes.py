@@ -15,9 +15,9 @@ from restow.cluster.controller import (
     MoveInProgress,
     TopicExists,
     UnknownTopic,
+    create_partitions,
     create_topic,
     delete_topic,
-    expand_topic,
     random_topic_id,
 )
 from restow.cluster.store import ensure_paths
@@ -108,7 +108,7 @@ def test_create_topic_refuses_invalid_assignment(
 def test_expand_topic_adds_partitions_at_the_end_only() -> None:
     async def test(store: Store) -> None:
         with pytest.raises(UnknownTopic):
-            await expand_topic(store, "t", {1: (1,)})
+            await create_partitions(store, "t", {1: (1,)})
         await create_topic(store, "t", {0: (1, 2)}, {}, ID)
         for added, error in (
             ({0: (1, 2)}, InvalidPartitionCount),
@@ -117,8 +117,8 @@ def test_expand_topic_adds_partitions_at_the_end_only() -> None:
             ({1: (1,)}, InvalidAssignment),
         ):
             with pytest.raises(error):
-                await expand_topic(store, "t", added)
-        both = [expand_topic(store, "t", {1: replicas}) for replicas in ((2, 1), (1, 2))]
+                await create_partitions(store, "t", added)
+        both = [create_partitions(store, "t", {1: replicas}) for replicas in ((2, 1), (1, 2))]
         answers = await asyncio.gather(*both, return_exceptions=True)
         assert set(map(type, answers)) == {InvalidPartitionCount, type(None)}
         topic = await read(store, "t")
@@ -132,11 +132,11 @@ def test_expand_topic_refuses_reassigned_or_deleted_topic() -> None:
         await create_topic(store, "leaving", {0: (1,)}, {}, ID)
         await delete_topic(store, "leaving")
         with pytest.raises(DeletionPending):
-            await expand_topic(store, "leaving", {1: (1,)})
+            await create_partitions(store, "leaving", {1: (1,)})
         moving = TopicZNode(topic_id=ID, partitions={0: ReplicaAssignment((1, 2), adding=(2,))})
         await store.create(TopicZNode.path("moving"), moving.encode())
         with pytest.raises(MoveInProgress):
-            await expand_topic(store, "moving", {1: (1, 2)})
+            await create_partitions(store, "moving", {1: (1, 2)})
 
     on_a_store(test)
 

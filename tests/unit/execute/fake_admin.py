@@ -198,7 +198,7 @@ class FakeAdmin:
         }
 
     async def alter_replica_log_dirs(
-        self, wishes: Mapping[TopicPartitionReplica, str]
+        self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
         raise NotImplementedError
 
@@ -206,7 +206,7 @@ class FakeAdmin:
         self,
         targets: Mapping[TopicPartition, Sequence[int] | None],
         *,
-        may_change_factor: bool = True,
+        allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
         self.check()
         self.calls.append(("reassign", dict(targets)))
@@ -216,7 +216,11 @@ class FakeAdmin:
                 outcome[name] = BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             elif name in self.refuse:
                 outcome[name] = BrokerError(self.refuse[name])
-            elif replicas and not may_change_factor and len(replicas) != self.factor(name):
+            elif (
+                replicas
+                and not allow_replication_factor_change
+                and len(replicas) != self.replication_factor(name)
+            ):
                 outcome[name] = BrokerError(ErrorCode.INVALID_REPLICATION_FACTOR)
             elif replicas is None:
                 self.cancel(name)
@@ -230,7 +234,7 @@ class FakeAdmin:
         self.most_moving = max(self.most_moving, moving)
         return outcome
 
-    def factor(self, name: TopicPartition) -> int:
+    def replication_factor(self, name: TopicPartition) -> int:
         return len(self.assignments[name].target)
 
     def cancel(self, name: TopicPartition) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from restow.client import ConfigResource
 from restow.execute.repair.doctor import Ill, diagnose, examine, fix
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.throttle.throttles import FOLLOWER_RATE, LEADER_REPLICAS
 from restow.model import Copy, LiveBroker, Partition, ReplicaAssignment, Snapshot, Topic, TopicPartition
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
@@ -81,7 +81,7 @@ def test_fixing_takes_back_what_a_run_left_and_nothing_of_others(stage: Stage) -
     other = TopicPartition("other", 0)
     stage.admin.add("other", [(1, 2)], size=10**12)
     stage.admin.assignments[other] = ReplicaAssignment((1, 2)).reassign_to((1, 3))
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY), THROTTLED)
     found = asyncio.run(diagnose(stage.world))
     assert {each.ill for each in found} >= {Ill.OPEN_RUN, Ill.MOVE}

@@ -10,7 +10,7 @@ from restow.client import ConfigResource
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, Ending, RunOutcome
 from restow.execute.repair.doctor import fix
 from restow.execute.repair.undo import CannotUndo
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import Guards, RunOptions
 from restow.execute.run.start import cancel, execute
 from restow.execute.throttle.hours import Hours
@@ -24,8 +24,8 @@ from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_fo
 
 def test_pause_holds_what_has_not_begun_and_going_on_begins_it(stage: Stage) -> None:
     plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
-    stage.after(1, lambda: control_of(stage).wish(Wishes(paused=True)))
-    stage.after(100, lambda: control_of(stage).wish(Wishes(paused=False)))
+    stage.after(1, lambda: control_of(stage).request(ControlRequest(paused=True)))
+    stage.after(100, lambda: control_of(stage).request(ControlRequest(paused=False)))
     assert stage.execute(plan).is_good
     begun = [each.at_ms for each in stage.events if each.kind == "begun"]
     paused = next(each.at_ms for each in stage.events if each.kind == "paused")
@@ -35,7 +35,7 @@ def test_pause_holds_what_has_not_begun_and_going_on_begins_it(stage: Stage) -> 
 
 
 def test_throttle_and_concurrency_change_while_it_runs(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(throttle="7MB/s", moves_in=1)))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(throttle="7MB/s", moves_in=1)))
     rates = []
     stage.hooks.append(
         lambda event: (
@@ -53,7 +53,7 @@ def test_throttle_and_concurrency_change_while_it_runs(stage: Stage) -> None:
 
 def test_cancel_takes_back_what_is_under_way_in_its_order(stage: Stage) -> None:
     plan = plan_for(stage, [(3, 1), (1, 4), (5, 6), (2, 3)])
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan, THROTTLED)
     assert outcome.ending is Ending.CANCELLED
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
@@ -61,11 +61,11 @@ def test_cancel_takes_back_what_is_under_way_in_its_order(stage: Stage) -> None:
 
 
 def test_cancel_leaves_alone_what_has_nowhere_to_go_back_to(stage: Stage) -> None:
-    def wish() -> None:
+    def request() -> None:
         stage.admin.brokers.discard(2)
-        control_of(stage).wish(Wishes(stop="cancel"))
+        control_of(stage).request(ControlRequest(stop="cancel"))
 
-    stage.after(2.5, wish)
+    stage.after(2.5, request)
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.LEFT
     assert "its original replica on broker 2 is not there" in outcome.reason
@@ -75,16 +75,16 @@ def test_cancel_goes_back_to_a_replica_that_was_dead_before(stage: Stage) -> Non
     stage.admin.brokers.discard(2)
     stage.admin.leaders = dict.fromkeys(stage.admin.leaders, 1)
     snapshot = asyncio.run(capture(stage.admin, stage.clock))
-    wish = Target(partition=TopicPartition("t", 0), replicas=(1, 3))
-    plan = plan_from_targets(snapshot, [wish], created_ms=0)
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    request = Target(partition=TopicPartition("t", 0), replicas=(1, 3))
+    plan = plan_from_targets(snapshot, [request], created_ms=0)
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     assert stage.execute(plan, THROTTLED).ending is Ending.CANCELLED
     assert stage.replicas()[0] == (1, 2)
     assert stage.admin.set_ == {}
 
 
 def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     assert stage.admin.set_
     outcome = asyncio.run(cancel(stage.world, stage.watcher))
@@ -96,7 +96,7 @@ def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
 
 def test_what_a_later_command_cancels_has_its_order_back(stage: Stage) -> None:
     """On its way to [3,2] the partition is [3,2,1]: that it was [1,2] only the journal knows."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, [(3, 2), (2, 4)]), THROTTLED).ending is Ending.LEFT
     outcome = asyncio.run(cancel(stage.world, stage.watcher))
     assert outcome is not None
@@ -105,7 +105,7 @@ def test_what_a_later_command_cancels_has_its_order_back(stage: Stage) -> None:
 
 
 def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     asyncio.run(stage.clock.sleep(100))
     assert stage.replicas()[0] == (1, 3)
@@ -114,7 +114,7 @@ def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
 
 
 def test_resumed_run_counts_only_what_was_copied_since_it_went_on(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     there = stage.admin.copies[TopicPartition("t", 0)][3]
     assert 0 < there < 100 * MB
@@ -148,7 +148,7 @@ def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
 def test_undo_is_of_the_run_that_moved_something_last(stage: Stage) -> None:
     """One that is resumed, after the doctor had a journal of his own for elections."""
     before = stage.replicas()
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     assert stage.execute(plan_for(stage, [(1, 3)])).ending is Ending.CANCELLED
     asyncio.run(stage.clock.sleep(10))
     stage.admin.leaders[TopicPartition("t", 2)] = 1
@@ -163,7 +163,7 @@ def test_undo_is_of_the_run_that_moved_something_last(stage: Stage) -> None:
 
 def test_undo_of_a_run_in_the_middle(stage: Stage) -> None:
     before = stage.replicas()
-    stage.after(22, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(22, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
     assert stage.replicas() != before
     assert stage.undo(THROTTLED).is_good

@@ -17,7 +17,7 @@ import pytest
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, Journal, UnwritableJournal
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import Ill, diagnose, fix
-from restow.execute.run.control import BadControl, Control, Wishes
+from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.lock import BadStateFolder, holder_of
 from restow.execute.run.start import NotNow, cancel
 from restow.runtime.disk import SystemDisk
@@ -95,15 +95,15 @@ def test_run_goes_on_when_its_control_file_cannot_be_read(
     goes_on(stage)
 
 
-def test_run_hears_a_wish_that_follows_on_nonsense(stage: Stage) -> None:
+def test_run_hears_a_request_that_follows_on_nonsense(stage: Stage) -> None:
     beside(stage, lambda path: path.write_bytes(b"junk"))
     stage.after(5, lambda: Path(folder_of(stage), "control.json").unlink())
-    stage.after(6, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(6, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.CANCELLED
 
 
 def test_cancel_works_when_there_is_a_folder_in_the_place_of_the_control_file(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     path = folder_of(stage) / "control.json"
     path.unlink()
@@ -114,10 +114,10 @@ def test_cancel_works_when_there_is_a_folder_in_the_place_of_the_control_file(st
     assert stage.admin.set_ == {}
 
 
-def test_wish_is_refused_when_the_file_is_nonsense(tmp_path: Path) -> None:
+def test_request_is_refused_when_the_file_is_nonsense(tmp_path: Path) -> None:
     (tmp_path / "control.json").write_text("junk")
     with pytest.raises(BadControl, match=r"control\.json is not JSON .* remove it"):
-        Control(SystemDisk(), str(tmp_path)).wish(Wishes(paused=True))
+        Control(SystemDisk(), str(tmp_path)).request(ControlRequest(paused=True))
 
 
 def forged(journal: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
@@ -185,7 +185,7 @@ def test_journal_that_makes_no_sense_is_damaged_and_nothing_begins(
     stage: Stage, change: Callable[[list[dict[str, Any]]], None]
 ) -> None:
     """Although its checksums are right."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY), THROTTLED)
     folder = folder_of(stage)
     forged(folder / FILE_NAME, change)
@@ -259,7 +259,7 @@ def test_state_is_private_also_when_it_was_open_before(stage: Stage, tmp_path: P
         assert modes(tmp_path), "otherwise nothing would be seen here"
         stage.world = replace(stage.world, disk=SystemDisk(private=True))
         stage.execute(plan_for(stage, [(1, 2)]))
-        stage.after(2, lambda: control_of(stage).wish(Wishes(throttle="6MB/s")))
+        stage.after(2, lambda: control_of(stage).request(ControlRequest(throttle="6MB/s")))
         stage.undo()
     finally:
         os.umask(before)
@@ -309,7 +309,7 @@ def test_newest_run_is_the_last_that_began_when_clocks_are_turned_back(stage: St
 
 
 def test_run_that_was_resumed_is_newer_than_one_that_began_meanwhile(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     first = asyncio.run(stage.world.runs()).latest().name
     assert stage.execute(plan_for(stage, [(1, 2), (1, 4)])).is_good

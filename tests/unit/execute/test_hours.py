@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.errors import InvalidInput
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.throttle.hours import HourlyThrottle
 from restow.execute.throttle.throttles import FOLLOWER_RATE, ThrottleRates
@@ -171,12 +171,12 @@ def test_an_hour_that_the_clock_skips_does_not_count(stage: Stage) -> None:
 def test_control_gives_a_run_a_throttle_by_the_hour_and_takes_it_back(stage: Stage) -> None:
     set_clock(stage, 2026, 11, 16, 21, 50)
     stage.admin.rate = 40_000
-    stage.after(60, lambda: control_of(stage).wish(Wishes(throttle=NIGHT)))
-    stage.after(1200, lambda: control_of(stage).wish(Wishes(throttle="3MB/s")))
+    stage.after(60, lambda: control_of(stage).request(ControlRequest(throttle=NIGHT)))
+    stage.after(1200, lambda: control_of(stage).request(ControlRequest(throttle="3MB/s")))
     assert stage.execute(plan_for(stage, [(1, 3)]), options("2MB/s")).is_good
     assert rates_set(stage) == [str(rate * MB) for rate in (2, 1, 5, 3)]
-    wished = [each.facts["throttle"] for each in stage.events if each.kind == "throttle wished"]
-    assert wished == ["1MB/s,22:00-06:00=5MB/s", "3MB/s"]
+    wanted = [each.facts["throttle"] for each in stage.events if each.kind == "throttle requested"]
+    assert wanted == ["1MB/s,22:00-06:00=5MB/s", "3MB/s"]
 
 
 @pytest.mark.usefixtures("berlin")

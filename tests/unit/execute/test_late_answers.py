@@ -10,7 +10,7 @@ import pytest
 
 from restow.client import ConfigResource
 from restow.execute.progress.outcome import Ending
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.throttle.throttles import LEADER_REPLICAS
 from restow.model import Limits
 from tests.unit.execute.fake_admin import MB
@@ -152,7 +152,7 @@ def test_what_was_taken_back_is_not_taken_for_arrived(
 
     monkeypatch.setattr(stage.admin, "describe_topics", told)
     monkeypatch.setattr(stage.admin, "alter_partition_reassignments", asked)
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan_for(stage, [target]), THROTTLED)
     assert (outcome.ending, outcome.reason) == (Ending.CANCELLED, "1 moves were taken back")
     assert stage.replicas()[0] == (1, 2)
@@ -164,7 +164,7 @@ def test_what_arrived_while_nobody_looked_is_no_stranger(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The controller has it at rest; who is asked first still has all the replicas of its way."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, [(1, 3)]), THROTTLED).ending is Ending.LEFT
     ask = stage.admin.describe_topics
     old = [asyncio.run(ask())] * 2

@@ -10,7 +10,7 @@ import pytest
 
 from restow.client import BrokerError, BrokerLogDirs, ReplicaOnDisk, TopicPartitionReplica
 from restow.execute.progress.outcome import Ending
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.foreign import dir_taken
 from restow.execute.run.start import NotNow
 from restow.model import Limits, ReplicaAssignment, TopicPartition
@@ -143,7 +143,7 @@ def test_run_moves_on_brokers_that_cannot_check_the_factor(
     reassign = stage.admin.alter_partition_reassignments
 
     async def asked(targets: Mapping[TopicPartition, Sequence[int] | None], **more: bool) -> object:
-        assert more.get("may_change_factor", True), "broker 4 does not know the flag"
+        assert more.get("allow_replication_factor_change", True), "broker 4 does not know the flag"
         return await reassign(targets, **more)
 
     monkeypatch.setattr(stage.admin, "api_versions", old)
@@ -166,7 +166,7 @@ def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
 
     def cancel() -> None:
         to_redirect.append(FIRST)
-        control_of(stage).wish(Wishes(stop="cancel"))
+        control_of(stage).request(ControlRequest(stop="cancel"))
 
     monkeypatch.setattr(stage.admin, "list_partition_reassignments", told)
     stage.after(2, cancel)
@@ -179,7 +179,7 @@ def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
 
 
 def test_resume_and_undo_leave_what_others_did_meanwhile(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     stage.hooks.append(lambda each: has(stage, SECOND, (4, 6))() if each.kind == "begun" else None)
     outcome = stage.resume(THROTTLED)
@@ -223,9 +223,9 @@ def on_disk(path: str, *, future: bool) -> BrokerLogDirs:
     ],
 )
 def test_directories_that_others_chose_are_noticed(path: str, future: bool, taken: str | None) -> None:
-    wishes, before = {TopicPartitionReplica(FIRST, 1): "/b"}, {1: "/a"}
-    assert dir_taken(wishes, before, {1: on_disk(path, future=future)}) == taken
-    assert dir_taken(wishes, before, {1: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)}) is None
+    request, before = {TopicPartitionReplica(FIRST, 1): "/b"}, {1: "/a"}
+    assert dir_taken(request, before, {1: on_disk(path, future=future)}) == taken
+    assert dir_taken(request, before, {1: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)}) is None
 
 
 def remake(stage: Stage) -> None:

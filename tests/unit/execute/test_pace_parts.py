@@ -1,4 +1,4 @@
-"""What sets the pace: rates as people write them, hours, wishes in a file, and the automatic throttle."""
+"""What sets the pace: rates as people write them, hours, requests in a file, and the automatic throttle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.errors import InvalidInput
-from restow.execute.run.control import BadControl, Control, Wishes
+from restow.execute.run.control import BadControl, Control, ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.throttle.auto import FLOOR, Signs, decide, first
 from restow.execute.throttle.hours import Hours
@@ -42,15 +42,15 @@ def test_what_are_no_hours(text: str) -> None:
         Hours.parse(text)
 
 
-def test_wishes_are_news_once_and_add_up(tmp_path: Path) -> None:
+def test_requests_are_news_once_and_add_up(tmp_path: Path) -> None:
     control = Control(SystemDisk(), str(tmp_path))
     assert control.news() is None
-    control.wish(Wishes(throttle="5MB"))
-    assert control.news() == Wishes(throttle="5MB")
+    control.request(ControlRequest(throttle="5MB"))
+    assert control.news() == ControlRequest(throttle="5MB")
     assert control.news() is None
-    control.wish(Wishes(paused=True))
-    control.wish(Wishes(paused=False, moves_in=3))
-    assert control.news() == Wishes(throttle="5MB", paused=False, moves_in=3)
+    control.request(ControlRequest(paused=True))
+    control.request(ControlRequest(paused=False, moves_in=3))
+    assert control.news() == ControlRequest(throttle="5MB", paused=False, moves_in=3)
     control.clear()
     assert control.news() is None
 

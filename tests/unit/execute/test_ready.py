@@ -10,7 +10,7 @@ import pytest
 
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.undo import CannotUndo
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import NotNow, resume
 from restow.model import Move, Plan, TopicPartition
@@ -82,7 +82,7 @@ def test_what_is_not_told_does_not_stop_anybody(stage: Stage) -> None:
 
 def left(stage: Stage, targets: Sequence[tuple[int, ...]] = AWAY) -> None:
     """A run that was left to itself, with all of its partitions under way."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, targets), THROTTLED).ending is Ending.LEFT
     stage.events.clear()
     stage.admin.calls.clear()
@@ -101,7 +101,7 @@ def test_a_permission_that_was_withdrawn_is_named_before_going_on(stage: Stage) 
 def test_what_is_left_goes_on_without_a_target_that_is_down(stage: Stage) -> None:
     left(stage)
     stage.admin.brokers.discard(6)
-    stage.after(100, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(100, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.resume(RunOptions(throttle=THROTTLED.throttle)).ending is Ending.LEFT
     (warned,) = [each.facts["why"] for each in stage.events if each.kind == "warned"]
     assert "brokers alive: 1 broker: 6" in str(warned)
@@ -131,7 +131,7 @@ def test_the_way_back_is_looked_at_as_well(stage: Stage) -> None:
 
 
 def test_resume_refuses_a_run_of_another_plan_than_the_digest_says(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     wanted = plan_for(stage, AWAY)
     assert stage.execute(wanted, THROTTLED).ending is Ending.LEFT
     calls = len(stage.admin.calls)

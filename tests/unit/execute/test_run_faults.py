@@ -15,7 +15,7 @@ from restow.execute.journal.journal import FILE_NAME
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import Ill, diagnose, fix
 from restow.execute.repair.undo import CannotUndo
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import NotNow, resume
 from restow.execute.throttle.throttles import ThrottleRates
@@ -34,7 +34,7 @@ ONE_BY_ONE = Limits(moves_in=1, moves_out=1)
 
 def left_running(stage: Stage) -> Path:
     """A run that was left in its middle; the folder of its journal."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     return Path(next(str(each.facts["folder"]) for each in stage.events if each.kind == "run"))
 

@@ -9,7 +9,7 @@ import pytest
 
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.undo import CannotUndo
-from restow.execute.run.control import Wishes
+from restow.execute.run.control import ControlRequest
 from restow.execute.run.start import NotNow, way_back
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.model.permissions import Permissions
@@ -83,7 +83,7 @@ def test_undo_is_not_offered_without_the_permissions_it_needs(stage: Stage) -> N
 
 
 def test_undo_is_not_offered_when_nothing_has_changed(stage: Stage) -> None:
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="cancel")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.CANCELLED
     assert outcome.no_undo == "this run has changed nothing"
@@ -91,7 +91,7 @@ def test_undo_is_not_offered_when_nothing_has_changed(stage: Stage) -> None:
 
 def test_undo_can_be_looked_at_while_moves_of_the_run_are_under_way(stage: Stage) -> None:
     """They are not somebody else's: undo takes them back first."""
-    stage.after(2, lambda: control_of(stage).wish(Wishes(stop="leave")))
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     run = asyncio.run(stage.world.runs()).last_to_move()
     plan, _ = asyncio.run(way_back(stage.world, run))

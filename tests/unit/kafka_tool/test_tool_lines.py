@@ -79,9 +79,9 @@ def test_each_state_between_directories() -> None:
         2: BrokerLogDirs(),
         3: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE),
     }
-    wishes = {TopicPartitionReplica(each, 1): "/y" for each in (A, B, c, d)}
-    wishes |= {TopicPartitionReplica(A, 2): "/y", TopicPartitionReplica(A, 3): "/y"}
-    found = states(wishes, disks)
+    targets = {TopicPartitionReplica(each, 1): "/y" for each in (A, B, c, d)}
+    targets |= {TopicPartitionReplica(A, 2): "/y", TopicPartitionReplica(A, 3): "/y"}
+    found = states(targets, disks)
     assert [(str(each), each.done) for each in found] == [
         ("Reassignment of replica a-0-1 is still in progress.", False),
         (

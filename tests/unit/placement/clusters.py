@@ -19,7 +19,7 @@ at_leisure = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow
 class Case:
     brokers: list[Broker]
     partitions: int
-    factor: int
+    replication_factor: int
     start: int
     first: int
 
@@ -33,7 +33,7 @@ def cases(draw: st.DrawFn, *, racks: bool) -> Case:
     return Case(
         brokers=[Broker(number, draw(rack)) for number in ids],
         partitions=draw(st.integers(1, 4 * len(ids))),
-        factor=draw(st.integers(1, len(ids))),
+        replication_factor=draw(st.integers(1, len(ids))),
         start=draw(st.integers(0, 3 * len(ids)) | st.integers(0, 10_000)),
         first=draw(st.integers(-2, 3 * len(ids)) | st.integers(0, 10_000)),
     )
@@ -55,7 +55,7 @@ def slowly_placed(case: Case) -> list[list[int]]:
         first = (partition + case.start) % n
         replicas = [order[first]]
         candidates = 0
-        while len(replicas) < case.factor:
+        while len(replicas) < case.replication_factor:
             turn = shift * rack_count if aware else shift
             broker = order[(first + 1 + (turn + candidates) % (n - 1)) % n]
             candidates += 1

@@ -66,8 +66,13 @@ def test_what_kafka_would_refuse_or_misread_is_refused(text: str, sentence: str)
 @at_leisure
 @given(
     rows=st.integers(1, 5).flatmap(
-        lambda factor: st.lists(
-            st.lists(st.integers(0, 2**31 - 1), min_size=factor, max_size=factor, unique=True),
+        lambda replication_factor: st.lists(
+            st.lists(
+                st.integers(0, 2**31 - 1),
+                min_size=replication_factor,
+                max_size=replication_factor,
+                unique=True,
+            ),
             min_size=1,
             max_size=8,
         )

@@ -23,7 +23,7 @@ SOME_RACKED = [Broker(0, "a"), Broker(1), Broker(2, "b")]
 
 
 @pytest.mark.parametrize(
-    ("brokers", "partitions", "factor", "error", "sentence"),
+    ("brokers", "partitions", "replication_factor", "error", "sentence"),
     [
         (THREE, 0, 1, InvalidPartitions, "The number of partitions must be larger than 0, not 0."),
         (THREE, -4, 1, InvalidPartitions, "The number of partitions must be larger than 0, not -4."),
@@ -51,14 +51,14 @@ SOME_RACKED = [Broker(0, "a"), Broker(1), Broker(2, "b")]
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(
-    brokers: list[Broker], partitions: int, factor: int, error: type[Exception], sentence: str
+    brokers: list[Broker], partitions: int, replication_factor: int, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=re.escape(sentence)):
-        place(brokers, partitions, factor, start_index=0)
+        place(brokers, partitions, replication_factor, start_index=0)
 
 
 @pytest.mark.parametrize(
-    ("partitions", "factor", "error"),
+    ("partitions", "replication_factor", "error"),
     [
         pytest.param(0, 0, InvalidPartitions, id="partitions before factor"),
         pytest.param(1, 0, InvalidReplicationFactor, id="factor before racks"),
@@ -66,10 +66,10 @@ def test_what_cannot_be_is_refused_with_a_sentence(
     ],
 )
 def test_the_first_thing_wrong_is_the_one_kafka_names(
-    partitions: int, factor: int, error: type[Exception]
+    partitions: int, replication_factor: int, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        place(SOME_RACKED, partitions, factor, start_index=0)
+        place(SOME_RACKED, partitions, replication_factor, start_index=0)
 
 
 def test_partition_ids_may_reach_the_last_but_not_pass_it() -> None:

@@ -68,11 +68,13 @@ def test_a_single_broker_with_a_rack() -> None:
     assert place([Broker(8, "a")], 3, 1, start_index=1).tolist() == [[8]] * 3
 
 
-@pytest.mark.parametrize("factor", [1, 2, 3, 7, 41])
-def test_one_large_rack_and_a_tiny_one(factor: int) -> None:
+@pytest.mark.parametrize("replication_factor", [1, 2, 3, 7, 41])
+def test_one_large_rack_and_a_tiny_one(replication_factor: int) -> None:
     brokers = [Broker(number, "large" if number else "tiny") for number in range(41)]
-    case = Case(brokers, 130, factor, start=5, first=3)
-    assert place(brokers, 130, factor, start_index=5, start_partition=3).tolist() == slowly_placed(case)
+    case = Case(brokers, 130, replication_factor, start=5, first=3)
+    assert place(
+        brokers, 130, replication_factor, start_index=5, start_partition=3
+    ).tolist() == slowly_placed(case)
 
 
 def test_a_long_topic_on_few_brokers_repeats_the_pattern() -> None:
@@ -86,7 +88,11 @@ def test_a_long_topic_on_few_brokers_repeats_the_pattern() -> None:
 @given(case=cases(racks=True))
 def test_equals_the_specification_word_by_word(case: Case) -> None:
     placed = place(
-        case.brokers, case.partitions, case.factor, start_index=case.start, start_partition=case.first
+        case.brokers,
+        case.partitions,
+        case.replication_factor,
+        start_index=case.start,
+        start_partition=case.first,
     )
     assert placed.tolist() == slowly_placed(case)
 
@@ -94,16 +100,16 @@ def test_equals_the_specification_word_by_word(case: Case) -> None:
 @at_leisure
 @given(case=cases(racks=True))
 def test_replicas_stand_in_as_many_racks_as_they_can(case: Case) -> None:
-    placed = place(case.brokers, case.partitions, case.factor, start_index=case.start)
+    placed = place(case.brokers, case.partitions, case.replication_factor, start_index=case.start)
     spread = evaluate(placed, case.brokers).rack_spread
     assert spread is not None
     assert spread.partitions_short == 0
-    assert spread.fewest == spread.most == min(case.factor, spread.racks)
+    assert spread.fewest == spread.most == min(case.replication_factor, spread.racks)
 
 
 @at_leisure
 @given(case=cases(racks=True))
 def test_leaders_are_even_whatever_the_racks(case: Case) -> None:
-    placed = place(case.brokers, case.partitions, case.factor, start_index=case.start)
+    placed = place(case.brokers, case.partitions, case.replication_factor, start_index=case.start)
     leaders = evaluate(placed, case.brokers).leaders.values()
     assert max(leaders) - min(leaders) <= 1

@@ -81,7 +81,11 @@ def test_the_pattern_repeats_after_every_broker_met_every_shift() -> None:
 @given(case=cases(racks=False))
 def test_equals_the_specification_word_by_word(case: Case) -> None:
     placed = place(
-        case.brokers, case.partitions, case.factor, start_index=case.start, start_partition=case.first
+        case.brokers,
+        case.partitions,
+        case.replication_factor,
+        start_index=case.start,
+        start_partition=case.first,
     )
     assert placed.tolist() == slowly_placed(case)
 
@@ -91,10 +95,12 @@ def test_equals_the_specification_word_by_word(case: Case) -> None:
 def test_whole_laps_are_perfectly_even(case: Case, laps: int) -> None:
     partitions = laps * len(case.brokers)
     first = len(case.brokers) * 2
-    placed = place(case.brokers, partitions, case.factor, start_index=case.start, start_partition=first)
+    placed = place(
+        case.brokers, partitions, case.replication_factor, start_index=case.start, start_partition=first
+    )
     verdict = evaluate(placed, case.brokers)
     assert set(verdict.leaders.values()) == {laps}
-    assert set(verdict.replicas.values()) == {laps * case.factor}
+    assert set(verdict.replicas.values()) == {laps * case.replication_factor}
 
 
 def test_the_followers_of_one_leader_are_spread_over_all_others() -> None:

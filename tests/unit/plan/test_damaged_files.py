@@ -58,16 +58,19 @@ def sound() -> Snapshot:
 
 
 def sound_plan() -> Any:
-    wishes = [
+    targets = [
         Target(partition=TopicPartition("t", 0), replicas=(4, 5), reason="because"),
         Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("any", "/e")),
     ]
-    made = plan_from_targets(sound(), wishes, created_ms=7, title="drain 1")
+    made = plan_from_targets(sound(), targets, created_ms=7, title="drain 1")
     return replace(
         made,
         bound_bytes=5,
         bound_by="x",
-        promises=(Promise(kind="drained", brokers=(1,)), Promise(kind="x", topics=("t",), factor=2)),
+        promises=(
+            Promise(kind="drained", brokers=(1,)),
+            Promise(kind="x", topics=("t",), replication_factor=2),
+        ),
         leaves=(Left(partition=TopicPartition("u", 0), why="it moves"),),
     )
 

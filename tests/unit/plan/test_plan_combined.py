@@ -1,4 +1,4 @@
-"""Wishes in any combination, on any small cluster: the judge finds nothing broken, in the end or before."""
+"""Requests in any combination, on any small cluster: the judge finds nothing broken, in the end or before."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ BAND = 0.09
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> PlanRequest:
-    """At least one wish, often several, now and then with something that is not to be touched."""
+def targets(draw: st.DrawFn) -> PlanRequest:
+    """At least one request, often several, now and then with something that is not to be touched."""
 
     def now_and_then(value: object, otherwise: object, odds: int = 4) -> object:
         return value if draw(st.integers(1, odds)) == 1 else otherwise
@@ -40,7 +40,7 @@ def wishes(draw: st.DrawFn) -> PlanRequest:
         cordon=now_and_then(frozenset({3}), frozenset(), 5),
         replace=now_and_then({2: 3}, {}, 6),
         any_rack=draw(st.booleans()),
-        factors=now_and_then({draw(st.sampled_from(["t0", "*"])): draw(st.integers(1, 4))}, {}),
+        replication_factors=now_and_then({draw(st.sampled_from(["t0", "*"])): draw(st.integers(1, 4))}, {}),
         relieve=now_and_then({"disk": 1.2}, {}),
         bands=now_and_then({"disk": 0.02, "replicas": 0.3}, {}),
         only_topics=now_and_then(("t0", "t2"), (), 6),
@@ -54,14 +54,14 @@ def wishes(draw: st.DrawFn) -> PlanRequest:
     )
     some = request.sheds or request.leaders or request.disks or request.fix_racks or request.leaving
     some = some or request.demote
-    return request if some or request.factors else replace(request, balance=True)
+    return request if some or request.replication_factors else replace(request, balance=True)
 
 
 shapes = st.fixed_dictionaries(
     {
         "brokers": st.integers(2, 7),
         "partitions": st.integers(3, 40),
-        "factor": st.integers(1, 3),
+        "replication_factor": st.integers(1, 3),
         "racks": st.integers(0, 4),
         "dirs": st.integers(1, 3),
         "shut": st.sampled_from([0, 0, 0, 1, 2]),
@@ -73,7 +73,9 @@ shapes = st.fixed_dictionaries(
 def judge(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     down = frozenset({shape["brokers"] - 1}) if dead and shape["brokers"] > 2 else frozenset[int]()
     shut = shape.get("shut", 0)
-    snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])}, down=down)
+    snapshot = cluster(
+        **{**shape, "replication_factor": min(shape["replication_factor"], shape["brokers"])}, down=down
+    )
     load = loads(snapshot, shape["seed"]) if loaded else None
     try:
         plan = propose(snapshot, load, request)
@@ -87,7 +89,14 @@ def judge(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest)
     cordoned = {broker.id for broker in snapshot.brokers if all(each.cordoned for each in broker.log_dirs)}
     for move in plan.moves:
         assert not {*move.adding} & (request.cordon | cordoned)
-    must = request.leaving or request.factors or request.fix_racks or request.demote or request.cordon or shut
+    must = (
+        request.leaving
+        or request.replication_factors
+        or request.fix_racks
+        or request.demote
+        or request.cordon
+        or shut
+    )
     if not must and not request.spread_topics:
         for name, score in judgement.scores.items():
             assert out(score, request, after=True) <= out(score, request, after=False) + 1e-6, name
@@ -105,19 +114,24 @@ def out(score: Score, request: PlanRequest, *, after: bool) -> float:
 
 
 @settings(max_examples=30, deadline=None)
-@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
+@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
 @example(
-    shape={"brokers": 4, "partitions": 4, "factor": 3, "racks": 2, "dirs": 1, "seed": 0},
+    shape={"brokers": 4, "partitions": 4, "replication_factor": 3, "racks": 2, "dirs": 1, "seed": 0},
     dead=True,
     loaded=False,
     request=PlanRequest(balance=True),
 )
 @example(
-    shape={"brokers": 6, "partitions": 40, "factor": 3, "racks": 3, "dirs": 2, "seed": 1},
+    shape={"brokers": 6, "partitions": 40, "replication_factor": 3, "racks": 3, "dirs": 2, "seed": 1},
     dead=False,
     loaded=True,
     request=PlanRequest(
-        balance=True, drain=frozenset({0}), add=frozenset({5}), disks=True, fix_racks=True, factors={"t0": 2}
+        balance=True,
+        drain=frozenset({0}),
+        add=frozenset({5}),
+        disks=True,
+        fix_racks=True,
+        replication_factors={"t0": 2},
     ),
 )
 def test_nothing_is_ever_broken(
@@ -128,17 +142,19 @@ def test_nothing_is_ever_broken(
 
 @pytest.mark.full
 @settings(max_examples=1500, deadline=None)
-@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=wishes())
+@given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
 def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     judge(shape, dead, loaded, request)
 
 
 @settings(max_examples=5, deadline=None)
-@given(shape=shapes, request=wishes())
-def test_the_same_wishes_give_the_same_plan(shape: dict[str, int], request: PlanRequest) -> None:
+@given(shape=shapes, request=targets())
+def test_the_same_requests_give_the_same_plan(shape: dict[str, int], request: PlanRequest) -> None:
     plans = []
     for _ in range(2):
-        snapshot = cluster(**{**shape, "factor": min(shape["factor"], shape["brokers"])})
+        snapshot = cluster(
+            **{**shape, "replication_factor": min(shape["replication_factor"], shape["brokers"])}
+        )
         try:
             plans.append(propose(snapshot, loads(snapshot), request))
         except InvalidInput as refusal:
@@ -159,7 +175,7 @@ def a_plan(*steps: Step, limits: Limits | None = None, size: int = 0) -> Plan:
 
 
 def test_the_judge_of_waves_sees_what_is_wrong_on_the_way() -> None:
-    snapshot = cluster(brokers=5, racks=0, factor=2, partitions=6)
+    snapshot = cluster(brokers=5, racks=0, replication_factor=2, partitions=6)
     name, partition = next(iter(snapshot.all_partitions()))
     one, two = partition.replicas
     others = tuple(broker for broker in range(5) if broker not in (one, two))
@@ -181,7 +197,7 @@ def test_the_judge_of_waves_sees_what_is_wrong_on_the_way() -> None:
 
 
 def test_the_judge_of_topics_counts_what_is_too_much_on_one_broker() -> None:
-    snapshot = cluster(brokers=4, racks=0, factor=1, partitions=12)
+    snapshot = cluster(brokers=4, racks=0, replication_factor=1, partitions=12)
     (topic, *_) = snapshot.topics
     here = tuple(
         each._replace(replicas=(0,), isr=(0,), leader=0, copies=(Copy(broker=0, log_dir="/d", size_bytes=1),))

@@ -48,7 +48,7 @@ def test_sums_agree_before_and_after() -> None:
 
 
 def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
-    snapshot = cluster(partitions=7, factor=1)
+    snapshot = cluster(partitions=7, replication_factor=1)
     request = PlanRequest(balance=True, bands={"disk": 0.001})
     told = explain(snapshot, None, propose(snapshot, None, request), request)
     assert any(each.goal == "disk" and "single replicas are too large" in each.because for each in told.unmet)

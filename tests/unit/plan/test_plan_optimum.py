@@ -78,7 +78,7 @@ def compare(seeds: range) -> tuple[list[float], int]:
         snapshot = cluster(
             brokers=brokers,
             partitions=int(rng.integers(6, 13)),
-            factor=int(rng.integers(1, 4)),
+            replication_factor=int(rng.integers(1, 4)),
             racks=int(rng.integers(0, 4)),
             disk_bytes=None,
             seed=seed,

@@ -51,7 +51,7 @@ def _without_leader(topic: Topic) -> Topic:
 
 
 @pytest.mark.parametrize(
-    ("wish", "complaint"),
+    ("asked", "complaint"),
     [
         (target(0, 1, topic="nope"), "nope-0 does not exist: there is no such topic"),
         (target(9, 1), "t-9 does not exist: it has 2 partitions"),
@@ -64,13 +64,13 @@ def _without_leader(topic: Topic) -> Topic:
         (target(1, 1, 2), "t-1 is being moved already"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(wish: Target, complaint: str) -> None:
+def test_what_cannot_be_is_refused_by_name(asked: Target, complaint: str) -> None:
     here = snapshot({"t": [(1, 2), (2, 3, 1)]}, least=2)
     topic = here.topics[0]
     moving = topic.partitions[1]._replace(adding=(1,), removing=(3,))
     here = replace(here, topics=(replace(topic, partitions=(topic.partitions[0], moving)),))
     with pytest.raises(ImpossiblePlan, match=complaint):
-        pinned(here, wish)
+        pinned(here, asked)
 
 
 def test_a_partition_without_a_leader_cannot_be_copied() -> None:
@@ -116,11 +116,11 @@ def test_limits_under_which_nothing_moves(limits: Limits) -> None:
 def test_special_topics_come_last_and_one_at_a_time() -> None:
     name = "__consumer_offsets"
     here = snapshot({name: [(1, 2)] * 4, "t": [(1, 2)] * 4})
-    wishes = (
+    targets = (
         *(target(number, 1, 3, topic=name) for number in range(4)),
         *(target(number, 1, 3) for number in range(4)),
     )
-    waves = [[step.partition.topic for step in wave] for wave in pinned(here, *wishes).waves]
+    waves = [[step.partition.topic for step in wave] for wave in pinned(here, *targets).waves]
     assert waves == [["t"] * 4, [name], [name], [name], [name]]
 
 
@@ -132,7 +132,7 @@ def test_a_plan_survives_its_file(
     assignments: list[tuple[int, ...]], data: st.DataObject, extra: int, dirs: bool
 ) -> None:
     here = snapshot({"t": assignments}, dirs=("/d", "/e"))
-    wishes = [
+    targets = [
         target(
             number,
             *data.draw(st.lists(st.integers(0, 5), min_size=1, max_size=5, unique=True)),
@@ -140,8 +140,8 @@ def test_a_plan_survives_its_file(
         for number in range(len(assignments))
     ]
     if dirs:
-        wishes = [replace(each, log_dirs=("/e",) * len(each.replicas)) for each in wishes]
-    plan = pinned(here, *wishes, limits=Limits(extra_copies=extra))
+        targets = [replace(each, log_dirs=("/e",) * len(each.replicas)) for each in targets]
+    plan = pinned(here, *targets, limits=Limits(extra_copies=extra))
     again = text.loads(text.dumps(plan))
     assert again == plan
     assert text.digest_of(again) == text.digest_of(plan)
@@ -200,8 +200,8 @@ def test_topic_that_was_remade_is_drift_and_stays_behind_when_rebased() -> None:
         return replace(here, topics=tuple(changed))
 
     here = snapshot({"t": [(1, 2)], "u": [(1, 2)]})
-    wishes = (target(0, 1, 3), target(0, 1, 3, topic="u"))
-    plan = replace(pinned(with_id(here, "old"), *wishes), promises=(Promise(kind="drained", brokers=(2,)),))
+    targets = (target(0, 1, 3), target(0, 1, 3, topic="u"))
+    plan = replace(pinned(with_id(here, "old"), *targets), promises=(Promise(kind="drained", brokers=(2,)),))
     now = with_id(here, "new")
     assert not differences(plan, with_id(here, "old"))
     assert [str(each) for each in differences(plan, now)] == [

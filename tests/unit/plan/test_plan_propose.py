@@ -23,7 +23,7 @@ def cluster(
     *,
     brokers: int = 6,
     partitions: int = 40,
-    factor: int = 3,
+    replication_factor: int = 3,
     racks: int = 3,
     dirs: int = 1,
     down: frozenset[int] = frozenset(),
@@ -37,13 +37,15 @@ def cluster(
     """
     rng = np.random.default_rng(seed)
     odds = np.linspace(1.6, 0.4, brokers)
-    sizes = rng.exponential(0.2 * 10**9 * brokers / max(partitions * factor, 1), partitions).astype(int)
+    sizes = rng.exponential(
+        0.2 * 10**9 * brokers / max(partitions * replication_factor, 1), partitions
+    ).astype(int)
     paths = [f"/data{number}" for number in range(dirs)]
     used: dict[tuple[int, str], int] = {}
     found = []
     for number in range(partitions):
         replicas = tuple(
-            int(each) for each in rng.choice(brokers, factor, replace=False, p=odds / odds.sum())
+            int(each) for each in rng.choice(brokers, replication_factor, replace=False, p=odds / odds.sum())
         )
         live = [each for each in replicas if each not in down]
         copies = []
@@ -117,9 +119,9 @@ requests = st.one_of(
     st.just(PlanRequest(drain=frozenset({0}))),
     st.just(PlanRequest(drain=frozenset({0}), balance=True, disks=True)),
     st.just(PlanRequest(replace={0: 1})),
-    st.just(PlanRequest(factors={"t0": 2})),
-    st.just(PlanRequest(factors={"t*": 1}, balance=True)),
-    st.just(PlanRequest(factors={"*": 3}, fix_racks=True)),
+    st.just(PlanRequest(replication_factors={"t0": 2})),
+    st.just(PlanRequest(replication_factors={"t*": 1}, balance=True)),
+    st.just(PlanRequest(replication_factors={"*": 3}, fix_racks=True)),
     st.just(PlanRequest(relieve={"disk": 1.2})),
 )
 
@@ -128,7 +130,7 @@ requests = st.one_of(
 @given(
     brokers=st.integers(2, 7),
     partitions=st.integers(3, 40),
-    factor=st.integers(1, 3),
+    replication_factor=st.integers(1, 3),
     racks=st.integers(0, 4),
     dirs=st.integers(1, 3),
     dead=st.booleans(),
@@ -139,7 +141,7 @@ requests = st.one_of(
 def test_the_judge_finds_no_rule_broken(
     brokers: int,
     partitions: int,
-    factor: int,
+    replication_factor: int,
     racks: int,
     dirs: int,
     dead: bool,
@@ -150,7 +152,7 @@ def test_the_judge_finds_no_rule_broken(
     snapshot = cluster(
         brokers=brokers,
         partitions=partitions,
-        factor=min(factor, brokers),
+        replication_factor=min(replication_factor, brokers),
         racks=racks,
         dirs=dirs,
         down=frozenset({brokers - 1}) if dead and brokers > 2 else frozenset(),
@@ -243,8 +245,8 @@ def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
         (PlanRequest(balance=True, except_topics=("*",)), "every partition is excluded"),
         (PlanRequest(balance=True, bands={"speed": 0.1}), "there is no goal 'speed'"),
         (PlanRequest(balance=True, bands={"disk": float("nan")}), "cannot be a band"),
-        (PlanRequest(factors={"t0": 0}), "at least 1"),
-        (PlanRequest(factors={"t0": 7}), "only 6 brokers"),
+        (PlanRequest(replication_factors={"t0": 0}), "at least 1"),
+        (PlanRequest(replication_factors={"t0": 7}), "only 6 brokers"),
         (PlanRequest(replace={0: 0}), "choose one"),
         (PlanRequest(drain=frozenset({0}), most_bytes=10), "allow"),
         (
@@ -261,7 +263,7 @@ def test_what_cannot_be_is_refused_with_what_to_do(request_: PlanRequest, says: 
 def test_a_drain_that_does_not_fit_says_how_much_is_missing() -> None:
     snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=200_000_000)
     with pytest.raises(InvalidInput, match=r"fit nowhere.*bytes|has to move, but cannot"):
-        propose(snapshot, None, PlanRequest(drain=frozenset({0, 1}), factors={"*": 2}, fill=0.5))
+        propose(snapshot, None, PlanRequest(drain=frozenset({0, 1}), replication_factors={"*": 2}, fill=0.5))
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1.0, float("inf")])

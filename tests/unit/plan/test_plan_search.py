@@ -19,7 +19,7 @@ def skewed(
     partitions: int = 600,
     *,
     racks: int = 4,
-    factor: int = 3,
+    replication_factor: int = 3,
     band: float = 0.1,
     seed: int = 1,
 ) -> Problem:
@@ -29,7 +29,7 @@ def skewed(
     holder = []
     for _ in range(partitions):
         chosen: list[int] = []
-        while len(chosen) < factor:
+        while len(chosen) < replication_factor:
             allowed = np.array([b not in chosen and rack[b] not in rack[chosen] for b in range(brokers)])
             odds = preference * allowed
             chosen.append(int(rng.choice(brokers, p=odds / odds.sum())))
@@ -37,22 +37,22 @@ def skewed(
     size = rng.exponential(1e9, partitions)
     one, none = np.ones(partitions), np.zeros(partitions)
     leading, following = np.stack([size, one, one], axis=1), np.stack([size, one, none], axis=1)
-    mean = (leading + following * (factor - 1)).sum(axis=0) / brokers
+    mean = (leading + following * (replication_factor - 1)).sum(axis=0) / brokers
     return Problem(
         rack=rack,
-        offsets=np.arange(0, partitions * factor + 1, factor),
+        offsets=np.arange(0, partitions * replication_factor + 1, replication_factor),
         home=np.array(holder),
-        leader=np.arange(0, partitions * factor, factor),
+        leader=np.arange(0, partitions * replication_factor, replication_factor),
         leading=leading,
         following=following,
         lower=np.tile(mean * (1 - band), (brokers, 1)),
         upper=np.tile(mean * (1 + band), (brokers, 1)),
         room=np.full(brokers, np.inf),
-        racks_wanted=np.full(partitions, min(factor, racks)),
+        racks_wanted=np.full(partitions, min(replication_factor, racks)),
         receives=np.ones(brokers, dtype=bool),
         may_lead=np.ones(brokers, dtype=bool),
-        forced=np.zeros(partitions * factor, dtype=bool),
-        movable=np.ones(partitions * factor, dtype=bool),
+        forced=np.zeros(partitions * replication_factor, dtype=bool),
+        movable=np.ones(partitions * replication_factor, dtype=bool),
         may_change_leader=np.ones(partitions, dtype=bool),
         seed=seed,
     )
@@ -117,10 +117,12 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     st.integers(0, 1000),
 )
 def test_nothing_is_broken_whatever_the_cluster(
-    brokers: int, partitions: int, factor: int, band: float, seed: int
+    brokers: int, partitions: int, replication_factor: int, band: float, seed: int
 ) -> None:
-    factor = min(factor, brokers)
-    problem = skewed(brokers, partitions, racks=brokers, factor=factor, band=band, seed=seed)
+    replication_factor = min(replication_factor, brokers)
+    problem = skewed(
+        brokers, partitions, racks=brokers, replication_factor=replication_factor, band=band, seed=seed
+    )
     check_places(problem, solve(problem))
 
 

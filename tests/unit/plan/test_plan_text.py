@@ -48,7 +48,10 @@ def a_plan() -> Plan:
         made,
         bound_bytes=3 * GB,
         bound_by="a count",
-        promises=(Promise(kind="drained", brokers=(2,)), Promise(kind="f", topics=("t",), factor=3)),
+        promises=(
+            Promise(kind="drained", brokers=(2,)),
+            Promise(kind="f", topics=("t",), replication_factor=3),
+        ),
         leaves=(Left(partition=TopicPartition("u", 0), why="its only replica is on a dead broker"),),
     )
 
@@ -66,6 +69,11 @@ def test_plan_keeps_the_id_and_the_sizes_that_the_snapshot_tells() -> None:
     assert plan.topic_ids == {"t": "id-of-t"}
     assert plan.moves[0].sizes == {1: GB, 2: 7}
     assert plan.moves[0].size_bytes == GB
+
+
+def test_promise_of_a_replication_factor_has_the_key_of_older_files() -> None:
+    head = json.loads(text.dumps(a_plan()))
+    assert head["promises"][1] == {"kind": "f", "topics": ["t"], "factor": 3}
 
 
 def test_plan_survives_its_file_and_a_journal() -> None:

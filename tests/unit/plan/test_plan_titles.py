@@ -141,28 +141,28 @@ def test_drain_that_can_move_nothing_is_a_plan_that_names_everything() -> None:
 def test_factor_leaves_internal_topics_alone_unless_they_are_named() -> None:
     there = snapshot({"__consumer_offsets": [(1, 2)], "t": [(1, 2)]}, brokers=(1, 2, 3))
     there = replace(there, topics=(replace(there.topics[0], internal=True), there.topics[1]))
-    everything = PlanRequest(factors={"*": 1}, only_topics=("*",))
+    everything = PlanRequest(replication_factors={"*": 1}, only_topics=("*",))
     plan = planned(there, everything)
     assert [(move.partition.topic, len(move.after)) for move in plan.moves] == [("t", 1)]
     told = explain(there, None, plan, everything)
     assert any(
         "internal topics keep" in note.text and "__consumer_offsets" in note.text for note in told.notes
     )
-    named = planned(there, PlanRequest(factors={"__*": 3}))
+    named = planned(there, PlanRequest(replication_factors={"__*": 3}))
     assert [(move.partition.topic, len(move.after)) for move in named.moves] == [("__consumer_offsets", 3)]
 
 
 def test_factor_below_what_must_be_in_sync_is_refused() -> None:
     there = snapshot({"t": [(1, 2, 3)]}, brokers=(1, 2, 3), least=2)
     with pytest.raises(InvalidInput, match=r"t-0 is to have 1 replicas, but min\.insync\.replicas of t is 2"):
-        propose(there, None, PlanRequest(factors={"t": 1}))
+        propose(there, None, PlanRequest(replication_factors={"t": 1}))
 
 
 def test_factor_names_partitions_that_keep_theirs() -> None:
     there = with_partition(
         snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), TopicPartition("t", 1), adding=(2,)
     )
-    plan = planned(there, PlanRequest(factors={"t": 3}))
+    plan = planned(there, PlanRequest(replication_factors={"t": 3}))
     assert plan.leaves == (
         Left(partition=TopicPartition("t", 1), why="stays at 2 replicas: it is being moved (adding 2)"),
     )
@@ -239,7 +239,7 @@ def test_moves_that_only_reorder_are_explained_by_leadership() -> None:
 
 def test_move_that_adds_a_replica_says_who_leads_instead() -> None:
     there = snapshot({"t": [(1, 2)] * 6}, brokers=(1, 2, 3))
-    plan = planned(there, PlanRequest(factors={"t": 3}))
+    plan = planned(there, PlanRequest(replication_factors={"t": 3}))
     passed_on = {move.after[0]: move.reason for move in plan.moves if move.after[0] != 1}
     assert {move.reason for move in plan.moves if move.after[0] == 1} == {"replication factor: one more"}
     assert passed_on == {
@@ -314,7 +314,7 @@ def test_balance_copies_nothing_where_other_leaders_are_enough(seed: int) -> Non
 
 def test_smaller_factor_beside_a_drain_keeps_the_racks() -> None:
     there = racked(snapshot({"t": [(3, 1, 0)]}, brokers=(0, 1, 2, 3)), {0: "a", 1: "b", 2: "a", 3: "b"})
-    plan = planned(there, PlanRequest(drain=frozenset({0}), factors={"t": 2}))
+    plan = planned(there, PlanRequest(drain=frozenset({0}), replication_factors={"t": 2}))
     assert {broker % 2 for move in plan.moves for broker in move.after} == {0, 1}
 
 

@@ -28,8 +28,8 @@ def begin(*wanted: TopicPartition, **options: int) -> FetchSpec:
 
 
 def go_on(answer: FetchAnswer, epoch: int, changed: dict[TopicPartition, int] | None = None) -> FetchSpec:
-    wishes = {each: FetchPartition(offset, ALL) for each, offset in (changed or {}).items()}
-    return FetchSpec(partitions=wishes, session_id=answer.session_id, session_epoch=epoch)
+    targets = {each: FetchPartition(offset, ALL) for each, offset in (changed or {}).items()}
+    return FetchSpec(partitions=targets, session_id=answer.session_id, session_epoch=epoch)
 
 
 async def two_partitions(path: Path) -> Cluster:
@@ -146,8 +146,8 @@ def test_fetch_returns_at_most_max_bytes_but_at_least_one_batch(tmp_path: Path) 
                 await cluster.produce(1, "x" * 50, topic_partition=key)
         size = len(batch("x" * 50))
         for most, expected in ((1, (1, 0)), (2 * size, (2, 0)), (4 * size, (3, 1)), (100 * size, (3, 3))):
-            wishes = {key: FetchPartition(0, ALL) for key in (T0, T1)}
-            answer = await cluster.brokers[1].fetch(FetchSpec(partitions=wishes, max_bytes=most))
+            targets = {key: FetchPartition(0, ALL) for key in (T0, T1)}
+            answer = await cluster.brokers[1].fetch(FetchSpec(partitions=targets, max_bytes=most))
             sizes = [len(answer.partitions[key].records or b"") // size for key in (T0, T1)]
             assert tuple(sizes) == expected
         await cluster.close()

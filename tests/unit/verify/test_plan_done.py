@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def _plan() -> Plan:
-    wish = Target(partition=TopicPartition("t", 0), replicas=(1, 3), log_dirs=("any", "/d"))
-    return plan_from_targets(snapshot({"t": [(1, 2)]}, dirs=("/d", "/e")), [wish], created_ms=0)
+    target = Target(partition=TopicPartition("t", 0), replicas=(1, 3), log_dirs=("any", "/d"))
+    return plan_from_targets(snapshot({"t": [(1, 2)]}, dirs=("/d", "/e")), [target], created_ms=0)
 
 
 def _done() -> Snapshot:

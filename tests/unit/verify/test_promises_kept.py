@@ -58,9 +58,9 @@ def test_replaced_broker_is_empty() -> None:
 def test_factor_is_reached_but_for_internal_topics_that_nobody_named() -> None:
     now = snapshot({"__offsets": [(1, 2)], "t": [(1, 2, 3), (1, 2)]}, brokers=BROKERS)
     now = replace(now, topics=(replace(now.topics[0], internal=True), now.topics[1]))
-    everything = Promise(kind="replication_factor", topics=("*",), factor=3)
+    everything = Promise(kind="replication_factor", topics=("*",), replication_factor=3)
     assert only_check(everything, now) == (CheckOutcome.FAILS, "1 partition: t-1 with 2")
-    named = Promise(kind="replication_factor", topics=("__*",), factor=3)
+    named = Promise(kind="replication_factor", topics=("__*",), replication_factor=3)
     assert only_check(named, now) == (CheckOutcome.FAILS, "1 partition: __offsets-0 with 2")
 
 

@@ -45,7 +45,7 @@ def command(
 
     check_statistic(statistic)
     bands = {} if band is None else dict.fromkeys(GOALS, band)
-    wish = FleetRequest(
+    asked = FleetRequest(
         request=PlanRequest(balance=True, fix_racks=fix_racks, bands=bands),
         seconds=seconds,
         measure=statistic,
@@ -53,7 +53,7 @@ def command(
     with opened("pipeline fleet", options) as lake:
         work = Work(lake, options.scope())
         work.check()
-        found = work.keep("fleet", work.fleet(wish)).orderBy("urgency", "cluster", ascending=[False, True])
+        found = work.keep("fleet", work.fleet(asked)).orderBy("urgency", "cluster", ascending=[False, True])
         written = _write_plans(found, plans)
         save(found, options)
         rows = documents(found.drop("plan"), options.rows)

@@ -203,7 +203,7 @@ def _with_current(
     request: PlaceRequest, current: Mapping[int, tuple[int, ...]]
 ) -> tuple[dict[int, Sequence[int]], frozenset[int]]:
     """Judge an existing topic as it is, or with partitions added."""
-    from restow.placement import expand
+    from restow.placement import create_partitions
 
     why = "is not used with --current: what is added follows what is there"
     for name in ("partitions", "replication_factor", "start_index", "start_partition", "seed"):
@@ -215,7 +215,7 @@ def _with_current(
         return dict(sorted(current.items())), frozenset()
     brokers = sorted(request.broker_list(), key=lambda broker: broker.id)
     mode = request.rack_mode or RackModeFlag.ENFORCED
-    added = expand(current, brokers, request.to, by_hand=request.by_hand, rack_mode=mode)
+    added = create_partitions(current, brokers, request.to, by_hand=request.by_hand, rack_mode=mode)
     return dict(sorted({**current, **added}.items())), frozenset(added)
 
 

@@ -65,14 +65,14 @@ def draw_placement(console: Console, report: PlaceReport, rows: int) -> None:
 
 
 def _title(report: PlaceReport, marks: Glyphs) -> str:
-    factors = {len(replicas) for replicas in report.assignment.values()}
-    factor = count(max(factors), "replica")
-    if len(factors) > 1:
-        factor = f"{min(factors)} to {factor}"
+    counts = {len(replicas) for replicas in report.assignment.values()}
+    replicas = count(max(counts), "replica")
+    if len(counts) > 1:
+        replicas = f"{min(counts)} to {replicas}"
     racks = {broker.rack for broker in report.brokers if broker.rack is not None}
     name = f"{clean(report.topic)}: " if report.topic else ""
     return (
-        f"{name}{count(len(report.assignment), 'partition')} {marks.times} {factor} "
+        f"{name}{count(len(report.assignment), 'partition')} {marks.times} {replicas} "
         f"on {count(len(report.brokers), 'broker')}" + (f" in {count(len(racks), 'rack')}" if racks else "")
     )
 

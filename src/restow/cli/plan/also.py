@@ -1,4 +1,4 @@
-"""Further wishes for the same plan: every `restow plan …` command takes them beside its own."""
+"""Further requests for the same plan: every `restow plan …` command takes them beside its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from restow.errors import InvalidInput
 if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
 
-ALSO = "Other wishes for the same plan"
+ALSO = "Other requests for the same plan"
 
 Balance: TypeAlias = Annotated[
     bool, typer.Option("--balance", help="Every goal into its band.", rich_help_panel=ALSO)
@@ -57,9 +57,10 @@ Replace: TypeAlias = Annotated[
         rich_help_panel=ALSO,
     ),
 ]
-Factor: TypeAlias = Annotated[
+ReplicationFactor: TypeAlias = Annotated[
     int | None,
     typer.Option(
+        "--replication-factor",
         "--rf",
         min=1,
         help="The replication factor of --topics, which has to be given; '*' for all but internal ones.",
@@ -70,7 +71,7 @@ Factor: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Also:
-    """These wishes as they were given."""
+    """These requests as they were given."""
 
     balance: bool
     leaders: bool
@@ -82,15 +83,15 @@ class Also:
     demote: str | None
     replace: str | None
     any_rack: bool
-    rf: int | None
+    replication_factor: int | None
 
     def added_to(self, request: PlanRequest) -> PlanRequest:
         """One request for all of it."""
-        factors = dict(request.factors)
-        if self.rf is not None:
-            if factors:
-                raise InvalidInput("the replication factor is given twice: leave --rf away")
-            factors = factors_of(request.only_topics, self.rf)
+        replication_factors = dict(request.replication_factors)
+        if self.replication_factor is not None:
+            if replication_factors:
+                raise InvalidInput("the replication factor is given twice: leave --replication-factor out")
+            replication_factors = replication_factors_of(request.only_topics, self.replication_factor)
         both = request.replace.keys() & _pairs(self.replace).keys()
         if both:
             raise InvalidInput(f"--replace: broker {min(both)} is replaced already")
@@ -106,18 +107,18 @@ class Also:
             demote=request.demote | broker_ids(self.demote, "--demote"),
             any_rack=self.any_rack,
             replace={**request.replace, **_pairs(self.replace)},
-            factors=factors,
+            replication_factors=replication_factors,
         )
 
 
-def factors_of(topics: tuple[str, ...], factor: int) -> dict[str, int]:
+def replication_factors_of(topics: tuple[str, ...], replication_factor: int) -> dict[str, int]:
     """A replication factor for topics that somebody has named."""
     if not topics:
         raise InvalidInput(
-            f"say which topics are to have {factor} replicas, like --topics orders,payments; "
+            f"say which topics are to have {replication_factor} replicas, like --topics orders,payments; "
             "--topics '*' means all but Kafka's internal ones"
         )
-    return dict.fromkeys(topics, factor)
+    return dict.fromkeys(topics, replication_factor)
 
 
 def broker_ids(text: str | None, flag: str) -> frozenset[int]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from restow.cli.plan.also import factors_of
+from restow.cli.plan.also import replication_factors_of
 from restow.cli.plan.options import Given, planning
 from restow.plan.request.request import PlanRequest
 
@@ -16,7 +16,7 @@ topics, which change only if they are named ('__consumer_offsets' or '__*').
 
 New replicas go where the least is, across racks. Those dropped are on brokers that leave or are down, then
 second in their rack, then on the fullest broker; racks that have a replica keep one while there are enough,
-and the leader stays. A factor below min.insync.replicas is refused.
+and the leader stays. A replication factor below min.insync.replicas is refused.
 
 \b
 Examples:
@@ -28,9 +28,14 @@ Examples:
 @planning
 def command(
     given: Given,
-    factor: Annotated[int, typer.Argument(min=1, help="How many replicas each partition is to have.")],
+    replicas: Annotated[
+        int,
+        typer.Argument(
+            min=1, metavar="REPLICATION_FACTOR", help="How many replicas each partition is to have."
+        ),
+    ],
 ) -> PlanRequest:
     return PlanRequest(
-        factors=factors_of(given["only_topics"], factor),
+        replication_factors=replication_factors_of(given["only_topics"], replicas),
         **given,
     )

@@ -25,7 +25,7 @@ ABOUT = "A pinned plan from Kafka's reassignment JSON."
 HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
 copies, and in an order that keeps the limits at every moment. Nothing is changed.
 
-What is never exceeded: how full a directory gets (old and new copies counted), how many extra copies a
+What is never exceeded: how full a log dir gets (old and new copies counted), how many extra copies a
 partition has, how many replicas a broker receives and sends. `__consumer_offsets` and `__transaction_state`
 come last.
 

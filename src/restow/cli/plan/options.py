@@ -183,13 +183,13 @@ def _others(
     demote: plan_also.Demote = None,
     replace: plan_also.Replace = None,
     any_rack: plan_also.AnyRack = False,
-    rf: plan_also.Factor = None,
+    replication_factor: plan_also.ReplicationFactor = None,
     fix_racks: plan_also.FixRacks = False,
     leaders: plan_also.Leaders = False,
     disks: plan_also.Disks = False,
     spread_topics: plan_also.SpreadTopics = False,
 ) -> None:
-    """Nothing but the further wishes that all of these commands take."""
+    """Nothing but the further requests that all of these commands take."""
 
 
 def _shared(
@@ -220,13 +220,13 @@ def _shared(
     """Nothing but the options that all of these commands have."""
 
 
-def planning(wish: Callable[..., PlanRequest]) -> Callable[..., Answer]:
+def planning(request_for: Callable[..., PlanRequest]) -> Callable[..., Answer]:
     """A command of a function that makes the request.
 
     The function takes what the shared options say, as keyword arguments of a request, and then its own; the
-    command has its own arguments, the wishes that any other may be given too, and the shared options.
+    command has its own arguments, the requests that any other may be given too, and the shared options.
     """
-    _, *own = signature(wish, eval_str=True).parameters.values()
+    _, *own = signature(request_for, eval_str=True).parameters.values()
     shared = signature(_shared, eval_str=True).parameters
     others = signature(_others, eval_str=True).parameters
 
@@ -234,7 +234,7 @@ def planning(wish: Callable[..., PlanRequest]) -> Callable[..., Answer]:
         options = PlanOptions(**{name: values.pop(name) for name in shared})
         also = plan_also.Also(**{name: values.pop(name) for name in others})
         with _no_collection():
-            return answer_of(options, lambda given: also.added_to(wish(given, **values)))
+            return answer_of(options, lambda given: also.added_to(request_for(given, **values)))
 
     all_of_them = (*own, *others.values(), *shared.values())
     parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in all_of_them]
@@ -260,8 +260,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Answer:
-    """Read the cluster, plan, write the plan where it is wanted. `wish` gets what the options say."""
+def answer_of(options: PlanOptions, request_for: Callable[[Given], PlanRequest]) -> Answer:
+    """Read the cluster, plan, write the plan where it is wanted. `request_for` gets what the options say."""
     from restow.cli.plan.view import View
     from restow.cli.snapshot.files import snapshot_from
     from restow.plan.files.reading import read_load
@@ -278,7 +278,7 @@ def answer_of(options: PlanOptions, wish: Callable[[Given], PlanRequest]) -> Ans
     )
     check_limits(settled(limits, ()))
     load = None if options.load is None else read_load(options.load)
-    request = wish(_common(options, load))
+    request = request_for(_common(options, load))
     snapshot = snapshot_from(options.bootstrap, options.snapshot)
     made = make_plan(snapshot, load, request, limits=limits, seconds=options.seconds)
     plan, told = made.plan, made.explain()

@@ -1,4 +1,4 @@
-"""How a plan is drawn: a line of sums, brokers before and after, directories, and the moves if wanted."""
+"""How a plan is drawn: a line of sums, brokers before and after, log dirs, and the moves if wanted."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _draw_dirs(console: Console, view: PlanView) -> None:
 
     if not view.dirs:
         return
-    heading(console, "Directories")
+    heading(console, "Log dirs")
     head, tail = middle_out(len(view.dirs), _ROWS)
     for number in (*head, *tail):
         each = view.dirs[number]

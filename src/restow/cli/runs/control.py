@@ -13,7 +13,7 @@ from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
-    from restow.execute.run.control import Wishes
+    from restow.execute.run.control import ControlRequest
 
 ABOUT = "Change a run while it runs."
 HELP = """Change the throttle or the concurrency of a run while it runs; pause it or continue it.
@@ -43,21 +43,21 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.errors import InvalidInput
-    from restow.execute.run.control import LEAVE, Wishes
+    from restow.execute.run.control import LEAVE, ControlRequest
     from restow.execute.throttle.hours import HourlyThrottle
 
     if throttle is not None:
         HourlyThrottle.parse(throttle)
-    wishes = Wishes(
+    request = ControlRequest(
         throttle=throttle,
         moves_in=moves_in,
         moves_out=moves_out,
         paused=pause,
         stop=LEAVE if leave else None,
     )
-    if wishes == Wishes():
+    if request == ControlRequest():
         raise InvalidInput("nothing to change: give --throttle, --moves-in, --moves-out, --pause or --go-on")
-    run = on_cluster(bootstrap, lambda admin: _wish(admin, journal, wishes))
+    run = on_cluster(bootstrap, lambda admin: _request(admin, journal, request))
     return Answer(
         document=lambda: {"run": run, "told": True},
         draw=lambda console: console.print(f"run {clean(run)} has been told"),
@@ -65,7 +65,7 @@ def command(
     )
 
 
-async def _wish(admin: KafkaAdmin, journal: str | None, wishes: Wishes) -> str:
+async def _request(admin: KafkaAdmin, journal: str | None, request: ControlRequest) -> str:
     from restow.errors import InvalidInput
     from restow.execute.run.control import Control
     from restow.execute.run.lock import holder_of
@@ -78,5 +78,5 @@ async def _wish(admin: KafkaAdmin, journal: str | None, wishes: Wishes) -> str:
         raise InvalidInput(
             "no run is being carried out on this cluster from here: there is nothing to change"
         )
-    Control(world.disk, runs.path(holder.run)).wish(wishes)
+    Control(world.disk, runs.path(holder.run)).request(request)
     return holder.run

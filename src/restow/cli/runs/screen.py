@@ -19,7 +19,7 @@ from restow.cli.runs.flags import can_ask
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
 from restow.execute.progress.standing import RunEvent, RunListener
-from restow.execute.run.control import CANCEL, LEAVE, Control, Wishes
+from restow.execute.run.control import CANCEL, LEAVE, Control, ControlRequest
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.runtime.disk import SystemDisk
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.progress.standing import RunStatus
 
-_QUESTION = "ctrl-C: [p]ause or go on, [c]ancel this wave, [l]eave it running, [n]othing?"
+_QUESTION = "ctrl-C: [p]ause or go on, [c]ancel the moves, [l]eave them running, [n]othing?"
 _LOG_ROWS = 8
 _QUIET = ("begun", "arrived", "throttle", "throttle corrected", "run", "elected", "ended")
 _GRACE_S = 3.0
@@ -138,9 +138,9 @@ class Screen:
         self._stop_asking()
         if key == "p":
             paused = self._last is not None and self._last.paused == ASKED_TO_PAUSE
-            self._wish(Wishes(paused=not paused))
+            self._request(ControlRequest(paused=not paused))
         elif key == "c":
-            self._wish(Wishes(stop=CANCEL))
+            self._request(ControlRequest(stop=CANCEL))
         elif key in ("l", ""):
             self._leave()
         self._draw()
@@ -152,13 +152,13 @@ class Screen:
 
     def _leave(self) -> None:
         """Ask the run to end, and cut it short if it does not."""
-        self._wish(Wishes(stop=LEAVE))
+        self._request(ControlRequest(stop=LEAVE))
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_GRACE_S, self._cut)
 
-    def _wish(self, wishes: Wishes) -> None:
+    def _request(self, request: ControlRequest) -> None:
         if self._folder is not None:
-            Control(SystemDisk(), self._folder).wish(wishes)
+            Control(SystemDisk(), self._folder).request(request)
 
     def _cut(self) -> None:
         """Abandon the hanging request. The journal already has every change that it may have made."""

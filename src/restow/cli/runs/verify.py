@@ -8,9 +8,9 @@ from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
 
 ABOUT = "Check that a plan is done and nothing is left over."
 HELP = """Check that a plan is done. First its goals, against the cluster's present state with new partitions:
-the broker is empty or leads nothing, the factor is reached, replicas are on separate racks, goals are in
-their bands. Then its moves: replicas in place, in order and in sync, no reassignment running, leaders and
-log dirs as planned, no throttles left over.
+the broker is empty or leads nothing, the replication factor is reached, replicas are on separate racks,
+goals are in their bands. Then its moves: replicas in place, in order and in sync, no reassignment running,
+leaders and log dirs as planned, no throttles left over.
 
 Each check shows what it found (? where it could not be made) and names what is left to do. The exit code is 0
 only if all hold.

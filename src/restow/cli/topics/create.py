@@ -50,7 +50,7 @@ def command(
     topic = NewTopic(
         name=name,
         partitions=partitions or -1,
-        factor=replication_factor or -1,
+        replication_factor=replication_factor or -1,
         by_hand={number: tuple(replicas) for number, replicas in by_hand.items()},
         configs=parse_configs(config or ()),
     )

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from restow.model import Topic
 
-ABOUT = "List topics with their partitions and factors."
+ABOUT = "List topics with their partitions and replication factors."
 HELP = """List the topics of a cluster, with partitions and replication factors.
 
 \b
@@ -31,7 +31,7 @@ def command(bootstrap: Bootstrap, as_json: AsJson = False) -> Answer:
     )
 
 
-def _factor(topic: Topic) -> int:
+def _replication_factor(topic: Topic) -> int:
     return max((len(partition.replicas) for partition in topic.partitions), default=0)
 
 
@@ -39,7 +39,7 @@ def _document(topic: Topic) -> dict[str, object]:
     return {
         "name": topic.name,
         "partitions": len(topic.partitions),
-        "replication_factor": _factor(topic),
+        "replication_factor": _replication_factor(topic),
         "internal": topic.internal,
     }
 
@@ -47,13 +47,15 @@ def _document(topic: Topic) -> dict[str, object]:
 def _draw(console: Console, topics: tuple[Topic, ...]) -> None:
     from restow.cli.shared.tables import NAME, NUMBER, Grid
 
-    table = Grid(("topic", NAME), ("partitions", NUMBER), ("factor", NUMBER), ("out of sync", NUMBER))
+    table = Grid(
+        ("topic", NAME), ("partitions", NUMBER), ("replication factor", NUMBER), ("out of sync", NUMBER)
+    )
     for topic in topics:
         behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
         table.add_row(
             topic.name,
             f"{len(topic.partitions):,}",
-            str(_factor(topic)),
+            str(_replication_factor(topic)),
             f"{behind:,}" if behind else "-",
             style="dim" if topic.internal else None,
         )

@@ -37,10 +37,10 @@ class CreationDefaults:
     """The broker's defaults for new topics."""
 
     partitions: int = 1
-    factor: int = 1
+    replication_factor: int = 1
     auto_create: bool = True
     offsets_partitions: int = 50
-    offsets_factor: int = 3
+    offsets_replication_factor: int = 3
     offsets_configs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -50,7 +50,7 @@ class RequestedTopic:
 
     name: str
     partitions: int = FROM_DEFAULT
-    factor: int = FROM_DEFAULT
+    replication_factor: int = FROM_DEFAULT
     by_hand: Mapping[int, Sequence[int]] | None = None
     configs: Mapping[str, str | None] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class TopicCreation:
 
     def _plan(self, new: RequestedTopic, brokers: Sequence[Broker]) -> PlannedTopic:
         check_new_name(new.name, self._metadata.topics)
-        counted = new.partitions != FROM_DEFAULT or new.factor != FROM_DEFAULT
+        counted = new.partitions != FROM_DEFAULT or new.replication_factor != FROM_DEFAULT
         if new.by_hand is not None and counted:
             raise TopicRefused(
                 ErrorCode.INVALID_REQUEST,
@@ -117,7 +117,9 @@ class TopicCreation:
             assignment=new_assignment(
                 brokers,
                 partitions=defaults.partitions if new.partitions == FROM_DEFAULT else new.partitions,
-                factor=defaults.factor if new.factor == FROM_DEFAULT else new.factor,
+                replication_factor=defaults.replication_factor
+                if new.replication_factor == FROM_DEFAULT
+                else new.replication_factor,
                 by_hand=new.by_hand,
                 chance=self._chance,
             ),
@@ -145,7 +147,7 @@ class TopicCreation:
             new = RequestedTopic(
                 name=name,
                 partitions=defaults.offsets_partitions,
-                factor=defaults.offsets_factor,
+                replication_factor=defaults.offsets_replication_factor,
                 configs=defaults.offsets_configs,
             )
         elif defaults.auto_create:

@@ -43,10 +43,10 @@ def creation_defaults(configs: BrokerConfigs) -> CreationDefaults:
     """Return the defaults of new topics and the settings of `__consumer_offsets`."""
     return CreationDefaults(
         partitions=configs.integer("num.partitions"),
-        factor=configs.integer("default.replication.factor"),
+        replication_factor=configs.integer("default.replication.factor"),
         auto_create=bool(configs.value("auto.create.topics.enable")),
         offsets_partitions=configs.integer("offsets.topic.num.partitions"),
-        offsets_factor=configs.integer("offsets.topic.replication.factor"),
+        offsets_replication_factor=configs.integer("offsets.topic.replication.factor"),
         offsets_configs={
             "cleanup.policy": "compact",
             "compression.type": "producer",

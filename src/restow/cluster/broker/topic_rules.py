@@ -13,7 +13,7 @@ from restow.errors import (
     InvalidReplicationFactor,
     RestowError,
 )
-from restow.placement import RackMode, expand, place
+from restow.placement import RackMode, create_partitions, place
 from restow.placement.by_hand import check_known, check_replicas
 from restow.wire.error_codes import ErrorCode
 
@@ -88,7 +88,7 @@ def new_assignment(
     brokers: Sequence[Broker],
     *,
     partitions: int,
-    factor: int,
+    replication_factor: int,
     chance: Chance,
     by_hand: Mapping[int, Sequence[int]] | None = None,
 ) -> dict[int, tuple[int, ...]]:
@@ -97,11 +97,11 @@ def new_assignment(
     try:
         if by_hand is None:
             rng = np.random.default_rng(chance.randrange(1 << 63))
-            placed = place(brokers, partitions, factor, rng=rng, rack_mode=RackMode.SAFE)
+            placed = place(brokers, partitions, replication_factor, rng=rng, rack_mode=RackMode.SAFE)
             return {number: tuple(replicas) for number, replicas in enumerate(placed.tolist())}
         if sorted(by_hand) != list(range(len(by_hand))):
             raise InvalidReplicaAssignment("Partitions given by hand must be numbered from 0 without gaps.")
-        check_replicas(by_hand, factor=len(by_hand[0]))
+        check_replicas(by_hand, replication_factor=len(by_hand[0]))
         check_known(by_hand, brokers)
         return {number: tuple(by_hand[number]) for number in sorted(by_hand)}
     except RestowError as error:
@@ -144,7 +144,7 @@ def more_partitions(
         )
     named = None if by_hand is None else {**current, **dict(enumerate(by_hand, start=count))}
     try:
-        added = expand(current, brokers, to, by_hand=named, rack_mode=RackMode.SAFE)
+        added = create_partitions(current, brokers, to, by_hand=named, rack_mode=RackMode.SAFE)
     except RestowError as error:
         raise _refused(error) from error
     return {number: tuple(replicas) for number, replicas in added.items()}

@@ -37,7 +37,7 @@ from restow.cluster.controller.errors import (
 from restow.cluster.controller.outbox import BrokerChannel
 from restow.cluster.controller.reassignment.rules import ReassignmentTarget, Refusal
 from restow.cluster.controller.steps import ControllerStep
-from restow.cluster.controller.topics import create_topic, delete_topic, expand_topic, random_topic_id
+from restow.cluster.controller.topics import create_partitions, create_topic, delete_topic, random_topic_id
 
 __all__ = [
     "BrokerChannel",
@@ -59,8 +59,8 @@ __all__ = [
     "TopicExists",
     "UnknownBroker",
     "UnknownTopic",
+    "create_partitions",
     "create_topic",
     "delete_topic",
-    "expand_topic",
     "random_topic_id",
 ]

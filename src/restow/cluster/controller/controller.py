@@ -123,14 +123,14 @@ class Controller:
         return await self._ask(f"{election.value} election", elect)
 
     async def alter_reassignments(
-        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
+        self, targets: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
         """Start, replace or cancel reassignments. Return None per accepted partition, or the refusal."""
 
         async def alter() -> dict[TopicPartition, Refusal | None]:
-            return await self._in_office().reassignment.alter(wishes)
+            return await self._in_office().reassignment.alter(targets)
 
-        return await self._ask(f"moves of {len(wishes)} partitions", alter)
+        return await self._ask(f"moves of {len(targets)} partitions", alter)
 
     async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None

@@ -48,7 +48,7 @@ async def create_topic(
 ) -> None:
     """Write the topic and its config. Raises TopicExists, or InvalidTopic… for an invalid request."""
     _check_name(name)
-    _check_assignment(assignment, first=0, factor=None)
+    _check_assignment(assignment, first=0, replication_factor=None)
     topic = TopicZNode(
         topic_id=topic_id, partitions={number: ReplicaAssignment(each) for number, each in assignment.items()}
     )
@@ -68,7 +68,7 @@ async def create_topic(
             return
 
 
-async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, ...]]) -> None:
+async def create_partitions(store: Store, name: str, added: Mapping[int, tuple[int, ...]]) -> None:
     """Add partitions, numbered on from the existing ones."""
     while True:
         try:
@@ -82,7 +82,9 @@ async def expand_topic(store: Store, name: str, added: Mapping[int, tuple[int, .
             raise DeletionPending(f"topic {name} is queued for deletion")
         if 0 not in topic.partitions:
             raise InvalidAssignment(f"topic {name} has no partition 0 to take the replication factor from")
-        _check_assignment(added, first=len(topic.partitions), factor=len(topic.partitions[0].replicas))
+        _check_assignment(
+            added, first=len(topic.partitions), replication_factor=len(topic.partitions[0].replicas)
+        )
         more = {number: ReplicaAssignment(each) for number, each in added.items()}
         grown = TopicZNode(topic_id=topic.topic_id, partitions={**topic.partitions, **more})
         try:
@@ -112,19 +114,22 @@ def _check_name(name: str) -> None:
         )
 
 
-def _check_assignment(assignment: Mapping[int, tuple[int, ...]], *, first: int, factor: int | None) -> None:
+def _check_assignment(
+    assignment: Mapping[int, tuple[int, ...]], *, first: int, replication_factor: int | None
+) -> None:
     if sorted(assignment) != list(range(first, first + len(assignment))) or not assignment:
         raise InvalidPartitionCount(
             f"partitions must be numbered from {first} without a gap, and be at least one, "
             f"but they are {sorted(assignment)[:10]}"
         )
     for number, replicas in assignment.items():
-        factor = len(replicas) if factor is None else factor
+        replication_factor = len(replicas) if replication_factor is None else replication_factor
         if not replicas or len(set(replicas)) != len(replicas) or min(replicas) < 0:
             raise InvalidAssignment(
                 f"partition {number} has replicas {list(replicas)}: give each broker once, and at least one"
             )
-        if len(replicas) != factor:
+        if len(replicas) != replication_factor:
             raise InvalidAssignment(
-                f"partition {number} has {len(replicas)} replicas, others have {factor}: make them the same"
+                f"partition {number} has {len(replicas)} replicas, others have {replication_factor}: "
+                "make them the same"
             )

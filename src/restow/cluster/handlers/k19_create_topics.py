@@ -73,7 +73,7 @@ async def _plan(topic: Message, times: int, context: RequestContext) -> PlannedT
         RequestedTopic(
             name=topic.name,
             partitions=topic.num_partitions,
-            factor=topic.replication_factor,
+            replication_factor=topic.replication_factor,
             by_hand={each.partition_index: tuple(each.broker_ids) for each in topic.assignments} or None,
             configs={each.name: each.value for each in topic.configs},
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from restow.cluster.broker.cordons import without_cordoned
 from restow.cluster.broker.topic_rules import TopicRefused, check_count, more_partitions
-from restow.cluster.controller import ControllerError, expand_topic
+from restow.cluster.controller import ControllerError, create_partitions
 from restow.cluster.handlers.registry import handles
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import CreatePartitionsResponse, Message
@@ -66,7 +66,7 @@ async def _grow(topic: Message, times: int, context: RequestContext, *, only_che
     if only_check:
         return
     try:
-        await expand_topic(broker.store, topic.name, added)
+        await create_partitions(broker.store, topic.name, added)
     except ControllerError as error:
         raise TopicRefused(error.code, f"{error}.") from error
 

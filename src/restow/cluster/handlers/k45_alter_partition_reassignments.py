@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 async def handle(request: Request, context: RequestContext) -> Message:
     body = request.body
     may_change = body.allow_replication_factor_change
-    wishes = {
+    targets = {
         TopicPartition(topic.name, each.partition_index): ReassignmentTarget(
-            None if each.replicas is None else tuple(each.replicas), may_change_factor=may_change
+            None if each.replicas is None else tuple(each.replicas),
+            allow_replication_factor_change=may_change,
         )
         for topic in body.topics
         for each in topic.partitions
     }
     try:
-        outcomes = await context.broker.controller.alter_reassignments(wishes)
+        outcomes = await context.broker.controller.alter_reassignments(targets)
     except ControllerError as error:
         return AlterPartitionReassignmentsResponse(
             error_code=error.code,

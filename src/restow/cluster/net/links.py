@@ -87,15 +87,15 @@ class WireLeader:
 def _request(spec: FetchSpec) -> Message:
     topic_class = FetchRequest.FetchTopic
     topics: dict[str, list[Message]] = {}
-    for (topic, number), wish in spec.partitions.items():
+    for (topic, number), wanted in spec.partitions.items():
         topics.setdefault(topic, []).append(
             topic_class.FetchPartition(
                 partition=number,
-                current_leader_epoch=wish.leader_epoch,
-                fetch_offset=wish.offset,
-                last_fetched_epoch=wish.last_fetched_epoch,
-                log_start_offset=wish.log_start_offset,
-                partition_max_bytes=wish.max_bytes,
+                current_leader_epoch=wanted.leader_epoch,
+                fetch_offset=wanted.offset,
+                last_fetched_epoch=wanted.last_fetched_epoch,
+                log_start_offset=wanted.log_start_offset,
+                partition_max_bytes=wanted.max_bytes,
             )
         )
     return FetchRequest(

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from restow.cluster.log.errors import LogError
-from restow.cluster.replication.following import accept, find_back, next_wish, truncate
+from restow.cluster.replication.following import accept, find_back, next_fetch, truncate
 from restow.cluster.replication.throttling import Brake
 from restow.cluster.replication.values import INITIAL_EPOCH, NO_LEADER, NO_SESSION, FetchSpec
 from restow.wire.batches import CorruptBatch
@@ -194,7 +194,7 @@ class Fetcher:
     def _request(self) -> FetchSpec:
         """Return a fetch of all partitions, or within a session of those that changed."""
         in_session = self._session_id != NO_SESSION
-        wishes: dict[TopicPartition, FetchPartition] = {}
+        wanted: dict[TopicPartition, FetchPartition] = {}
         asked_for = tuple(self._changed if in_session else self._followers)
         most = self._config.fetch_max_bytes
         slow = self._throttle.is_set
@@ -207,9 +207,9 @@ class Fetcher:
             if known is None or known.pause is not None:
                 continue
             share = self._brake.share(topic_partition, most) if slow else most
-            wish = next_wish(known.partition, share)
-            if not in_session or wish != known.sent:
-                wishes[topic_partition] = known.sent = wish
+            fetch = next_fetch(known.partition, share)
+            if not in_session or fetch != known.sent:
+                wanted[topic_partition] = known.sent = fetch
         self._changed.clear()
         forgotten = tuple(self._forgotten) if in_session else ()
         self._forgotten.clear()
@@ -218,7 +218,7 @@ class Fetcher:
             self._next_epoch = 1 if epoch == _LARGEST_EPOCH else epoch + 1
         waits = in_session or self._refused_session
         return FetchSpec(
-            partitions=wishes,
+            partitions=wanted,
             replica_id=self._replica_id,
             max_wait_ms=self._config.fetch_wait_max_ms if waits else 0,
             min_bytes=self._config.fetch_min_bytes,

@@ -29,10 +29,10 @@ UNTOLD = -1
 class FetchedPartition:
     """A partition of a fetch, and its last response."""
 
-    __slots__ = ("start_offset", "watermark", "wish")
+    __slots__ = ("request", "start_offset", "watermark")
 
-    def __init__(self, wish: FetchPartition) -> None:
-        self.wish = wish
+    def __init__(self, request: FetchPartition) -> None:
+        self.request = request
         self.watermark = UNTOLD
         """The last response without an error. After an error the log is not read further."""
         self.start_offset = UNTOLD
@@ -71,14 +71,14 @@ class Fetching:
 
     def update(self, spec: FetchSpec) -> None:
         """Apply the partitions that a request adds, changes or removes."""
-        for topic_partition, wish in spec.partitions.items():
+        for topic_partition, request in spec.partitions.items():
             known = self.wanted.get(topic_partition)
             if known is None:
-                self.wanted[topic_partition] = FetchedPartition(wish)
+                self.wanted[topic_partition] = FetchedPartition(request)
             else:
-                if known.wish.leader_epoch != wish.leader_epoch:
+                if known.request.leader_epoch != request.leader_epoch:
                     known.watermark = UNTOLD
-                known.wish = wish
+                known.request = request
             self._news[topic_partition] = None
         for topic_partition in spec.forgotten:
             self.wanted.pop(topic_partition, None)
@@ -132,16 +132,16 @@ class Fetching:
         look = Look(allowance)
         left = spec.max_bytes
         for topic_partition in tuple(self._news if incremental else self.wanted):
-            wish = self.wanted[topic_partition].wish
+            request = self.wanted[topic_partition].request
             partition = find(topic_partition)
             if isinstance(partition, ErrorCode):
                 look.found[topic_partition] = Fetched(topic_partition.partition, partition)
                 look.urgent = True
                 continue
             limit = left
-            if allowance is not None and (allowed := allowance.limit(partition, wish)) is not None:
+            if allowance is not None and (allowed := allowance.limit(partition, request)) is not None:
                 limit = min(left, allowed)
-            result = partition.fetch(wish, replica_id, max(limit, 0), min_one=look.size == 0 and limit > 0)
+            result = partition.fetch(request, replica_id, max(limit, 0), min_one=look.size == 0 and limit > 0)
             look.found[topic_partition] = result
             look.seen.append(partition)
             if result.error_code or result.diverging_epoch is not None:
@@ -155,7 +155,7 @@ class Fetching:
             if size:
                 self._news.pop(topic_partition, None)
                 self._news[topic_partition] = None
-            elif wish.offset >= partition.readable_end(replica_id):
+            elif request.offset >= partition.readable_end(replica_id):
                 look.exhausted.append(topic_partition)
         return look
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from restow.wire.fetch import DivergingEpoch, Fetched
 
 
-def next_wish(partition: HostedPartition, max_bytes: int) -> FetchPartition:
+def next_fetch(partition: HostedPartition, max_bytes: int) -> FetchPartition:
     """Return the next fetch, from the end of our log, with the epoch we follow."""
     log = partition.log
     return FetchPartition(

@@ -175,12 +175,12 @@ class Allowance:
         self.held_back: set[TopicPartition] = set()
         """Partitions with data that the follower must wait for."""
 
-    def limit(self, partition: HostedPartition, wish: FetchPartition) -> int | None:
+    def limit(self, partition: HostedPartition, request: FetchPartition) -> int | None:
         """Return the most bytes that the follower may get of the partition; None without a limit."""
         key = partition.topic_partition
         if self._replica_id in partition.isr or not self._throttle.covers(key):
             return None
-        if self._room <= 0 and wish.offset < partition.log.end_offset:
+        if self._room <= 0 and request.offset < partition.log.end_offset:
             self.held_back.add(key)
         return max(self._room, 0)
 

@@ -134,13 +134,13 @@ class RunProgress:
         """These steps of one partition are to be done. `lies` says in which directory each replica is."""
         there = dict(lies)
         for step in chain:
-            wishes = dict(zip(step.after, step.log_dirs, strict=False))
+            targets = dict(zip(step.after, step.log_dirs, strict=False))
             within = [
                 Job(step.partition, broker, path)
-                for broker, path in wishes.items()
+                for broker, path in targets.items()
                 if path != ANY_DIR and broker in step.before and there.get(broker) != path
             ]
-            there.update({broker: path for broker, path in wishes.items() if path != ANY_DIR})
+            there.update({broker: path for broker, path in targets.items() if path != ANY_DIR})
             self._jobs[step] = (*(Job(step.partition, broker) for broker in step.adding), *within)
 
     def found_under_way(self, step: Step, snapshot: Snapshot) -> None:

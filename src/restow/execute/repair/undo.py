@@ -226,24 +226,24 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
     A replica that is in a third directory, or on its way there, was sent there by somebody else.
     """
     came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
-    wished = {
+    wanted = {
         TopicPartitionReplica(name, broker): path
         for name, step in steps.items()
         for broker, path in zip(step.after, step.log_dirs, strict=False)
         if path != ANY_DIR and broker in step.before and broker in came_from.get(name, {})
     }
-    if not wished:
+    if not wanted:
         return
-    disks = await admin.describe_log_dirs(sorted({which.broker for which in wished}))
-    wishes = {
+    disks = await admin.describe_log_dirs(sorted({which.broker for which in wanted}))
+    targets = {
         which: came_from[which.partition][which.broker]
         for broker, told in disks.items()
         if not isinstance(told, BrokerError)
         for replica in told.replicas
-        if wished.get(which := TopicPartitionReplica(replica.partition, broker)) == replica.log_dir
+        if wanted.get(which := TopicPartitionReplica(replica.partition, broker)) == replica.log_dir
     }
-    if wishes:
-        await admin.alter_replica_log_dirs(wishes)
+    if targets:
+        await admin.alter_replica_log_dirs(targets)
 
 
 async def _reorder(

@@ -1,4 +1,4 @@
-"""Changing a run while it runs: wishes in a file beside its journal, which it reads between two looks.
+"""Changing a run while it runs: requests in a file beside its journal, which it reads between two looks.
 
 Whoever may write the folder may steer the run; nothing listens on any port for it.
 """
@@ -27,8 +27,8 @@ class BadControl(RestowError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What somebody wishes of a run; None where nothing is wished."""
+class ControlRequest:
+    """What somebody asks of a run; None where nothing is asked."""
 
     throttle: str | None = None
     """Bytes per second, "auto" or "none"."""
@@ -49,38 +49,38 @@ class Control:
         self._complaint: str | None = None
 
     def clear(self) -> None:
-        """Remove the wishes of the past: they are not for whoever begins now."""
+        """Remove old requests: they are not for a run that begins now."""
         with suppress(OSError):
             if self._disk.exists(self._path):
                 self._disk.remove(self._path)
 
-    def wish(self, wishes: Wishes) -> None:
-        """Add to what is wished so far."""
+    def request(self, request: ControlRequest) -> None:
+        """Add to what is requested so far."""
         before = self._load(self._read()) if self._disk.exists(self._path) else {}
-        said = {name: value for name, value in asdict(wishes).items() if value is not None}
+        said = {name: value for name, value in asdict(request).items() if value is not None}
         serial = before.get("serial")
         document = {**before, **said, "serial": serial + 1 if type(serial) is int else 1}
-        wishes_of(document, self._path)
+        request_of(document, self._path)
         try:
             self._disk.write_atomically(self._path, json.dumps(document).encode(), durable=False)
         except OSError as error:
             raise BadControl(f"{self._path} cannot be written: {error.strerror or error}") from error
 
-    def news(self) -> Wishes | None:
-        """Return what is wished, if that has changed since it was last asked."""
+    def news(self) -> ControlRequest | None:
+        """Return what is requested, if that has changed since it was last asked."""
         try:
             data = self._read() if self._disk.exists(self._path) else None
             if data is None or data == self._seen:
                 return None
             self._seen = data
-            wishes = wishes_of(self._load(data), self._path)
+            request = request_of(self._load(data), self._path)
         except BadControl as error:
             if str(error) == self._complaint:
                 return None
             self._complaint = str(error)
             raise
         self._complaint = None
-        return wishes
+        return request
 
     def _read(self) -> bytes:
         try:
@@ -98,8 +98,8 @@ class Control:
         return document
 
 
-def wishes_of(document: Mapping[str, Any], where: str) -> Wishes:
-    """Read wishes, each of which is what it should be."""
+def request_of(document: Mapping[str, Any], where: str) -> ControlRequest:
+    """Read a request and check each of its values."""
     fits: dict[str, Callable[[Any], bool]] = {
         "throttle": lambda value: isinstance(value, str) and len(value) <= _MOST_LETTERS,
         "moves_in": _is_count,
@@ -113,7 +113,7 @@ def wishes_of(document: Mapping[str, Any], where: str) -> Wishes:
             raise BadControl(f"{where}: nothing is called {name[:_MOST_SHOWN]!r}")
         if not fits[name](value):
             raise BadControl(f"{where}: {name} cannot be {repr(value)[:_MOST_SHOWN]}")
-    return Wishes(**said)
+    return ControlRequest(**said)
 
 
 def _is_count(value: object) -> bool:

@@ -27,7 +27,14 @@ from restow.execute.run.foreign import (
     look_at,
 )
 from restow.execute.run.patience import Holding, Patience
-from restow.execute.run.under_way import Running, StepState, chains_of, fulfil_dirs, partitions_now, wishes_of
+from restow.execute.run.under_way import (
+    Running,
+    StepState,
+    chains_of,
+    fulfil_dirs,
+    partitions_now,
+    target_log_dirs,
+)
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
@@ -191,7 +198,7 @@ class Executor:
             submitted = name in self._book.ledger.submitted
             claim, why = self._foreign.judge(rest, seen, at_s, submitted=submitted)
             if claim is Clearance.READY and seen.disks:
-                taken = dir_taken(self._wishes(step), self._dirs_before.get(name, {}), seen.disks)
+                taken = dir_taken(self._target_log_dirs(step), self._dirs_before.get(name, {}), seen.disks)
                 claim, why = (claim, why) if taken is None else (Clearance.TAKEN, taken)
             if claim is Clearance.READY:
                 ready.append(step)
@@ -209,7 +216,7 @@ class Executor:
         if not begun:
             self._schedule.adopt(step)
         known = self._sight is not None
-        self._running[step.partition] = Running(step=step, dirs=self._wishes(step) if known else {})
+        self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step) if known else {})
         if step.partition not in self._book.ledger.under_way:
             self._book.write("submit", steps=[step_document(step)])
         self.tell("found under way", partition=str(step.partition), to=list(step.after))
@@ -286,10 +293,17 @@ class Executor:
         return kept
 
     def _dir_movers(self, steps: Iterable[Step]) -> set[BrokerId]:
-        return {which.broker for step in steps for which in self._wishes(step) if which.broker in step.before}
+        return {
+            which.broker
+            for step in steps
+            for which in self._target_log_dirs(step)
+            if which.broker in step.before
+        }
 
-    def _wishes(self, step: Step) -> dict[TopicPartitionReplica, str]:
-        return wishes_of(step, {} if self._sight is None else self._sight.copies.get(step.partition, {}))
+    def _target_log_dirs(self, step: Step) -> dict[TopicPartitionReplica, str]:
+        return target_log_dirs(
+            step, {} if self._sight is None else self._sight.copies.get(step.partition, {})
+        )
 
     async def _submit(self, begun: Sequence[Step]) -> None:
         if not begun:
@@ -297,7 +311,7 @@ class Executor:
         self._book.write("submit", steps=[step_document(step) for step in begun])
         self.pace.something_changed()
         for step in begun:
-            self._running[step.partition] = Running(step=step, dirs=self._wishes(step))
+            self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step))
             self.tell(
                 "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
             )

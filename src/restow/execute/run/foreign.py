@@ -123,7 +123,7 @@ class Foreign:
 
 
 def dir_taken(
-    wishes: Mapping[TopicPartitionReplica, str],
+    targets: Mapping[TopicPartitionReplica, str],
     before: Mapping[BrokerId, str],
     disks: Mapping[BrokerId, BrokerLogDirs | BrokerError],
 ) -> str | None:
@@ -132,7 +132,7 @@ def dir_taken(
     `before` says where the replicas were when the plan was made. A broker speaks for its own directories, so
     there is nothing to wait for.
     """
-    for which, path in wishes.items():
+    for which, path in targets.items():
         told = disks.get(which.broker)
         if told is None or isinstance(told, BrokerError) or which.broker not in before:
             continue
@@ -170,7 +170,9 @@ class Submitter:
         if keeping:
             checked = await self._checked(alive)
             answers.update(
-                await self._admin.alter_partition_reassignments(keeping, may_change_factor=not checked)
+                await self._admin.alter_partition_reassignments(
+                    keeping, allow_replication_factor_change=not checked
+                )
             )
         if changing:
             answers.update(await self._admin.alter_partition_reassignments(changing))

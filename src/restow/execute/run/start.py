@@ -18,7 +18,7 @@ from restow.execute.journal.records import plan_document
 from restow.execute.journal.runs import Run, Runs, runs_of, state_folder
 from restow.execute.progress.standing import RunEvent, RunListener, posting
 from restow.execute.repair.undo import CannotUndo, inverse
-from restow.execute.run.control import CANCEL, Control, Wishes
+from restow.execute.run.control import CANCEL, Control, ControlRequest
 from restow.execute.run.executor import Executor
 from restow.execute.run.lock import Holder, Mark, claimed, holder_of, other_at_it
 from restow.execute.run.options import RunOptions
@@ -129,7 +129,7 @@ async def cancel(world: RunContext, watcher: RunListener, name: str | None = Non
     run = runs.get(name) if name else runs.latest(unsettled=True)
     holder = holder_of(world.disk, runs.folder)
     if holder is not None and holder.run == run.name:
-        Control(world.disk, run.folder).wish(Wishes(stop=CANCEL))
+        Control(world.disk, run.folder).request(ControlRequest(stop=CANCEL))
         return None
     async with claimed(world, runs, run.name) as mark:
         await mark.confirm(world, watcher)
@@ -245,7 +245,7 @@ def run_to_resume(runs: Runs) -> Run:
 
 
 async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> RunOutcome:
-    """A run that begins with the wish to be cancelled."""
+    """A run that begins with the request to be cancelled."""
     snapshot = await _after(world, run)
     with _opened(world, run.folder) as book:
         _check_cluster(book.ledger.plan, snapshot, run.folder)
@@ -254,7 +254,7 @@ async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> Ru
         executor = Executor(
             world.admin, world.clock, book, snapshot, RunOptions(), control, watcher, Mark(None)
         )
-        executor.pace.ask(Wishes(stop=CANCEL))
+        executor.pace.ask(ControlRequest(stop=CANCEL))
         return await executor.run()
 
 

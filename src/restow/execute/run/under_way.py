@@ -42,7 +42,7 @@ class StepState(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Running:
-    """A step that was submitted. `dirs` are the wishes for directories that are not fulfilled yet."""
+    """A step that was submitted. `dirs` are the log dirs that were asked for and are not reached yet."""
 
     step: Step
     seen: bool = False
@@ -77,7 +77,7 @@ class Running:
         return StepState.TAKEN, f"somebody else has cancelled it; it has the replicas {list(now.replicas)}"
 
 
-def wishes_of(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[TopicPartitionReplica, str]:
+def target_log_dirs(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[TopicPartitionReplica, str]:
     """Return the directories that have to be asked for. `copies` are its replicas on disk."""
     lies = {broker: copy.log_dir for broker, copy in copies.items() if not copy.future}
     return {
@@ -115,7 +115,7 @@ async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:
 async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[TopicPartitionReplica, BrokerError]:
     """Ask again for directories that were not accepted, see what has arrived; returns what is refused.
 
-    A broker that has not made the replica yet remembers the wish and answers that it has none.
+    A broker that has not made the replica yet remembers the request and answers that it has none.
     """
     waiting = [each for each in running if each.dirs]
     if not waiting:

@@ -1,4 +1,4 @@
-"""How fast a run may go at the moment, and whether at all: wishes, hours, guards, an automatic throttle."""
+"""How fast a run may go at the moment, and whether at all: requests, hours, guards, an automatic throttle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from restow.execute.progress.progress import ProgressReport
     from restow.execute.progress.sight import Sight
     from restow.execute.progress.standing import Tell
-    from restow.execute.run.control import Control, Wishes
+    from restow.execute.run.control import Control, ControlRequest
     from restow.execute.run.options import RunOptions
     from restow.execute.throttle.throttling import Throttling
     from restow.model import BrokerId, Step, TopicPartition
@@ -91,9 +91,9 @@ class Pace:
     def obey(self) -> None:
         """Read the control file, if it has changed."""
         try:
-            wishes = self._control.news()
-            if wishes is not None:
-                self.ask(wishes)
+            request = self._control.news()
+            if request is not None:
+                self.ask(request)
         except (BadControl, InvalidInput) as error:
             self._tell("control not understood", why=str(error))
         self._follow_the_hour()
@@ -101,30 +101,30 @@ class Pace:
             self._told = self.paused
             self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
 
-    def ask(self, wishes: Wishes) -> None:
-        """Wishes of whoever controls the run."""
-        if wishes.paused is not None:
-            self._asked_to_pause = wishes.paused
-        if wishes.stop is not None:
-            self.stop = wishes.stop
+    def ask(self, request: ControlRequest) -> None:
+        """Take a request of whoever controls the run."""
+        if request.paused is not None:
+            self._asked_to_pause = request.paused
+        if request.stop is not None:
+            self.stop = request.stop
         limits = self._admission.limits
         wanted = replace(
             limits,
-            moves_in=wishes.moves_in or limits.moves_in,
-            moves_out=wishes.moves_out or limits.moves_out,
+            moves_in=request.moves_in or limits.moves_in,
+            moves_out=request.moves_out or limits.moves_out,
         )
         if wanted != limits:
             self._admission.limits = wanted
             self._tell("concurrency", moves_in=wanted.moves_in, moves_out=wanted.moves_out)
-        if wishes.throttle is not None:
-            self._wish_throttle(HourlyThrottle.parse(wishes.throttle))
+        if request.throttle is not None:
+            self._request_throttle(HourlyThrottle.parse(request.throttle))
 
-    def _wish_throttle(self, wished: HourlyThrottle) -> None:
-        """Obey, and say so if that changes anything. Wishes of before come again with every new one."""
-        if wished.by_hour:
-            changed, self.hourly = wished != self.hourly, wished
+    def _request_throttle(self, requested: HourlyThrottle) -> None:
+        """Obey, and say so if that changes anything. Earlier requests come again with every new one."""
+        if requested.by_hour:
+            changed, self.hourly = requested != self.hourly, requested
         else:
-            rate = wished.usual
+            rate = requested.usual
             same = (
                 rate.auto if self.auto else not rate.auto and rate.bytes_per_s == self._throttling.wanted.rate
             )
@@ -132,7 +132,7 @@ class Pace:
             self._set(rate)
         if changed:
             self._of_this_hour = None
-            self._tell("throttle wished", throttle=str(wished))
+            self._tell("throttle requested", throttle=str(requested))
 
     def _follow_the_hour(self) -> None:
         """Set what holds in this part of the day, when another one has begun."""

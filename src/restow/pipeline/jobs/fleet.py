@@ -62,28 +62,28 @@ def fleet(
     replicas: DataFrame,
     disks: DataFrame,
     model: DataFrame | None = None,
-    wish: FleetRequest | None = None,
+    asked: FleetRequest | None = None,
 ) -> DataFrame:
     """One row per cluster with its plan, the most urgent first.
 
     The tables are those of the lake; only what was seen last counts.
     """
-    wish = wish or FleetRequest()
+    asked = asked or FleetRequest()
     tasks = _TASKS_PER_CORE * assignment.sparkSession.sparkContext.defaultParallelism
-    partitions = partition_rows(assignment, replicas, model, wish.measure).repartition(tasks, "cluster")
+    partitions = partition_rows(assignment, replicas, model, asked.measure).repartition(tasks, "cluster")
     brokers = broker_rows(disks).repartition(tasks, "cluster")
     grouped = partitions.groupBy("cluster").cogroup(brokers.groupBy("cluster"))
-    plans = grouped.applyInArrow(_planner(wish), TABLE.schema)
+    plans = grouped.applyInArrow(_planner(asked), TABLE.schema)
     # Sorting would first plan all clusters to find out how urgency is spread, and then again.
     return plans.repartition(1).sortWithinPartitions(f.desc("urgency"), "cluster")
 
 
-def _planner(wish: FleetRequest) -> Callable[[Any, Any, Any], Any]:
+def _planner(asked: FleetRequest) -> Callable[[Any, Any, Any], Any]:
     def plan(key: Any, partitions: Any, brokers: Any) -> Any:
         import pyarrow as pa
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        row = planned(key[0].as_py(), partitions, brokers, wish)
+        row = planned(key[0].as_py(), partitions, brokers, asked)
         return pa.Table.from_pylist([row], schema=to_arrow_schema(TABLE.schema))
 
     return plan

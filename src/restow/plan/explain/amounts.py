@@ -136,8 +136,8 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
         move = by_name.get(name)
         after, then = partition.replicas, lies
         if move is not None:
-            wishes = zip(move.after, move.log_dirs, strict=False)
-            after, then = move.after, lies | {each: path for each, path in wishes if path != ANY_DIR}
+            targets = zip(move.after, move.log_dirs, strict=False)
+            after, then = move.after, lies | {each: path for each, path in targets if path != ANY_DIR}
         for column, replicas, paths in ((0, partition.replicas, lies), (1, after, then)):
             for broker in replicas:
                 place = broker, paths.get(broker) or only.get(broker, ANY_DIR)

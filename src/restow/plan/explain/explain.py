@@ -188,8 +188,11 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
     if heaviest > width:
         share = heaviest / max(float(asked.share[broker, number]), 1e-300)
         return f"single replicas are too large: up to {share:.0%} of the broker's share, more than the band"
-    factor, racks = int(np.diff(slots.offsets).max()), len(np.unique(asked.arrays.rack[asked.able]))
-    if factor >= racks:
+    replication_factor, racks = (
+        int(np.diff(slots.offsets).max()),
+        len(np.unique(asked.arrays.rack[asked.able])),
+    )
+    if replication_factor >= racks:
         return f"with a replica in each of {racks} racks, what a rack has cannot go to another"
     if not above and not problem.receives[broker]:
         return "only the brokers that are being added are given replicas"

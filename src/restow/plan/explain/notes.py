@@ -186,8 +186,8 @@ def _internal(asked: Asked) -> list[Note]:
     """Internal topics that a wildcard would have meant."""
     arrays, request = asked.arrays, asked.request
     names = sorted({arrays.names[at].topic for at in np.flatnonzero(arrays.internal).tolist()})
-    meant = [name for name in names if request.factor_of(name) is not None]
-    kept = [name for name in meant if request.factor_of(name, internal=True) is None]
+    meant = [name for name in names if request.replication_factor_of(name) is not None]
+    kept = [name for name in meant if request.replication_factor_of(name, internal=True) is None]
     if not kept:
         return []
     return [

@@ -138,9 +138,17 @@ def _body(plan: Plan) -> str:
     return f'{lines},\n"moves": [{moves}],\n"waves": [{waves}]'
 
 
+_FACTOR = "factor"
+"""The file's name for the replication factor: with another one, plans that exist would have other digests."""
+
+
 def _promise_fields(promise: Promise) -> dict[str, object]:
     found = asdict(promise) | {"band": None if promise.band is None else float(promise.band)}
-    return {key: value for key, value in found.items() if value not in ((), None, "")}
+    return {
+        _FACTOR if key == "replication_factor" else key: value
+        for key, value in found.items()
+        if value not in ((), None, "")
+    }
 
 
 def _lines(records: Iterable[str]) -> str:
@@ -222,12 +230,14 @@ def _limits(document: Mapping[str, Any]) -> Limits:
 
 
 def _promise(document: Mapping[str, Any]) -> Promise:
-    factor, band = document.get("factor"), document.get("band")
+    replication_factor, band = document.get(_FACTOR), document.get("band")
     return Promise(
         kind=fields.text(document["kind"]),
         brokers=fields.brokers(document.get("brokers", [])),
         topics=fields.texts(document.get("topics", [])),
-        factor=None if factor is None else fields.number(factor, fields.INT_MAX),
+        replication_factor=None
+        if replication_factor is None
+        else fields.number(replication_factor, fields.INT_MAX),
         goal=fields.text(document.get("goal", "")),
         band=None if band is None else fields.real(band),
     )

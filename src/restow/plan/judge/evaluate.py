@@ -132,8 +132,10 @@ def _rules(
             continue
         if left := sorted(request.leaving & set(after)):
             yield PlanViolation(rule="drained", where=where, what=f"is still on {left}")
-        factor = request.factor_of(name.topic, internal=snapshot.topic[name.topic].internal)
-        if len(after) != (len(partition.replicas) if factor is None else factor):
+        replication_factor = request.replication_factor_of(
+            name.topic, internal=snapshot.topic[name.topic].internal
+        )
+        if len(after) != (len(partition.replicas) if replication_factor is None else replication_factor):
             yield PlanViolation(rule="factor", where=where, what=f"has {len(after)} replicas")
         spread = len({racks[each] for each in after})
         if request.fix_racks and spread < _most_racks(after, racks, able, request):
@@ -158,8 +160,10 @@ def _could_lead(
 
 
 def _replaced(move: Move, request: PlanRequest) -> Iterator[PlanViolation]:
-    """Where nothing but a replacement is wished for, the new broker has exactly the old one's place."""
-    alone = not (request.sheds or request.drain or request.factors or request.fix_racks or request.leaders)
+    """Where only a replacement is requested, the new broker has exactly the old one's place."""
+    alone = not (
+        request.sheds or request.drain or request.replication_factors or request.fix_racks or request.leaders
+    )
     if request.replace and alone and not request.demote and not request.disks:
         wanted = tuple(request.replace.get(each, each) for each in move.before)
         if move.after != wanted:
@@ -194,7 +198,9 @@ def _places(
             yield PlanViolation(rule="excluded", where=where, what=f"broker {broker} must keep its replicas")
     if move.log_dirs and len(move.log_dirs) != len(move.after):
         yield PlanViolation(rule="log dirs", where=where, what="there is not one for each replica")
-    copies_nothing = not (request.sheds or request.leaving or request.factors or request.fix_racks)
+    copies_nothing = not (
+        request.sheds or request.leaving or request.replication_factors or request.fix_racks
+    )
     reorders = request.leaders or request.demote
     if copies_nothing and (move.adding or move.removing):
         yield PlanViolation(rule="in place", where=where, what="a replica changes its broker")
@@ -221,7 +227,7 @@ def _full(
     came: dict[tuple[BrokerId, str], int] = defaultdict(int)
     went: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves.values():
-        wishes = dict(zip(move.after, move.log_dirs, strict=False))
+        targets = dict(zip(move.after, move.log_dirs, strict=False))
         own = _own_sizes(snapshot, move)
         for broker in move.removing:
             went[broker, move.dirs_before.get(broker, "")] += own.get(broker, move.size_bytes)
@@ -230,7 +236,7 @@ def _full(
             came[broker, path] += own.get(broker, move.size_bytes)
         for broker in move.adding:
             dirs = [each for each in _dirs(snapshot, broker) if not each.failed and not each.cordoned]
-            path = wishes.get(broker, ANY_DIR)
+            path = targets.get(broker, ANY_DIR)
             if path == ANY_DIR and len(dirs) == 1:
                 path = dirs[0].path
             came[broker, path] += move.size_bytes

@@ -56,12 +56,12 @@ class _Disks:
         """Where a step's copies go: as told, or as a broker chooses, to where the fewest are."""
         found = []
         for at, broker in enumerate(step.after):
-            wish = step.log_dirs[at] if step.log_dirs else ANY_DIR
+            target = step.log_dirs[at] if step.log_dirs else ANY_DIR
             here = self.where.get((step.partition, broker))
-            if broker in step.before and (wish == ANY_DIR or here == (broker, wish)):
+            if broker in step.before and (target == ANY_DIR or here == (broker, target)):
                 continue
-            if wish != ANY_DIR:
-                found.append((broker, wish))
+            if target != ANY_DIR:
+                found.append((broker, target))
             elif choice := [
                 place for place in self.count if place[0] == broker and place not in self.cordoned
             ]:

@@ -54,7 +54,7 @@ class Slots:
 
 def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) -> Slots:
     """Lay out the replicas that there will be, and mark what has to move."""
-    offsets, home, dropped = _with_factors(arrays, request, covered)
+    offsets, home, dropped = _with_replication_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     there = home >= 0
     excluded = mask_of(arrays, request.except_brokers)
@@ -94,14 +94,14 @@ def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: PlanRequest) ->
     return first_alive(offsets, np.where(home >= 0, home, nowhere), able)
 
 
-def _with_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple[Ints, Ints, int]:
-    """Offsets and homes with the factors that are wanted, and how many replicas were dropped for that."""
-    if not request.factors:
+def _with_replication_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple[Ints, Ints, int]:
+    """Offsets and homes with the wanted replication factors, and how many replicas were dropped for that."""
+    if not request.replication_factors:
         return arrays.offsets, arrays.holder, 0
     counts = arrays.counts
     wanted = counts.copy()
     for number in np.flatnonzero(covered).tolist():
-        wanted[number] = wanted_factor(arrays, request, number) or counts[number]
+        wanted[number] = wanted_replication_factor(arrays, request, number) or counts[number]
     keep = np.ones(len(arrays.holder), dtype=bool)
     fullness = _fullness(arrays)
     for number in np.flatnonzero(wanted < counts).tolist():
@@ -115,9 +115,9 @@ def _with_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple
     return offsets, home, int((~keep).sum())
 
 
-def wanted_factor(arrays: Arrays, request: PlanRequest, number: int) -> int | None:
+def wanted_replication_factor(arrays: Arrays, request: PlanRequest, number: int) -> int | None:
     """How many replicas the request is for this partition to have; None if it does not say."""
-    return request.factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
+    return request.replication_factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
 
 
 def _fullness(arrays: Arrays) -> Floats:

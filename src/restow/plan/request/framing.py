@@ -17,7 +17,12 @@ from restow.plan.goals import (
     resource_goal,
 )
 from restow.plan.request.demands import demotable, slots_of
-from restow.plan.request.refusals import check_brokers, check_factors, check_numbers, check_replacements
+from restow.plan.request.refusals import (
+    check_brokers,
+    check_numbers,
+    check_replacements,
+    check_replication_factors,
+)
 from restow.plan.search.arrays import arrays_of, mask_of
 from restow.plan.search.problem import Problem
 
@@ -59,7 +64,7 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Ask
     covered = _covered(arrays, request)
     able, cordoned = _able(arrays, request)
     slots = slots_of(arrays, request, covered, able)
-    check_factors(arrays, slots, able)
+    check_replication_factors(arrays, slots, able)
     check_replacements(arrays, request, slots)
     brokers = _Roles(able=able, cordoned=cordoned, demoted=mask_of(arrays, request.demote))
     share, lower, upper = _bands(arrays, slots, request, goals, brokers)
@@ -152,7 +157,7 @@ def _covered(arrays: Arrays, request: PlanRequest) -> Bools:
     """Partitions that may be touched. Patterns that fit no topic are refused: they are likely misspelt."""
     starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
     topics = {arrays.names[at].topic for at in starts}
-    for pattern in (*request.only_topics, *request.factors):
+    for pattern in (*request.only_topics, *request.replication_factors):
         if not any(_fits(topic, pattern) for topic in topics):
             raise InvalidInput(f"no topic is called {pattern!r}: {_some(sorted(topics))}")
     by_topic = np.zeros(int(arrays.topic[-1]) + 1, dtype=bool)

@@ -13,7 +13,7 @@ import numpy as np
 from restow.model import Left, Promise
 from restow.plan.explain.amounts import loads_of, sides_of
 from restow.plan.goals import DISK, LEADERS, REPLICAS
-from restow.plan.request.demands import led_by_demoted, wanted_factor
+from restow.plan.request.demands import led_by_demoted, wanted_replication_factor
 from restow.plan.search.arrays import mask_of
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ def promises_of(asked: Asked, moves: Sequence[Move]) -> tuple[Promise, ...]:
         Promise(kind="replaced", brokers=pair, topics=topics) for pair in sorted(request.replace.items())
     ]
     found += [
-        Promise(kind="replication_factor", topics=(topic,), factor=factor)
-        for topic, factor in request.factors.items()
+        Promise(kind="replication_factor", topics=(topic,), replication_factor=replication_factor)
+        for topic, replication_factor in request.replication_factors.items()
     ]
     if request.fix_racks:
         found.append(Promise(kind="racks_apart", brokers=able, topics=topics))
@@ -84,12 +84,12 @@ def left_behind(asked: Asked, moves: Sequence[Move]) -> tuple[Left, ...]:
 
 
 def _concerned(asked: Asked) -> list[int]:
-    """Partitions that a wish for single partitions could leave behind: those that may not be touched."""
+    """Partitions that a request for single partitions could leave behind: those that may not be touched."""
     request, arrays = asked.request, asked.arrays
     concerned = np.zeros(len(arrays.names), dtype=bool)
     if request.leaving:
         concerned[arrays.part_of[mask_of(arrays, request.leaving)[arrays.holder]]] = True
-    if request.factors or request.fix_racks:
+    if request.replication_factors or request.fix_racks:
         concerned[:] = True
     concerned &= ~asked.covered
     concerned[led_by_demoted(arrays, request)] = True
@@ -98,12 +98,12 @@ def _concerned(asked: Asked) -> list[int]:
 
 
 def _unfulfilled(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str | None:
-    """Which wish is not fulfilled for a partition, and why; None if all are."""
+    """Which request is not fulfilled for a partition, and why; None if all are."""
     request, arrays = asked.request, asked.arrays
     if still := sorted(request.leaving & {*after}):
         return f"stays on broker {', '.join(map(str, still))}: {_hindrance(arrays, request, number)}"
-    factor = wanted_factor(arrays, request, number)
-    if factor is not None and len(after) != factor and not asked.covered[number]:
+    replication_factor = wanted_replication_factor(arrays, request, number)
+    if replication_factor is not None and len(after) != replication_factor and not asked.covered[number]:
         return f"stays at {len(after)} replicas: {_hindrance(arrays, request, number)}"
     if request.fix_racks and not asked.covered[number]:
         racks = {int(arrays.rack[arrays.index[each]]) for each in after}

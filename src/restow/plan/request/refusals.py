@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def check_numbers(request: PlanRequest) -> None:
-    """Refuse numbers that cannot be bands, weights, limits or factors."""
+    """Refuse numbers that cannot be bands, weights, limits or replication factors."""
     numbers = [*request.bands.items(), *request.weights.items(), *request.relieve.items()]
     for name, value in numbers:
         if value is not None and not (np.isfinite(value) and value >= 0):
@@ -29,9 +29,11 @@ def check_numbers(request: PlanRequest) -> None:
     for what, most in (("bytes", request.most_bytes), ("moves", request.most_moves)):
         if most is not None and most < 0:
             raise InvalidInput(f"at most {most} {what} cannot be: give a number from 0 on")
-    for topic, factor in request.factors.items():
-        if factor < 1:
-            raise InvalidInput(f"replication factor {factor} for {topic} cannot be: it is at least 1")
+    for topic, replication_factor in request.replication_factors.items():
+        if replication_factor < 1:
+            raise InvalidInput(
+                f"replication factor {replication_factor} for {topic} cannot be: it is at least 1"
+            )
 
 
 def check_brokers(arrays: Arrays, request: PlanRequest) -> None:
@@ -62,7 +64,7 @@ def check_brokers(arrays: Arrays, request: PlanRequest) -> None:
         )
 
 
-def check_factors(arrays: Arrays, slots: Slots, able: Bools) -> None:
+def check_replication_factors(arrays: Arrays, slots: Slots, able: Bools) -> None:
     """Every partition with a replica to place needs a broker for each of its replicas."""
     _check_insync(arrays, slots)
     forced = slots.forced

@@ -1,4 +1,4 @@
-"""What a plan is asked to do. Several wishes may be in one request; together they make one plan."""
+"""What a plan is asked to do. A request may ask for several things; together they make one plan."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _WILDCARDS = ("*", "?", "[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """Wishes, and what must not be touched.
+    """What is asked for, and what must not be touched.
 
     `balance` brings every goal into its band; `add` does so by giving to these brokers alone; `leaders` as
     far as that goes without copying; `relieve` only takes from brokers that are above a limit. `drain`
-    empties brokers, `replace` puts others in their place, `factors` changes replication factors, `fix_racks`
+    empties brokers, `replace` puts others in their place, `replication_factors` changes them, `fix_racks`
     spreads replicas over racks, `disks` evens out the directories within each broker. `demote` takes
     leadership, and nothing else, from brokers.
     """
@@ -36,7 +36,7 @@ class PlanRequest:
     drain: frozenset[BrokerId] = frozenset()
     demote: frozenset[BrokerId] = frozenset()
     replace: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
-    factors: Mapping[str, int] = field(default_factory=dict)
+    replication_factors: Mapping[str, int] = field(default_factory=dict)
     """Replication factors by topic, or by pattern of topics. A pattern that begins with a wildcard leaves out
     Kafka's internal topics."""
     relieve: Mapping[str, float] = field(default_factory=dict)
@@ -70,8 +70,8 @@ class PlanRequest:
 
     @property
     def names_partitions(self) -> bool:
-        """Whether it is a wish for single partitions, of which those can be named that are left behind."""
-        return bool(self.leaving or self.factors or self.fix_racks or self.demote)
+        """Whether it asks for single partitions, of which those can be named that are left behind."""
+        return bool(self.leaving or self.replication_factors or self.fix_racks or self.demote)
 
     @property
     def leaving(self) -> frozenset[BrokerId]:
@@ -97,14 +97,14 @@ class PlanRequest:
             return False
         return self.is_about(topic)
 
-    def factor_of(self, topic: str, *, internal: bool = False) -> int | None:
+    def replication_factor_of(self, topic: str, *, internal: bool = False) -> int | None:
         """Return the replication factor that is wanted for a topic; the last pattern that fits it counts.
 
         An internal topic is meant only where it is named: `*` does not mean `__consumer_offsets`.
         """
         wanted = [
-            factor
-            for pattern, factor in self.factors.items()
+            replication_factor
+            for pattern, replication_factor in self.replication_factors.items()
             if fnmatchcase(topic, pattern) and not (internal and pattern.startswith(_WILDCARDS))
         ]
         return wanted[-1] if wanted else None

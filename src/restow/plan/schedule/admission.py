@@ -85,11 +85,11 @@ class LogDirSpace:
             }
         return found
 
-    def directory_for(self, broker: BrokerId, wish: str) -> str | None:
-        """Where a new replica would go: as wished, or as brokers choose, where the fewest partitions are."""
+    def directory_for(self, broker: BrokerId, target: str) -> str | None:
+        """Where a new replica would go: to its target, or where brokers have the fewest partitions."""
         rooms = self._rooms.get(broker, {})
-        if wish != ANY_DIR:
-            return wish
+        if target != ANY_DIR:
+            return target
         if len(rooms) == 1:
             return next(iter(rooms))
         open_ones = [path for path, room in rooms.items() if not room.cordoned]
@@ -98,20 +98,20 @@ class LogDirSpace:
     def arrivals(self, step: Step) -> Iterable[tuple[BrokerId, str]]:
         """The directories that a step copies into, between brokers and within."""
         if step.log_dirs:
-            return self._wished(step)
+            return self._targets(step)
         if not self._rooms_known:
             return ()
         found = [(broker, self.directory_for(broker, ANY_DIR)) for broker in step.adding]
         return [(broker, path) for broker, path in found if path is not None]
 
-    def _wished(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
-        wishes = dict(zip(step.after, step.log_dirs, strict=False))
+    def _targets(self, step: Step) -> Iterator[tuple[BrokerId, str]]:
+        targets = dict(zip(step.after, step.log_dirs, strict=False))
         for broker in step.after:
-            wish = wishes.get(broker, ANY_DIR)
+            target = targets.get(broker, ANY_DIR)
             lying = self._places(step.partition).get(broker)
-            if broker in step.before and (wish == ANY_DIR or (lying is not None and wish == lying.path)):
+            if broker in step.before and (target == ANY_DIR or (lying is not None and target == lying.path)):
                 continue
-            path = self.directory_for(broker, wish)
+            path = self.directory_for(broker, target)
             if path is not None:
                 yield broker, path
 

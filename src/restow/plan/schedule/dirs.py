@@ -1,6 +1,6 @@
 """Which directory of its broker a replica lies in.
 
-New replicas go where the fewest bytes of replicas are, by the size of the file system; with `disks` wished
+New replicas go where the fewest bytes of replicas are, by the size of the file system; with `disks` requested
 for, replicas also change directories until each has its share. What else lies on a file system, or in another
 directory of it, counts for how much fits, not for what is even.
 """

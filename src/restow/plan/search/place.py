@@ -89,15 +89,15 @@ def _without(brokers: Ints, many: int, broker: int) -> int:
 
 
 @compiled
-def pin(ground: Ground, state: SearchState, movers: Ints, wishes: Ints) -> Ints:
-    """Place movers where each is wished to be; return those for which it is open.
+def pin(ground: Ground, state: SearchState, movers: Ints, targets: Ints) -> Ints:
+    """Place movers where each is to be; return those for which it is open.
 
-    Whoever made the wishes has seen to it that they can be fulfilled.
+    Whoever chose the targets has seen to it that they can be reached.
     """
     left = np.empty(len(movers), np.int64)
     count = 0
     for replica in movers:
-        there = wishes[replica]
+        there = targets[replica]
         if there >= 0:
             _take(ground, state, replica, there)
         else:

@@ -75,13 +75,13 @@ class Reassignment:
         await self._take_request()
 
     async def alter(
-        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
+        self, targets: Mapping[TopicPartition, ReassignmentTarget]
     ) -> dict[TopicPartition, Refusal | None]:
         """Start, replace or cancel reassignments. Return None per accepted partition, or the refusal."""
-        accepted, results = await self._decide(wishes)
+        accepted, results = await self._decide(targets)
         if accepted:
             await take_out(self._tools.store, lambda each, _: each in accepted)
-        return {**dict.fromkeys(wishes), **results, **await self._move(accepted)}
+        return {**dict.fromkeys(targets), **results, **await self._move(accepted)}
 
     async def resume_for(self, brokers: Iterable[int]) -> None:
         """Continue reassignments to brokers that came up, which may not know of them yet."""
@@ -141,26 +141,28 @@ class Reassignment:
         if request is None or request.born == self._request_born:
             return set()
         self._request_born = request.born
-        wishes = {each: ReassignmentTarget(target, by_node=True) for each, target in request.targets.items()}
-        accepted, refused = await self._decide(wishes)
+        targets = {
+            each: ReassignmentTarget(replicas, by_node=True) for each, replicas in request.targets.items()
+        }
+        accepted, refused = await self._decide(targets)
         refused |= await self._move(accepted)
         for partition, refusal in refused.items():
             _log.warning("%s is not reassigned: %s", partition, refusal.message)
-        if refused or not wishes:
+        if refused or not targets:
             await take_out(self._tools.store, lambda each, _: each in refused)
         return accepted.keys() - refused.keys()
 
     async def _decide(
-        self, wishes: Mapping[TopicPartition, ReassignmentTarget]
+        self, targets: Mapping[TopicPartition, ReassignmentTarget]
     ) -> tuple[dict[TopicPartition, ReplicaAssignment], dict[TopicPartition, Refusal]]:
         """Return the accepted assignments and the refusals. A replaced reassignment's ISR counts."""
         context = self._context
-        replaced = self.running(wishes)
+        replaced = self.running(targets)
         context.leaderships.update(await self._tools.nodes.read(replaced))
         accepted: dict[TopicPartition, ReplicaAssignment] = {}
         refused: dict[TopicPartition, Refusal] = {}
-        for partition, wish in wishes.items():
-            decision = decide(context, partition, wish)
+        for partition, target in targets.items():
+            decision = decide(context, partition, target)
             if isinstance(decision, Refusal):
                 refused[partition] = decision
             else:

@@ -38,33 +38,33 @@ FAILED = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The reassignment failed; the c
 class ReassignmentTarget(NamedTuple):
     """The requested replicas of a partition, and the way of the request."""
 
-    target: tuple[int, ...] | None
+    replicas: tuple[int, ...] | None
     """None cancels the reassignment."""
     by_node: bool = False
-    may_change_factor: bool = True
+    allow_replication_factor_change: bool = True
 
 
 def decide(
-    context: ControllerContext, partition: TopicPartition, wish: ReassignmentTarget
+    context: ControllerContext, partition: TopicPartition, target: ReassignmentTarget
 ) -> ReplicaAssignment | Refusal:
     """Return the assignment to go on with, or the refusal. The checks run in Kafka's order."""
     current = context.assignments.get(partition, ReplicaAssignment(()))
-    if wish.target is None:
+    if target.replicas is None:
         if not current.is_moving:
             return NOT_MOVING
         wanted = current.cancel()
     else:
-        if (flaw := _flaw(wish.target)) is not None:
+        if (flaw := _flaw(target.replicas)) is not None:
             return _invalid(flaw)
-        wanted = current.reassign_to(wish.target)
-        runs = wish.by_node and wanted == current
-        if not runs and (flaw := _absence(wanted, wish, context)) is not None:
+        wanted = current.reassign_to(target.replicas)
+        runs = target.by_node and wanted == current
+        if not runs and (flaw := _absence(wanted, target, context)) is not None:
             return _invalid(flaw)
     if partition.topic in context.deleting:
         return BEING_DELETED
     if partition not in context.assignments:
         return NO_SUCH_PARTITION
-    if not wish.may_change_factor and len(wanted.target) != len(current.origin):
+    if not target.allow_replication_factor_change and len(wanted.target) != len(current.origin):
         return Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"The replication factor would change from {len(current.origin)} to {len(wanted.target)}.",
@@ -91,10 +91,10 @@ def _flaw(target: tuple[int, ...]) -> str | None:
     return None
 
 
-def _absence(wanted: ReplicaAssignment, wish: ReassignmentTarget, context: ControllerContext) -> str | None:
+def _absence(wanted: ReplicaAssignment, target: ReassignmentTarget, context: ControllerContext) -> str | None:
     live: Container[int] = context.brokers.keys() - context.shutting_down
     dead = [each for each in wanted.adding if each not in live]
-    if dead and (not wish.by_node or len(dead) == len(wanted.adding)):
+    if dead and (not target.by_node or len(dead) == len(wanted.adding)):
         return f"Replicas would be added on brokers that are not alive: {dead}."
     return None
 

@@ -14,7 +14,7 @@ from restow.errors import (
     InvalidReplicationFactor,
     RackInformationMissing,
 )
-from restow.placement import Broker, expand, place
+from restow.placement import Broker, create_partitions, place
 from tests.unit.placement.clusters import Case, at_leisure, cases
 
 FIVE = [Broker(number) for number in range(5)]
@@ -22,31 +22,36 @@ CURRENT = {0: [1, 2], 1: [2, 3]}
 
 
 def test_only_the_new_ones_are_placed_from_where_partition_0_leads() -> None:
-    assert expand(current=CURRENT, brokers=FIVE, to=6) == {2: [3, 0], 3: [4, 1], 4: [0, 2], 5: [1, 4]}
+    assert create_partitions(current=CURRENT, brokers=FIVE, to=6) == {
+        2: [3, 0],
+        3: [4, 1],
+        4: [0, 2],
+        5: [1, 4],
+    }
 
 
 def test_a_vanished_leader_hands_its_place_to_the_next_broker_by_id() -> None:
     brokers = [Broker(0), Broker(10), Broker(20)]
-    assert expand({0: [15]}, brokers, 2) == {
+    assert create_partitions({0: [15]}, brokers, 2) == {
         1: place(brokers, 1, 1, start_index=2, start_partition=1)[0].tolist()
     }
-    assert expand({0: [15]}, brokers, 2) == {1: [0]}
+    assert create_partitions({0: [15]}, brokers, 2) == {1: [0]}
 
 
 def test_a_leader_above_all_brokers_starts_at_the_first() -> None:
-    assert expand({0: [99]}, FIVE, 3) == {1: [1], 2: [2]}
+    assert create_partitions({0: [99]}, FIVE, 3) == {1: [1], 2: [2]}
 
 
 def test_the_factor_is_that_of_partition_0_whatever_the_others_have() -> None:
-    assert all(len(replicas) == 1 for replicas in expand({0: [1], 1: [2, 3]}, FIVE, 9).values())
+    assert all(len(replicas) == 1 for replicas in create_partitions({0: [1], 1: [2, 3]}, FIVE, 9).values())
 
 
 def test_racks_count_as_in_a_new_topic() -> None:
     brokers = [Broker(number, "ab"[number // 2]) for number in range(4)]
-    new = expand({0: [0, 2]}, brokers, 8)
+    new = create_partitions({0: [0, 2]}, brokers, 8)
     assert all({replicas[0] // 2, replicas[1] // 2} == {0, 1} for replicas in new.values())
-    plain = expand({0: [0, 2]}, brokers, 8, rack_mode="disabled")
-    assert plain == expand({0: [0, 2]}, [Broker(number) for number in range(4)], 8)
+    plain = create_partitions({0: [0, 2]}, brokers, 8, rack_mode="disabled")
+    assert plain == create_partitions({0: [0, 2]}, [Broker(number) for number in range(4)], 8)
     assert plain != new
 
 
@@ -55,25 +60,29 @@ def test_racks_count_as_in_a_new_topic() -> None:
 def test_it_is_placement_that_goes_on(case: Case, existing: int, data: st.DataObject) -> None:
     brokers = sorted(case.brokers, key=lambda broker: broker.id)
     start = data.draw(st.integers(0, len(brokers) - 1))
-    replicas_of_0 = [brokers[start].id, *(b.id for b in brokers if b.id != brokers[start].id)][: case.factor]
+    replicas_of_0 = [brokers[start].id, *(b.id for b in brokers if b.id != brokers[start].id)][
+        : case.replication_factor
+    ]
     current = dict.fromkeys(range(existing), replicas_of_0)
-    new = expand(current, brokers, existing + case.partitions)
-    placed = place(brokers, case.partitions, case.factor, start_index=start, start_partition=existing)
+    new = create_partitions(current, brokers, existing + case.partitions)
+    placed = place(
+        brokers, case.partitions, case.replication_factor, start_index=start, start_partition=existing
+    )
     assert list(new) == list(range(existing, existing + case.partitions))
     assert list(new.values()) == placed.tolist()
 
 
 @pytest.mark.parametrize("by_hand", ["0:1,4:0,3:4,0:4", {0: [0, 1], 1: [4, 0], 2: [3, 4], 3: [0, 4]}])
 def test_by_hand_the_existing_ones_are_skipped_not_changed(by_hand: Any) -> None:
-    assert expand(CURRENT, FIVE, 4, by_hand=by_hand) == {2: [3, 4], 3: [0, 4]}
+    assert create_partitions(CURRENT, FIVE, 4, by_hand=by_hand) == {2: [3, 4], 3: [0, 4]}
 
 
 def test_by_hand_an_existing_partition_may_be_on_a_broker_that_is_gone() -> None:
-    assert expand({0: [8, 1]}, FIVE, 2, by_hand="8:1,1:2") == {1: [1, 2]}
+    assert create_partitions({0: [8, 1]}, FIVE, 2, by_hand="8:1,1:2") == {1: [1, 2]}
 
 
 def test_by_hand_needs_no_racks() -> None:
-    assert expand({0: [0]}, [Broker(0, "a"), Broker(1)], 2, by_hand="0,1") == {1: [1]}
+    assert create_partitions({0: [0]}, [Broker(0, "a"), Broker(1)], 2, by_hand="0,1") == {1: [1]}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +100,7 @@ def test_by_hand_needs_no_racks() -> None:
 )
 def test_by_hand_what_is_not_sound_is_refused(by_hand: Any, sentence: str) -> None:
     with pytest.raises(InvalidReplicaAssignment, match=re.escape(sentence)):
-        expand(CURRENT, FIVE, 3, by_hand=by_hand)
+        create_partitions(CURRENT, FIVE, 3, by_hand=by_hand)
 
 
 @pytest.mark.parametrize(
@@ -120,17 +129,17 @@ def test_what_cannot_grow_is_refused(
     current: dict[int, list[int]], to: int, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=re.escape(sentence)):
-        expand(current, FIVE, to)
+        create_partitions(current, FIVE, to)
 
 
 @pytest.mark.parametrize("by_hand", [None, "0,1"])
 def test_it_takes_brokers(by_hand: str | None) -> None:
     with pytest.raises(InvalidBrokers, match="no brokers"):
-        expand({0: [0]}, [], 2, by_hand=by_hand)
+        create_partitions({0: [0]}, [], 2, by_hand=by_hand)
 
 
 def test_incomplete_racks_are_refused_unless_they_are_ignored() -> None:
     brokers = [Broker(0, "a"), Broker(1)]
     with pytest.raises(RackInformationMissing, match="--disable-rack-aware"):
-        expand({0: [0]}, brokers, 2)
-    assert expand({0: [0]}, brokers, 2, rack_mode="safe") == {1: [1]}
+        create_partitions({0: [0]}, brokers, 2)
+    assert create_partitions({0: [0]}, brokers, 2, rack_mode="safe") == {1: [1]}

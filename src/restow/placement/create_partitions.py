@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from restow.model import Broker, BrokerId
 
 
-def expand(
+def create_partitions(
     current: Mapping[int, Sequence[BrokerId]],
     brokers: Iterable[Broker],
     to: int,
@@ -35,7 +35,7 @@ def expand(
     _check_growth(current, to)
     replicas_of_0 = current[0]
     if by_hand is not None:
-        return _new_by_hand(by_hand, brokers, len(current), to, factor=len(replicas_of_0))
+        return _new_by_hand(by_hand, brokers, len(current), to, replication_factor=len(replicas_of_0))
     positions = (index for index, broker in enumerate(brokers) if broker.id >= replicas_of_0[0])
     placed = place(
         brokers,
@@ -75,7 +75,7 @@ def _new_by_hand(
     existing: int,
     to: int,
     *,
-    factor: int,
+    replication_factor: int,
 ) -> dict[int, list[BrokerId]]:
     check_brokers(brokers)
     named = parse_by_hand(by_hand) if isinstance(by_hand, str) else by_hand
@@ -85,6 +85,6 @@ def _new_by_hand(
             f"name each from 0 to {to - 1}, the {existing} existing ones first."
         )
     new = {partition: list(named[partition]) for partition in range(existing, to)}
-    check_replicas(new, factor=factor)
+    check_replicas(new, replication_factor=replication_factor)
     check_known(new, brokers)
     return new

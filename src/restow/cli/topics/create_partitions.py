@@ -1,4 +1,4 @@
-"""`restow topics expand`."""
+"""`restow topics create-partitions`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ partitions again, and producers will map keys to other partitions.
 
 \b
 Examples:
-  $ restow topics expand orders --partitions 18 -b localhost:9092
-  $ restow topics expand orders --partitions 14 --replica-assignment 0:1,1:2 -b localhost:9092
+  $ restow topics create-partitions orders --partitions 18 -b localhost:9092
+  $ restow topics create-partitions orders --partitions 14 --replica-assignment 0:1,1:2 -b localhost:9092
 """
 
 
