@@ -103,7 +103,7 @@ class FrameCutter:
         return self._view[self._end :]
 
     def received(self, count: int) -> None:
-        """Note that many bytes in `room()`."""
+        """Count the bytes that were put into `room()`."""
         if self._large is not None:
             self._large_end += count
         else:

@@ -82,7 +82,7 @@ class TopicCreation:
         check_configs: Callable[[Mapping[str, str | None]], Mapping[str, str]],
         clock: Clock,
     ) -> None:
-        """`check_configs` returns the configs to write, or raises Refused."""
+        """`check_configs` returns the configs to write, or raises TopicRefused."""
         self._store = store
         self._metadata = metadata
         self._tasks = tasks

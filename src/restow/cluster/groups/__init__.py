@@ -1,7 +1,7 @@
 """Consumer groups of the classic protocol: members, leaders and committed offsets.
 
-`GroupCoordinator` is the entry point. `Group` decides what an event means, `RunningGroup` carries it out, and
-an `OffsetsJournal` stores it.
+`GroupCoordinator` is the entry point. `ClassicGroup` decides what an event means, `RunningGroup` carries it
+out, and an `OffsetsJournal` stores it.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class LogDirMoves:
     # Requests
 
     def ask(self, topic_partition: TopicPartition, path: str) -> None:
-        """Request a move to that log dir. Raises Refused, also for a replica that does not exist yet."""
+        """Request a move to that log dir. Raises PartitionRefused, also for a future replica."""
         if len(future_name(topic_partition)) > _LONGEST_NAME:
             raise PartitionRefused(ErrorCode.INVALID_TOPIC_EXCEPTION)
         target = self._online(path)

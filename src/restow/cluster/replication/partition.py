@@ -290,7 +290,7 @@ class HostedPartition:
         return None
 
     def require_leader(self, leader_epoch: int = NO_EPOCH) -> None:
-        """Raise Refused unless this is the leader, of that epoch if given."""
+        """Raise PartitionRefused unless this is the leader, of that epoch if given."""
         if self.role is Role.OFFLINE:
             raise PartitionRefused(ErrorCode.KAFKA_STORAGE_ERROR)
         if leader_epoch != NO_EPOCH and leader_epoch != self.leader_epoch:
