@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from restow.cluster.controller import ControllerConfig, delete_topic
+from restow.cluster.controller import ControllerConfig, ControllerStep, delete_topic
 from restow.cluster.store import Create, Delete, Set
 from restow.cluster.store.znodes import (
     DeleteTopic,
@@ -51,7 +51,7 @@ def test_election_retries_when_the_leader_writes_its_isr_meanwhile() -> None:
 
             async def race(step: object) -> None:
                 nonlocal races
-                if str(step) == "Step.F1" and races == 0:
+                if step is ControllerStep.F1 and races == 0:
                     races += 1
                     await write_isr(cluster, T0, (0, 2))
 
