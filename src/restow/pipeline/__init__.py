@@ -1,4 +1,4 @@
-"""From samples of clusters to what they carry and will carry, on Spark: only here is pyspark imported.
+"""Compute load, skew, forecasts and plans from samples, with Spark. Only this package imports pyspark.
 
 done = restow.pipeline("samples", load="loads", report="report.html")
 """

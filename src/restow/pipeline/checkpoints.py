@@ -1,4 +1,4 @@
-"""Checkpoints: where a collector or a stream notes how far it is, and who may go on from one."""
+"""Checkpoints of collectors and streams, each locked by one process."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SCHEME = re.compile("([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 class CheckpointTaken(RestowError):
-    """Another process goes on from the same checkpoint."""
+    """Another process uses the same checkpoint."""
 
 
 def local_path(path: str) -> str | None:
-    """Return the path on this machine that an address stands for, or None if it is elsewhere."""
+    """Return the local path of an address, or None if it is on another file system."""
     scheme = _SCHEME.match(path)
     if scheme is None:
         return path
@@ -36,7 +36,7 @@ def local_path(path: str) -> str | None:
 
 @contextmanager
 def hold(checkpoint: str, disk: Disk | None = None) -> Iterator[None]:
-    """Keep others off a local checkpoint; elsewhere Spark itself notices a second one, if later."""
+    """Lock a local checkpoint for this block. On other file systems Spark detects a second writer, later."""
     path = local_path(checkpoint)
     if path is None:
         yield
@@ -58,7 +58,7 @@ def hold(checkpoint: str, disk: Disk | None = None) -> Iterator[None]:
 
 
 _DONE = "_SUCCESS"
-"""What Spark writes into a folder last of all."""
+"""The file that Spark writes last into a folder."""
 
 
 class Kept:
@@ -73,7 +73,7 @@ class Kept:
         return self._files.exists(f"{self._place(batch)}/{_DONE}")
 
     def take(self, sample: DataFrame, batch: int) -> DataFrame:
-        """This batch's sample: the one that is kept, or else this one, which is evaluated once."""
+        """Return this batch's sample: the saved one, or else `sample`, which is evaluated and saved once."""
         if not self.has(batch):
             writing = sample.write.mode("overwrite").option(
                 "mapreduce.fileoutputcommitter.marksuccessfuljobs", "true"
@@ -82,7 +82,7 @@ class Kept:
         return self._spark.read.schema(sample.schema).parquet(self._place(batch))
 
     def forget_before(self, batch: int) -> None:
-        """A stream begins a batch only when it knows the one before to be done."""
+        """Remove samples before this batch. A stream starts a batch only when the one before is done."""
         for name in self._files.folders(self._folder):
             if name.isdecimal() and int(name) < batch:
                 self._files.remove(f"{self._folder}/{name}")

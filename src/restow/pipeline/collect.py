@@ -1,9 +1,9 @@
-"""Collecting: samples of a cluster, one after the other, into a lake or a topic, each exactly once.
+"""Collect samples of a cluster with Spark into a lake or a topic, each exactly once.
 
     cluster ─► restow.samples ─► kept by batch ─┬► lake, table by table     (idempotent by identity)
                                                 └► topic, as JSON
 
-Whatever is killed when: a batch that runs again brings the same rows, which the lake counts once.
+After a kill a batch runs again with the same rows, and the lake counts them once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from restow.pipeline.lake import Lake
 
 Put: TypeAlias = "Callable[[DataFrame, Mapping[str, int]], None]"
-"""What brings the rows of a sample to their place, told how many there are of each table."""
+"""Writes the rows of a sample; it also gets the number of rows of each table."""
 
 _ONCE_ONLY = "1 day"
 
@@ -42,9 +42,9 @@ def collecting(
     checkpoint: str,
     most: int | None = None,
 ) -> Stream:
-    """The stream, not begun yet; `options` are those of the sources.
+    """Return the stream, not yet started; `options` are those of the sources.
 
-    It ends after `most` samples. Without `every_ms` that is one, taken at once.
+    It ends after `most` samples. Without `every_ms` it takes one sample at once.
     """
     kept = Kept(spark, checkpoint)
     reader = spark.readStream.format("restow.samples").options(**options)
@@ -69,7 +69,7 @@ def collecting(
 
 
 def into_lake(lake: Lake) -> Put:
-    """Each table's rows to their place."""
+    """Return a function that writes each table's rows to the lake."""
 
     def put(rows: DataFrame, counts: Mapping[str, int]) -> None:
         for name, count in counts.items():
@@ -81,7 +81,7 @@ def into_lake(lake: Lake) -> Put:
 
 
 def _summary(rows: DataFrame, number: int) -> Sample:
-    """From a row per table and the first few gaps: nothing that grows with the cluster."""
+    """Summarise a sample in a size that does not grow with the cluster: table counts and the first gaps."""
     told = rows.groupBy(TABLE).agg(
         f.count("*").alias("rows"),
         f.countDistinct(f.when(f.col("broker") >= 0, f.col("broker"))).alias("brokers"),

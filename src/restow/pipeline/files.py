@@ -1,4 +1,4 @@
-"""Files of whatever file system Spark reads, through Hadoop's own interface to it."""
+"""Files on any file system that Spark reads, through Hadoop's interface."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class LakeFiles:
-    """Listing, moving and removing, by address or path."""
+    """Lists, moves and removes files by address or path."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 (pyspark has no other way to a file system)
         self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
 
     def plain(self, path: str) -> str:
-        """The path as listings give it: with its scheme."""
+        """Return the path with its scheme, as listings have it."""
         where, system = self._at(path)
         return str(system.makeQualified(where).toString())
 
@@ -27,7 +27,7 @@ class LakeFiles:
         return bool(system.exists(where))
 
     def folders(self, path: str) -> list[str]:
-        """The names of the folders in one that are not hidden, in order."""
+        """Return the sorted names of the visible folders in a folder."""
         where, system = self._at(path)
         if not system.exists(where):
             return []
@@ -35,7 +35,7 @@ class LakeFiles:
         return sorted(name for name in found if not name.startswith(("_", ".")))
 
     def within(self, path: str) -> Iterator[str]:
-        """Every Parquet file under a folder, at any depth."""
+        """Yield every Parquet file under a folder, at any depth."""
         where, system = self._at(path)
         found = system.listFiles(where, True)
         while found.hasNext():
@@ -44,7 +44,7 @@ class LakeFiles:
                 yield str(each.toString())
 
     def move(self, source: str, target: str) -> None:
-        """One file or folder, to a name that is not taken."""
+        """Move a file or folder to an unused name."""
         before, system = self._at(source)
         after, _ = self._at(target)
         system.mkdirs(after.getParent())
@@ -52,12 +52,12 @@ class LakeFiles:
             raise OSError(f"{source} could not be moved to {target}")
 
     def remove(self, path: str) -> None:
-        """A file or a folder with all that is in it, if it is there."""
+        """Remove a file, or a folder with its content, if it exists."""
         where, system = self._at(path)
         system.delete(where, True)
 
     def remove_old(self, path: str, older_than_s: int) -> None:
-        """What lies in a folder and has not been changed for so long."""
+        """Remove everything in a folder that has not changed for this long."""
         where, system = self._at(path)
         if not system.exists(where):
             return

@@ -1,14 +1,14 @@
-"""Samples that somebody else took: exports of Prometheus or JMX as CSV or Parquet, and a file that maps them.
+"""Import samples of other tools: exports of Prometheus or JMX as CSV or Parquet, and a file that maps them.
 
     table = "replicas"
     format = "csv"                                     # or "parquet"
 
-    [where]                                            # only rows in which these columns say this
+    [where]                                            # only rows with these values
     metric = "kafka_log_log_size"
 
     [columns]
     cluster   = { value = "production" }               # the same in all rows
-    at        = { column = "timestamp", unit = "ms" }  # s, ms, us; or text in ISO 8601 if no unit is said
+    at        = { column = "timestamp", unit = "ms" }  # s, ms, us; without a unit ISO 8601 text
     broker    = { column = "instance", pattern = "kafka-(\\d+)" }   # what the first group matches
     topic     = "topic"                                # as it is
     partition = "partition"
@@ -17,8 +17,8 @@
 
     # assignment: replicas = { column = "replicas", separator = "," }
 
-What is not mapped and may be missing is null; a replica is taken to be a current one that is caught up.
-Whoever leads must be known: bring `assignment`, too.
+An optional column without a mapping is null. An imported replica counts as current and caught up. The jobs
+need the leaders: import `assignment`, too.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _KNOWN = {"column", "value", "unit", "pattern", "separator"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnSource:
-    """Where a column's values come from: another column, or always the same value."""
+    """The source of a column's values: another column, or a constant."""
 
     column: str | None = None
     value: Any = None
@@ -60,7 +60,7 @@ class ColumnSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportMap:
-    """What a mapping file says."""
+    """A mapping file."""
 
     table: Table
     format: str
@@ -69,7 +69,7 @@ class ImportMap:
 
 
 def import_map(text: str, source: str) -> ImportMap:
-    """A mapping file's text. `source` is how complaints call it."""
+    """Parse a mapping file. `source` names it in errors."""
     try:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -121,7 +121,7 @@ def _source(name: str, said: Any, source: str) -> ColumnSource:
 
 
 def imported(spark: SparkSession, paths: Sequence[str], given: ImportMap) -> DataFrame:
-    """The rows of these files as the table has them. A value that cannot be read fails when it is read."""
+    """Return the files' rows in the table's schema. A malformed value fails when Spark reads it."""
     reader = spark.read.option("header", "true") if given.format == "csv" else spark.read
     try:
         rows: DataFrame = getattr(reader, given.format)(*([list(paths)] if given.format == "csv" else paths))

@@ -1,13 +1,13 @@
-"""The lake: Parquet tables of samples and of what jobs make of them, on any file system that Spark reads.
+"""The lake: Parquet tables of samples and of the jobs' results, on any file system that Spark reads.
 
-Nothing is lost and nothing counts twice, whoever is killed when:
+Nothing is lost and nothing counts twice, even if processes are killed:
 
-- A write goes into a folder of its own, which readers do not see, and its files are moved into place one by
-  one under names that nobody else has. Two writers do not meet; of a killed one there are whole files or
-  none, and what it repeats afterwards is the same samples again.
+- A write goes into a folder of its own, which readers do not see; then its files move into place one by one
+  under unique names. Two writers do not meet. A killed writer leaves whole files or none, and repeats the
+  same samples afterwards.
 - A read takes each sample once, by its identity.
-- Compaction moves its files into place before it removes the ones it has read: in between, samples are there
-  twice, which counts once.
+- Compaction moves its files into place before it removes the ones it has read: in between, a sample is there
+  twice and counts once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-"""What a session must have set for times to be what they are, in files that others can read too."""
+"""Settings that a session needs so that times are right, also for other readers of the files."""
 
 _STAGING = "_staging"
 _NO_FOLDER = "a lake cannot have a folder for this cluster id"
@@ -63,9 +63,9 @@ class Lake:
         until: datetime | None = None,
         distinct: bool = True,
     ) -> DataFrame:
-        """A table's rows with `since` ≤ at < `until`; none if there is no such table yet.
+        """Return a table's rows with `since` ≤ at < `until`; none if the table does not exist yet.
 
-        `distinct=False` is for jobs that see to repeated samples themselves and need not pay for it twice.
+        `distinct=False` is for jobs that remove repeated samples themselves.
         """
         about = table(name)
         rows = self._rows(about)
@@ -81,9 +81,9 @@ class Lake:
         return rows.select(*about.names)
 
     def write(self, rows: DataFrame, name: str) -> None:
-        """Add samples, or put what a job has made in the place of what it made before.
+        """Add samples, or replace a job's earlier result.
 
-        Samples that are there already may come again, in any order and however late.
+        Existing samples may be written again, in any order and at any time.
         """
         about = table(name)
         shaped = rows.select(*_checked(rows, about))
@@ -93,9 +93,9 @@ class Lake:
             self._replace(about, shaped)
 
     def compact(self, name: str, *, clusters: Sequence[str] | None = None, days: int = 1) -> int:
-        """Few large files, each sample once and in order, for every day of a cluster that lies in several.
+        """Merge the files of each cluster and day into few large ones, each sample once and in order.
 
-        The last `days` days are left alone: samples still come. Returns how many files there are fewer.
+        The last `days` days stay as they are: they still receive samples. Return how many files went away.
         """
         about = table(name)
         if not about.sampled:
@@ -113,7 +113,7 @@ class Lake:
         return len(before) - after
 
     def describe(self) -> DataFrame:
-        """Rows, files, bytes and times of every table and cluster, as they lie there."""
+        """Return rows, files, bytes and times of every table and cluster, repeated samples included."""
         found = None
         for name in NAMES:
             if not self._files.exists(self._home(table(name))):
@@ -139,7 +139,7 @@ class Lake:
         return found.orderBy("table", CLUSTER)
 
     def tidy(self, name: str, older_than_s: int = 24 * 3600) -> None:
-        """Remove what writers left that were killed, once it is too old to be of one that still works."""
+        """Remove files of killed writers, once they are too old to belong to a running one."""
         for folder in (f"{self._home(table(name))}/{_STAGING}", f"{self.path}/{STAGING}"):
             self._files.remove_old(folder, older_than_s)
 
@@ -147,7 +147,7 @@ class Lake:
         return f"{self.path}/{about.name}/v{VERSION}"
 
     def _rows(self, about: Table) -> DataFrame:
-        """All rows as they lie there, with the day."""
+        """Return all rows with their day, repeated samples included."""
         self._check_version(about)
         if not self._files.exists(self._home(about)):
             return self.spark.createDataFrame([], _stored(about))
@@ -161,7 +161,7 @@ class Lake:
             )
 
     def _add(self, about: Table, rows: DataFrame, *, in_order: bool = False) -> int:
-        """Write beside the table, then move into it. Returns how many files there are more."""
+        """Write beside the table, then move the files into it. Return how many files were added."""
         home = self._home(about)
         staging = f"{home}/{_STAGING}/{uuid4().hex}"
         shaped = rows.hint("rebalance", *about.partitioning)
@@ -176,7 +176,7 @@ class Lake:
         return moved
 
     def _replace(self, about: Table, rows: DataFrame) -> None:
-        """Write beside the table, then change places with it."""
+        """Write beside the table, then swap the two."""
         home = self._home(about)
         staging = f"{self.path}/{about.name}/{_STAGING}/{uuid4().hex}"
         self._save(rows.hint("rebalance", CLUSTER), about, f"{staging}/new")
@@ -194,7 +194,7 @@ class Lake:
             raise LakeFailed(f"{what}: {_reason(error)}") from error
 
     def _scattered(self, about: Table, clusters: Sequence[str] | None, days: int) -> list[list[str]]:
-        """The files of each day that has more than one."""
+        """Return the files of each day that has more than one."""
         self._check_version(about)
         home = self._home(about)
         recent = datetime.fromtimestamp(SystemClock().now_ms() / 1000, UTC).date() - timedelta(days=days - 1)
@@ -211,7 +211,7 @@ class Lake:
 
 
 def _checked(rows: DataFrame, about: Table) -> list[Column]:
-    """The table's columns out of these, or what is wrong with them."""
+    """Return the table's columns of `rows`, or raise an error about a missing or wrong one."""
     given = {field.name: field for field in rows.schema.fields}
     missing = [name for name in about.names if name not in given]
     if missing:
@@ -236,7 +236,7 @@ def _checked(rows: DataFrame, about: Table) -> list[Column]:
 
 
 def _has_no_folder(cluster: Column) -> Column:
-    """Whether no reader would find the folder of a cluster of this id: see `names.partition_value`."""
+    """Return whether no reader would find the folder of this cluster id: see `names.partition_value`."""
     return (
         cluster.isin("", NULL_VALUE)
         | cluster.endswith(NOT_READ)
@@ -245,7 +245,7 @@ def _has_no_folder(cluster: Column) -> Column:
 
 
 def _stored(about: Table) -> StructType:
-    """The schema as it is read: files promise no value, and folders are columns too."""
+    """Return the schema for reading: all columns may be null, and folders are columns too."""
     day = (Field(DAY, "date", True),) if about.sampled else ()
     return struct_of((*(Field(each.name, each.kind, True) for each in about.columns), *day))
 
@@ -255,7 +255,7 @@ def _order(about: Table) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    """The sentence at the bottom of Spark's traceback."""
+    """Return the sentence at the end of Spark's traceback."""
     lines = str(error).splitlines()
     said = [line for line in lines if ("a " in line and "is missing" in line) or _NO_FOLDER in line]
     return (said[0].split("] ")[-1] if said else str(error).splitlines()[0]).strip()

@@ -1,6 +1,6 @@
 """The load model as the planner reads it: one Parquet file per cluster, `FOLDER/<cluster>.parquet`.
 
-Written where the rows are: nothing passes through the driver but the names of files.
+Executors write the files: only file names pass through the driver.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ STATISTICS = ("mean", "p95", "peak")
 
 
 def load_rows(model: DataFrame, *, made_ms: int, statistic: str = "mean") -> DataFrame:
-    """A row per partition with what leaders and followers carry.
+    """Return one row per partition with the loads of leader and followers.
 
-    A planner needs a number of each partition: what is not known is 0, and `without_load` counts it.
-    Followers take in what their leader does, and hand out nothing; what they fetch is in the leader's out.
+    The planner needs a number: an unknown load is 0, and `without_load` counts it. Followers receive what
+    their leader does and send nothing; what they fetch is in the leader's bytes out.
     """
     if statistic not in STATISTICS:
         raise InvalidInput(f"there is no statistic {statistic!r}: there are {', '.join(STATISTICS)}")
@@ -46,13 +46,13 @@ def load_rows(model: DataFrame, *, made_ms: int, statistic: str = "mean") -> Dat
 
 
 def without_load(model: DataFrame, statistic: str = "mean") -> int:
-    """Return of how many partitions bytes in or out are not known."""
+    """Return the number of partitions whose bytes in or out are unknown."""
     unknown = f.col(f"{BYTES_IN}_{statistic}").isNull() | f.col(f"{BYTES_OUT}_{statistic}").isNull()
     return model.where(unknown).count()
 
 
 def write_load(model: DataFrame, folder: str, *, made_ms: int, statistic: str = "mean") -> list[str]:
-    """Put every cluster's load model into a folder, in the place of older ones. Returns the paths."""
+    """Write every cluster's load model to a folder, replacing older ones, and return the paths."""
     files = LakeFiles(model.sparkSession)
     root = files.plain(folder)
     staging = f"{root}/_staging-{uuid4().hex}"

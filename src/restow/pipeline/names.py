@@ -1,7 +1,7 @@
-"""Names that come from clusters, as parts of paths.
+"""Turn names from clusters into parts of paths.
 
-A cluster id, a topic or any other name may hold slashes, dots, line breaks, or nothing at all. Each function
-gives two different names two different parts, none of which leaves its folder.
+A cluster id, topic or other name may hold slashes, dots or line breaks, or be empty. Each function maps
+different names to different parts, and no part leaves its folder.
 
     file_name("../x")       %2E.%2Fx             our own files and folders: loads, plans, checkpoints
     partition_value("../x") ..%2Fx               the value of a `key=value` folder, as Spark has it
@@ -23,7 +23,7 @@ _ESCAPED_BY_SPARK = frozenset([*map(chr, range(1, 0x20)), *"\"#%'*/:=?\\{[]^", "
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 NULL_VALUE = "__HIVE_DEFAULT_PARTITION__"
 NOT_READ = "._COPYING_"
-"""Spark does not look into folders whose names end like this."""
+"""Spark ignores folders whose names end like this."""
 LONGEST_VALUE_BYTES = 200
 
 
@@ -51,10 +51,10 @@ def _percent(character: str) -> str:
 
 
 def partition_value(name: str) -> str:
-    """Return the value part of a `key=value` folder, escaped as Spark does it, or refuse the name.
+    """Return the value part of a `key=value` folder, escaped as Spark does, or refuse the name.
 
-    Spark reads no folder of an empty name back, nor one that says null, nor one whose name ends like a copy
-    under way; and file systems have no folder with a name this long.
+    Spark cannot read back a folder whose name is empty, is null, or ends like an unfinished copy; and file
+    systems limit the length of names.
     """
     escaped = "".join(f"%{ord(each):02X}" if each in _ESCAPED_BY_SPARK else each for each in name)
     if not name or name == NULL_VALUE or name.endswith(NOT_READ) or "\0" in name:

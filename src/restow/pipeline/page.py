@@ -1,4 +1,4 @@
-"""The frame of a report: one file with its style inside (`page.css`), light or dark as readers like it."""
+"""The HTML frame of a report: one file with its style inside (`page.css`), light or dark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One number that matters; `kind` is "good", "bad" or neither."""
+    """One headline number; `kind` is "good", "bad" or neither."""
 
     value: str
     name: str
@@ -31,7 +31,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """A page."""
+    """A report: title, tiles and sections."""
 
     title: str
     lead: str
@@ -41,7 +41,7 @@ class ReportPage:
 
 
 def page(report: ReportPage) -> str:
-    """The whole file."""
+    """Return the HTML file."""
     style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
     tiles = "".join(
         f"<div class='tile {tile.kind}'><b>{escape(tile.value)}</b><span>{escape(tile.name)}</span></div>"
@@ -65,17 +65,17 @@ def page(report: ReportPage) -> str:
 
 
 def subtitle(text: str) -> str:
-    """A heading within a section."""
+    """Return a heading within a section."""
     return f"<h3>{escape(text)}</h3>"
 
 
 def paragraph(text: str, kind: str = "note") -> str:
-    """A sentence within a section."""
+    """Return a paragraph within a section."""
     return f"<p class='{kind}'>{escape(text)}</p>"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Cells as they are; the first `left` columns begin at the left, the others end at the right."""
+    """Return a table of HTML cells; the first `left` columns are left-aligned, the others right-aligned."""
     side = ["l" if number < left else "" for number in range(len(heads))]
     head = "".join(f"<th class='{of}'>{escape(each)}</th>" for each, of in zip(heads, side, strict=True))
     body = "".join(

@@ -1,10 +1,10 @@
-"""Pictures for reports, as SVG in text: no script, nothing from elsewhere, colours from the page's style.
+"""Pictures for reports, as SVG text: no script, no external file, colours from the page's style.
 
-    bars      what each of a few has, beside its share and the band around it
-    lines     how things go over time, with moments marked
+    bars      a value per member, beside its share and the band around it
+    lines     values over time, with moments marked
     changes   before and after, side by side
 
-Every mark has a title, which browsers show where the pointer rests.
+Every mark has a title, which browsers show as a tooltip.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One of a few. `share` is what it would have if all were even; a value of None is not known."""
+    """A bar. `share` is its even share; a value of None is unknown."""
 
     name: str
     value: float | None
@@ -39,9 +39,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Points in time, in seconds since 1970, ascending. `kind` is a class of the style; else colours turn.
+    """Points in time, in seconds since 1970, ascending. `kind` is a CSS class; without it colours take turns.
 
-    A point of None is not known: the line has a gap there.
+    A point of None is unknown and leaves a gap in the line.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """Between two values over time."""
+    """An area between two values over time."""
 
     name: str
     points: tuple[tuple[float, float, float], ...]
@@ -60,7 +60,7 @@ class Area:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Something that happened."""
+    """A named point in time."""
 
     at: float
     name: str
@@ -68,7 +68,7 @@ class Moment:
 
 
 def amount(value: float, unit: str = "B") -> str:
-    """`1.5 MB/s`: three digits, steps of a thousand; counts have no unit and no steps below a million."""
+    """Return `1.5 MB/s`: three digits, in powers of 1000. A count below a million is written out."""
     if not isfinite(value):
         return "–"
     if not unit and abs(value) < 1e6:
@@ -77,7 +77,7 @@ def amount(value: float, unit: str = "B") -> str:
 
 
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
-    """Horizontal bars. Who is out of the band around its share stands out; the band is drawn behind."""
+    """Draw horizontal bars in front of the band, and highlight those outside it."""
     most = max((max(row.value or 0, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
     room = WIDTH - _LABEL - _VALUE
     parts = []
@@ -110,7 +110,7 @@ def _judged(value: float, share: float | None, band: float) -> str:
 def changes(
     rows: Sequence[tuple[str, float, float]], *, unit: str = "B", share: float | None = None, label: str = ""
 ) -> str:
-    """Before above after, with the even share as a line."""
+    """Draw before above after, with the even share as a line."""
     most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
     room = WIDTH - _LABEL - _VALUE
     row_height = 30
@@ -140,7 +140,7 @@ def lines(
     height: int = 240,
     label: str = "",
 ) -> str:
-    """Lines over time, named in a legend; moments are dashed from top to bottom."""
+    """Draw lines over time with a legend, and moments as dashed vertical lines."""
     known = [(x, y) for line in drawn for x, y in line.points if y is not None]
     xs = [x for line in drawn for x, _ in line.points] + [x for area in areas for x, _, _ in area.points]
     ys = [y for _, y in known] + [y for area in areas for *_, y in area.points]
@@ -168,7 +168,7 @@ def lines(
 
 
 def _stretches(points: Iterable[tuple[float, float | None]]) -> Iterable[list[tuple[float, float]]]:
-    """The parts of a line between its gaps."""
+    """Yield the parts of a line between its gaps."""
     stretch: list[tuple[float, float]] = []
     for x, y in points:
         if y is not None:
@@ -182,7 +182,7 @@ def _stretches(points: Iterable[tuple[float, float | None]]) -> Iterable[list[tu
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where values lie in the picture."""
+    """Maps values to positions in the picture."""
 
     first: float
     last: float
@@ -213,7 +213,7 @@ class _Frame:
             at += pace
 
     def rows(self, moments: Sequence[Moment]) -> list[int]:
-        """The row that each moment's name is in, so that none covers another."""
+        """Return the row of each moment's name, so that none covers another."""
         ends: list[float] = []
         found = []
         for each in moments:
@@ -236,12 +236,12 @@ class _Frame:
                 yield _text(at + 5, y, each.name, "start", kind)
 
     def _turns(self, moment: Moment) -> bool:
-        """Whether its name is before it, for want of room behind."""
+        """Return whether the moment's name stands before it, for lack of room behind."""
         return self.x(moment.at) > WIDTH * 0.7
 
 
 def _nice(value: float) -> float:
-    """The next larger of 1, 2, 5, 10, 20, …"""
+    """Return the next larger of 1, 2, 5, 10, 20, …"""
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))

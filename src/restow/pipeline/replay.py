@@ -1,7 +1,7 @@
-"""One consumer group played through assignors: how even, what moves, how far reads go, who gets the lag.
+"""Try assignors on one consumer group and measure balance, moves, cross-rack reads and lag.
 
-A group comes as one row of Arrow columns and leaves as one row per assignor. Partitions are numbered, so that
-all measures of an assignment are taken by numpy from the owner of each.
+The input is one row of Arrow columns per group, the output one row per assignor. Partitions are numbered, so
+that numpy computes all measures from an array of owners.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _COOPERATIVE_ROUNDS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedGroup:
-    """A group as it was seen last, its partitions numbered topic by topic."""
+    """A group in its newest state, its partitions numbered topic by topic."""
 
     members: tuple[Member, ...]
-    """Each with what it held."""
+    """The members, each with the partitions that it held."""
     rounds: tuple[tuple[Member, ...], ...]
-    """Who was in it before, change by change, the present members last; none hold anything."""
+    """The members after each change, the present ones last; none hold partitions."""
     partitions: Mapping[str, int]
     racks: PartitionRacks | None
     number: Mapping[TopicPartition, int]
     owner: NDArray[np.int64]
-    """The number of the member that held each partition, or nobody."""
+    """The number of the member that held each partition, or `NOBODY`."""
     lag: NDArray[np.int64]
     near: Mapping[str, NDArray[np.bool_]]
-    """Rack by rack which partitions have a replica there."""
+    """For each rack, which partitions have a replica there."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> ReplayedGroup:
-        """From one row of the group table."""
+        """Read one row of the group table."""
         partitions = {each["topic"]: max(each["partition"]) + 1 for each in row["topics"]}
         names = list(chain.from_iterable(partitions_of(topic, size) for topic, size in partitions.items()))
         number = dict(zip(names, count(), strict=False))
@@ -78,7 +78,7 @@ class ReplayedGroup:
         )
 
     def owners(self, answer: Assignment) -> NDArray[np.int64]:
-        """The number of the member that has each partition."""
+        """Return the number of each partition's owner."""
         owner = np.full(len(self.number), NOBODY, dtype=np.int64)
         for at, mine in enumerate(answer.values()):
             owner[list(map(self.number.__getitem__, mine))] = at
@@ -86,7 +86,7 @@ class ReplayedGroup:
 
 
 def _subscription(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What members read that do not tell: whatever the group holds."""
+    """Return the topics of members that do not report theirs: all that the group holds."""
     return tuple(dict.fromkeys(each["topic"] for each in row["held"]))
 
 
@@ -110,7 +110,7 @@ def _members(
 def _per_partition(
     topics: Iterable[Mapping[str, Any]], sizes: Mapping[str, int]
 ) -> tuple[dict[str, list[list[str | None]]], NDArray[np.int64]]:
-    """The racks of every partition's replicas and its end; a partition that was not seen has neither."""
+    """Return every partition's racks and log end offset; a partition without a sample has neither."""
     racks: dict[str, list[list[str | None]]] = {}
     ends = []
     for each in topics:
@@ -124,7 +124,7 @@ def _per_partition(
 
 
 def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """One row per assignor: the measures, or why there are none."""
+    """Yield one row per assignor: its measures, or the reason why there are none."""
     group = ReplayedGroup.of(row)
     about = {
         "cluster": row["cluster"],
@@ -160,7 +160,7 @@ def replayed(row: Mapping[str, Any], assignors: Sequence[str]) -> Iterator[dict[
 
 
 def measures(group: ReplayedGroup, owner: NDArray[np.int64]) -> dict[str, Any]:
-    """What an assignment is worth."""
+    """Return the measures of an assignment."""
     has = owner != NOBODY
     counts = np.bincount(owner[has], minlength=len(group.members))
     lags = np.bincount(owner[has], group.lag[has], minlength=len(group.members))
@@ -173,13 +173,13 @@ def measures(group: ReplayedGroup, owner: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _skew(loads: NDArray[Any]) -> float | None:
-    """The largest over the mean; nothing, where there is nothing to share."""
+    """Return the largest load over the mean; None if there is no load."""
     mean = loads.mean()
     return float(loads.max() / mean) if mean > 0 else None
 
 
 def _cross_rack(group: ReplayedGroup, owner: NDArray[np.int64]) -> int | None:
-    """Partitions read by members in whose rack no replica is; unknown where no member tells its rack."""
+    """Count the partitions without a replica in their owner's rack; None if no member reports its rack."""
     if not group.near:
         return None
     far = 0
@@ -190,7 +190,7 @@ def _cross_rack(group: ReplayedGroup, owner: NDArray[np.int64]) -> int | None:
 
 
 def _settled(name: str, group: ReplayedGroup, members: Sequence[Member]) -> Assignment:
-    """The answer when the group has come to rest: cooperative assignors need a second round."""
+    """Return the final assignment; a cooperative assignor needs a second round for it."""
     answer = assign(name, group.partitions, members, group.racks)
     if get(name).cooperative:
         for _ in range(_COOPERATIVE_ROUNDS):
@@ -209,9 +209,9 @@ def _holding(members: Iterable[Member], answer: Assignment) -> list[Member]:
 
 
 def _moved_in_history(name: str, group: ReplayedGroup) -> int:
-    """Partitions that change hands when members come and go as they did, with this assignor all along.
+    """Count the partitions that would have changed owners in the group's past, with this assignor.
 
-    What a member that left had must go elsewhere, so that is counted too: for every assignor alike.
+    Partitions of members that left count too, for every assignor alike.
     """
     answer: Assignment = {}
     moved = 0

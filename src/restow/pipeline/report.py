@@ -1,6 +1,6 @@
-"""What the pipeline found, as a page: who has too much and why, how it goes on, what could be done.
+"""The HTML report of the pipeline: skew and its causes, forecasts, and possible plans.
 
-`gather` asks Spark for no more than fits on a page; `report_of` draws it.
+`gather` reads from Spark only what fits on a page; `report_of` draws it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 BAND = 0.09
 CLUSTERS = 12
-"""So many clusters are on a page, the most uneven ones."""
+"""The page shows this many clusters, the most uneven ones."""
 _MEMBERS, _WINDOWS, _ROWS = 24, 400, 20
 _TRAFFIC = ("bytes_in", "bytes_out")
 _FILLED_AT_MOST = 0.1
@@ -44,18 +44,18 @@ _NAMED = {"broker": "broker ", "leader": "broker ", "rack": "rack "}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Rows of the pipeline's tables, as many as a page takes."""
+    """Rows of the pipeline's tables for one page."""
 
     skew: Rows = field(default_factory=tuple)
     forecast: Rows = field(default_factory=tuple)
     traffic: Rows = field(default_factory=tuple)
-    """cluster, at, bytes_in, bytes_out: what whole clusters carried, window by window; null is not known."""
+    """cluster, at, bytes_in, bytes_out: the traffic of whole clusters by window; null if unknown."""
     fleet: Rows = field(default_factory=tuple)
     lab: Rows = field(default_factory=tuple)
 
 
 def gather(work: Work) -> Found:
-    """From the tables that are in the lake; what nobody has made is left out."""
+    """Read the tables in the lake; skip those that no job has written."""
     skew = work.made("skew").where(f.col("measure").isin(*(name for name, *_ in _MEASURES)))
     worst = (
         skew.where("dimension = 'broker'")
@@ -86,10 +86,10 @@ def gather(work: Work) -> Found:
 
 
 def traffic_of(rates: DataFrame, assignment: DataFrame) -> DataFrame:
-    """What whole clusters carried, window by window: cluster, at, bytes_in, bytes_out.
+    """Return the traffic of whole clusters by window: cluster, at, bytes_in, bytes_out.
 
-    A partition that was there, but whose rate is not known in a window, counts with the mean of its windows.
-    Where that makes up more than a tenth, the window is not known: null.
+    A partition that existed but has no rate in a window counts with the mean of its windows. If such
+    estimates are more than a tenth of the total, the window is null.
     """
     key = ("cluster", "topic", "partition")
     newest = Window.partitionBy("cluster").orderBy(f.desc("at"))
@@ -125,18 +125,18 @@ def _rows(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def report_of(found: Found, *, title: str, lead: str) -> ReportPage:
-    """The page."""
+    """Return the page."""
     return ReportPage(
         title=title,
         lead=lead,
         tiles=_tiles(found),
         sections=tuple(sections_of(found)),
-        footer="A share is what each would have if all were even; the band around it is what plans keep to.",
+        footer="A share is what each would have if all were even; plans keep brokers in the band around it.",
     )
 
 
 def sections_of(found: Found) -> Iterable[Section]:
-    """One after the other; what is empty is left out."""
+    """Yield the sections that have content."""
     by_cluster = {name: list(rows) for name, rows in groupby(found.skew, itemgetter("cluster"))}
     traffic = {name: list(rows) for name, rows in groupby(found.traffic, itemgetter("cluster"))}
     if found.fleet:
@@ -186,19 +186,19 @@ def _skew(cluster: str, rows: Rows, traffic: Rows) -> Section:
             subtitle("All of it over time"),
             lines(drawn_lines, unit="B/s", label="traffic over time"),
             paragraph(
-                "Where a line has a gap, too little is known: the first sample of a counter is no rate yet."
+                "A gap in a line means that too little is known: the first sample of a counter gives no rate."
             ),
         ]
-    parts += [subtitle("The partitions that weigh most on the fullest"), _causes(rows)]
+    parts += [subtitle("The partitions that weigh most on the busiest brokers"), _causes(rows)]
     return Section(
         title=f"Cluster {cluster}",
-        note="The shaded stretch is an even share and the band around it; what is beyond it stands out.",
+        note="The shaded area is an even share and the band around it; bars outside it are highlighted.",
         parts=tuple(parts),
     )
 
 
 def _members(rows: Rows, dimension: str, measure: str) -> list[Bar]:
-    """By name; of very many those furthest from their share."""
+    """Return the members by name; if there are too many, those furthest from their share."""
     found = [row for row in rows if row["dimension"] == dimension and row["measure"] == measure]
     kept = sorted(found, key=lambda row: -abs((row["share"] or 0.0) - 1))[:_MEMBERS]
     return [
@@ -213,7 +213,7 @@ def _members(rows: Rows, dimension: str, measure: str) -> list[Bar]:
 
 
 def _unknown(row: Mapping[str, Any]) -> str:
-    return f", without {row['unknown']:,} partitions that nothing is known of" if row["unknown"] else ""
+    return f", without {row['unknown']:,} partitions of unknown load" if row["unknown"] else ""
 
 
 def _natural(name: str) -> tuple[int, str]:
@@ -225,7 +225,7 @@ def _short(name: str) -> str:
 
 
 def _causes(rows: Rows) -> str:
-    """Of the broker that is furthest above its share, measure by measure."""
+    """Return the causes on the broker furthest above its share, by measure."""
     listed = []
     for measure, unit, words in _MEASURES[:3]:
         brokers = [
@@ -298,8 +298,8 @@ def _lab(rows: Rows) -> Section:
     heads = ("group", "assignor", "members", "partitions", "skew now", "then", "lag skew", "then", "moved")
     return Section(
         title="Consumer groups, with every assignor",
-        note="The busiest member over the mean, of partitions and of lag; moved are partitions that would "
-        "change hands now.",
+        note="The busiest member over the mean, of partitions and of lag; moved: partitions that would "
+        "change owners now.",
         parts=(
             table(
                 heads,

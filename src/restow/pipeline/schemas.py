@@ -1,10 +1,10 @@
-"""The tables of the lake: their columns, what makes two rows the same, and how they lie in folders.
+"""The tables of the lake: their columns, keys and folders.
 
     LAKE/<table>/v1/cluster=<id>/day=<yyyy-mm-dd>/*.parquet      samples, by the day of `at`
-    LAKE/<table>/v1/cluster=<id>/*.parquet                       what jobs make of them
+    LAKE/<table>/v1/cluster=<id>/*.parquet                       results of jobs
 
-`at` is when a broker answered, in UTC; all rows of one answer have the same. A sample is identified by the
-table's key and `at`: whoever brings it twice has brought it once.
+`at` is when a broker answered, in UTC; all rows of one answer have the same. The table's key and `at`
+identify a sample: written twice, it counts once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Field:
 class Table:
     """One table: columns in order, and the key that with `at` identifies a row.
 
-    `sampled` tables only ever grow and are kept by day; the others are made anew by their job.
+    `sampled` tables only grow and are kept by day; a job rewrites each of the others.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Table:
 
     @property
     def schema(self) -> StructType:
-        """The schema as Spark has it. Nothing else here needs Spark."""
+        """Return Spark's schema. Nothing else here needs Spark."""
         from restow.pipeline.spark_types import struct_of
 
         return struct_of(self.columns)
@@ -60,12 +60,12 @@ class Table:
 
     @property
     def partitioning(self) -> tuple[str, ...]:
-        """The columns that are folders rather than in files."""
+        """Return the columns that are folders instead of being in files."""
         return (CLUSTER, DAY) if self.sampled else (CLUSTER,)
 
 
 def columns(*fields: tuple[str, str] | tuple[str, str, bool]) -> tuple[Field, ...]:
-    """Return columns of names and kinds; one with a third value that is true may be null."""
+    """Return columns from tuples of name and kind; a third value of True allows null."""
     return tuple(Field(*field) for field in fields)
 
 
@@ -85,7 +85,7 @@ REPLICAS = Table(
         ("is_future", "boolean"),
     ),
 )
-"""What each broker said of the replicas in its log dirs; sizes in bytes."""
+"""The replicas in each broker's log dirs; sizes in bytes."""
 
 OFFSETS = Table(
     name="offsets",
@@ -101,7 +101,7 @@ OFFSETS = Table(
         ("latest", "bigint"),
     ),
 )
-"""Where each partition's log begins and ends; `broker` is the leader that was asked."""
+"""Each partition's log start and end offsets; `broker` is the leader that answered."""
 
 ASSIGNMENT = Table(
     name="assignment",
@@ -117,7 +117,7 @@ ASSIGNMENT = Table(
         ("isr", "array<int>"),
     ),
 )
-"""Who has replicas of what, and who leads: -1 is nobody."""
+"""Each partition's replicas and leader; leader -1 means none."""
 
 GROUPS = Table(
     name="groups",
@@ -137,7 +137,7 @@ GROUPS = Table(
         ("committed", "bigint", True),
     ),
 )
-"""A row per group and partition held or committed; members that hold nothing have one without a topic."""
+"""A row per group and assigned or committed partition, and one without a topic for each idle member."""
 
 DISKS = Table(
     name="disks",
@@ -158,13 +158,13 @@ DISKS = Table(
 SAMPLED = (REPLICAS, OFFSETS, ASSIGNMENT, GROUPS, DISKS)
 
 _JOBS = ("rates", "model", "skew", "forecast", "fleet", "lab")
-"""Jobs that make a table of their own name: `restow.pipeline.jobs.<name>.TABLE`."""
+"""Jobs that write a table of their own name: `restow.pipeline.jobs.<name>.TABLE`."""
 
 NAMES = (*(table.name for table in SAMPLED), *_JOBS)
 
 
 def table(name: str) -> Table:
-    """The table of that name."""
+    """Return the table of this name."""
     for each in SAMPLED:
         if each.name == name:
             return each

@@ -3,10 +3,10 @@
     with session("collect", master="local[*]") as spark:
         spark.read.format("restow.replicas")…
 
-On `local` masters it keeps to the loopback interface, has no web page and takes little memory, unless
-settings say otherwise; to any other master it ships this package, whose dependencies must be installed there.
-Under spark-submit the session is the one that was submitted. What Spark has to say goes to a log, not to the
-terminal. A block that is interrupted ends at once, without another word to the JVM.
+With a `local` master the session uses only the loopback interface, has no web page and takes little memory,
+unless settings say otherwise. To any other master it ships this package; the dependencies must be installed
+there. Under spark-submit it uses the submitted session. Spark's log goes to a file, not to the terminal. An
+interrupted block ends at once, without another call to the JVM.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 
 
 KAFKA_CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0"
-"""Fetched when a stream begins or ends in a topic, unless `spark.jars` has it already."""
+"""Spark's Kafka connector, fetched when a stream reads or writes a topic, unless `spark.jars` has it."""
 LOCAL = "local[*]"
 
 _ALWAYS = {
-    # Samples carry UTC, and days are UTC's.
+    # Samples and days are in UTC.
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.ui.showConsoleProgress": "false",
-    # A login by JAAS has its password in a property whose name does not tell.
+    # JAAS puts the password in a property whose name does not say so.
     "spark.sql.redaction.options.regex": "(?i)url|jaas|password|keystore.key",
 }
 _WHEN_LOCAL = {
@@ -61,7 +61,7 @@ _STOP_TIMEOUT_S = 20
 
 
 class NoSpark(RestowError):
-    """Spark cannot be had here: it, or its Java, is not installed, or it does not start."""
+    """Spark cannot be used: Spark or Java is not installed, or Spark does not start."""
 
 
 @contextmanager
@@ -73,10 +73,10 @@ def session(
     kafka: bool = False,
     log: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """A session with Restow's sources, for as long as the block lasts.
+    """Start a session with Restow's sources for this block.
 
-    `kafka` brings Spark's own connector along. `log` keeps what Spark says; otherwise it is thrown away, and
-    its last lines are told only if it does not start.
+    `kafka` adds Spark's Kafka connector. `log` keeps Spark's log; without it the log is discarded, and an
+    error shows its last lines if Spark does not start.
     """
     try:
         from pyspark import SparkConf, SparkContext
@@ -111,10 +111,10 @@ def session(
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """The first ctrl-C is heard afterwards; and as before, whatever Spark has it do.
+    """Delay ctrl-C until the block ends, and restore the handler that Spark replaces.
 
-    A JVM whose start is interrupted would stay. And Spark has ctrl-C speak to the JVM, in the middle of what
-    else is being said to it.
+    A JVM whose start is interrupted would stay alive. Spark's own handler calls the JVM in the middle of
+    another call.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -140,7 +140,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _hush_py4j(ending: ExitStack) -> None:
-    """Py4j raises what it logs. It logs with loggers of its own and, in places, with the root logger."""
+    """Silence py4j, which also raises what it logs, by its own loggers or by the root logger."""
     root, own = logging.getLogger(), logging.getLogger("py4j")
     root.addFilter(_is_not_py4j)
     ending.callback(root.removeFilter, _is_not_py4j)
@@ -153,13 +153,13 @@ def _is_not_py4j(record: logging.LogRecord) -> bool:
 
 
 def _stop_unless_interrupted(spark: SparkSession, kind: type[BaseException] | None, *_: object) -> None:
-    """In order, with the JVM."""
+    """Stop the session in order, with calls to the JVM, unless the block was interrupted."""
     if not _is_interrupt(kind):
         spark.stop()
 
 
 def _forget_if_interrupted(kind: type[BaseException] | None, *_: object) -> None:
-    """Without the JVM: answers to what it was asked last may still come."""
+    """Drop an interrupted session without calling the JVM, which may still answer the last call."""
     if not _is_interrupt(kind):
         return
     from pyspark import SparkContext
@@ -179,7 +179,7 @@ def _is_interrupt(kind: type[BaseException] | None) -> bool:
 def settings_for(
     name: str, master: str | None, conf: Mapping[str, str], *, kafka: bool = False, submitted: bool = False
 ) -> dict[str, str]:
-    """Ours, then those given: what is given counts."""
+    """Return our settings, overridden by the given ones."""
     found = {"spark.app.name": f"restow {name}", **_ALWAYS}
     if not submitted or master is not None:
         found["spark.master"] = conf.get("spark.master", master or LOCAL)
@@ -195,7 +195,7 @@ def settings_for(
 
 
 def conf_from(flags: Sequence[str]) -> dict[str, str]:
-    """Settings as the command line gives them: NAME=VALUE each."""
+    """Parse settings from the command line, each NAME=VALUE."""
     found = {}
     for each in flags:
         name, equals, value = each.partition("=")
@@ -215,7 +215,7 @@ def _cores(master: str) -> int:
 
 
 def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) -> None:
-    """Start the JVM with its words in a file, and end it with the block."""
+    """Start the JVM with its log in a file, and end it with the block."""
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -225,7 +225,7 @@ def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) ->
     conf.setAll(list(settings.items()))
     words = ending.enter_context(open(log, "ab") if log else tempfile.TemporaryFile())  # noqa: PTH123, SIM115
     began = words.tell() if log is None else log.stat().st_size
-    # The same Python everywhere, in which this package is; a cluster that has it elsewhere sets its own.
+    # Executors use this Python, which has this package; a cluster with another path sets its own.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if settings["spark.master"].startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -239,7 +239,7 @@ def _launch(settings: Mapping[str, str], log: Path | None, ending: ExitStack) ->
 
 
 def _end(gateway: Any) -> None:
-    """The JVM ends when its standard input does; pyspark is left as if it had never been there."""
+    """End the JVM by closing its standard input, and reset pyspark's state."""
     from pyspark import SparkContext
 
     gateway.shutdown()
@@ -271,7 +271,7 @@ def _need_java() -> None:
 
 
 def _package(ending: ExitStack) -> str:
-    """This package as a zip file that executors can import from."""
+    """Return this package as a zip file that executors can import from."""
     folder = Path(ending.enter_context(tempfile.TemporaryDirectory(prefix="restow-")))
     source = Path(__file__).parents[1]
     archive = folder / "restow.zip"
@@ -284,24 +284,24 @@ def _package(ending: ExitStack) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """One that is under way."""
+    """A running stage."""
 
     number: int
     name: str
     tasks_done: int
     tasks: int
     rows: int
-    """Read from files and from other stages, so far."""
+    """Rows read so far, from files and from other stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkStatus:
-    """All there is to say at one moment."""
+    """Spark's progress at one moment."""
 
     stages: tuple[Stage, ...]
     stages_done: int
     rows_done: int
-    """Read by stages that have ended."""
+    """Rows read by finished stages."""
 
     @property
     def rows(self) -> int:
@@ -309,7 +309,7 @@ class SparkStatus:
 
 
 class SparkProgress:
-    """Of one session, from the moment it is made."""
+    """Reads the progress of one session since this object was made."""
 
     def __init__(self, spark: SparkSession) -> None:
         context: Any = spark.sparkContext._jsc  # noqa: SLF001  (the only way to the status of stages)
@@ -318,7 +318,7 @@ class SparkProgress:
         self._ended: dict[int, int] = {}
 
     def standing(self) -> SparkStatus:
-        """What is under way now; stages that came and went between two questions are not counted."""
+        """Return the running stages. Stages that began and ended between two calls do not count."""
         now = {stage.number: stage for stage in self._active()}
         self._ended |= {
             number: self._under_way[number].rows for number in self._under_way.keys() - now.keys()

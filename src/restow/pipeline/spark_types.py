@@ -1,4 +1,4 @@
-"""The schemas of the lake's tables as Spark has them."""
+"""Spark's schemas of the lake's tables."""
 
 from __future__ import annotations
 

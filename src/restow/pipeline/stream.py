@@ -1,6 +1,6 @@
-"""A streaming query that runs until it is told to stop, and stops between two batches.
+"""A streaming query that stops between two batches.
 
-A batch that has begun is finished; one that is planned when the end is near is left out, if nobody misses it.
+It finishes a batch that has begun. It skips a batch that is only planned, if `may_skip` allows it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TOO_SLOW = "failed to connect back"
-"""Spark gives a process of Python ten seconds to start, which on a busy machine may be too few."""
+"""Spark gives a Python process ten seconds to start, which may be too little on a busy machine."""
 _TRIES = 5
 _NOTED_WITHIN_S, _LOOK_EVERY_S = 60, 0.05
 
@@ -30,10 +30,10 @@ class StreamFailed(RestowError):
 
 
 class Stream:
-    """Batches of `frame`, each handed to `work` with its number.
+    """Runs `work` on each batch of `frame`, with the batch's number.
 
-    `may_skip` says of a batch that is planned when the end is near whether nobody misses it. After `most`
-    batches it ends. `trigger` is what Spark's `trigger` takes.
+    `may_skip` decides whether to skip a batch that is planned when the stream should end. The stream ends
+    after `most` batches. `trigger` holds the arguments of Spark's `trigger`.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Stream:
         self._query: Any = None
 
     def __enter__(self) -> Stream:
-        """Begin, or say who goes on from this checkpoint already."""
+        """Start the query, or raise `CheckpointTaken`."""
         self._held.enter_context(hold(self._checkpoint))
         self._begin()
         return self
@@ -76,7 +76,7 @@ class Stream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Finish the batch that is being worked on, and end."""
+        """Finish the running batch, then stop."""
         self.end_soon()
         try:
             if error is None or isinstance(error, Exception):
@@ -88,7 +88,7 @@ class Stream:
             self._held.close()
 
     def _wait_until_noted(self) -> None:
-        """Spark notes a batch down when our part of it is done; one that is not noted would come again."""
+        """Wait until Spark has committed the last batch, which would otherwise come again."""
         if self._done is None:
             return
         files = LakeFiles(self._frame.sparkSession)
@@ -100,12 +100,12 @@ class Stream:
             looks -= 1
 
     def end_soon(self) -> None:
-        """Begin no further batch."""
+        """Start no further batch."""
         self._ending.set()
 
     @property
     def ended(self) -> bool:
-        """Whether there is nothing more to come. Raises what went wrong, if something did."""
+        """Return whether the stream has ended; raise its error if it failed."""
         if self._query.isActive:
             if self._error is not None and _TOO_SLOW not in str(self._error):
                 raise self._error
@@ -139,8 +139,8 @@ class Stream:
 
 
 def _reason(said: str) -> str:
-    """What is at the bottom of it: the last line of a Python traceback, or else Spark's first."""
+    """Return the cause: the last line of a Python traceback, else the first line of Spark's message."""
     said = said.partition("=== Streaming Query ===")[0]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     raised = [line for line in lines if ": " in line and not line.startswith(("at ", "File ", "==="))]
-    return (raised[-1] if raised else lines[0]) if lines else "for no reason that it tells"
+    return (raised[-1] if raised else lines[0]) if lines else "without a reason"

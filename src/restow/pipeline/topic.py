@@ -1,9 +1,9 @@
-"""Samples by way of a Kafka topic, with Spark's own connector: a row is a JSON document.
+"""Samples in a Kafka topic, through Spark's connector: a row is a JSON document.
 
     {"restow_sample": 1, "table": "offsets", "cluster": "…", "at": "2024-05-01T12:00:00.000Z", "broker": 3, …}
 
-Reading is replayable, so a query that goes on after a crash reads the same rows again, and the lake counts
-them once, as it does those that were published twice. What is no such document is counted and left out.
+After a crash a query reads the same rows again, and the lake counts them once, like rows that were published
+twice. The reader counts records that are no such document, and skips them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _LOGINS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """What has become of one batch from the topic."""
+    """The result of one batch from the topic."""
 
     number: int
     rows: Mapping[str, int]
@@ -57,7 +57,7 @@ class Arrived:
 
 
 def connector_options(bootstrap: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Kafka's client properties as Spark's connector takes them."""
+    """Return Kafka's client properties as options of Spark's connector."""
     given = {name: "".join(value) for name, value in properties.items()}
     user, password = given.pop("sasl.username", None), given.pop("sasl.password", None)
     if user is not None and password is not None:
@@ -74,7 +74,7 @@ def _quoted(word: str) -> str:
 
 
 def into_topic(topic: str, options: Mapping[str, str]) -> Put:
-    """Each row to the topic; those of a cluster's table to the same partition, in order."""
+    """Return a function that writes rows to the topic; those of one cluster and table stay in order."""
 
     def put(rows: DataFrame, counts: Mapping[str, int]) -> None:
         if not any(counts.values()):
@@ -99,12 +99,12 @@ def from_topic(
     checkpoint: str,
     all_there_is: bool = False,
 ) -> Stream:
-    """The stream from a topic into the lake, not begun yet.
+    """Return the stream from a topic into the lake, not yet started.
 
-    It begins with the first record that is there; with `all_there_is` it ends with the last.
+    It begins with the first record; with `all_there_is` it ends with the last.
     """
     reader = spark.readStream.format("kafka").options(**options).option("subscribe", topic)
-    # What retention has removed cannot be read by failing, either.
+    # Failing would not bring back records that retention has removed.
     frame = reader.option("startingOffsets", "earliest").option("failOnDataLoss", "false").load()
     put = into_lake(lake)
 
@@ -127,7 +127,7 @@ def from_topic(
 
 
 def read(records: DataFrame) -> DataFrame:
-    """Samples out of records. Of what is none, all columns are null."""
+    """Parse records into samples. A record that is no sample gets nulls in all columns."""
     parsed = f.from_json(f.col("value").cast("string"), _WRITTEN, _TIMES)
     is_sample = (f.col(f"row.{_MARK}") == VERSION) & reduce(or_, (_is_row_of(table) for table in SAMPLED))
     return (
@@ -138,7 +138,7 @@ def read(records: DataFrame) -> DataFrame:
 
 
 def _is_row_of(table: Table) -> Column:
-    """Whether it says so, and has all that the table cannot be without."""
+    """Return whether a document names this table and has all of its required columns."""
     needed = (field.name for field in table.columns if not field.nullable)
     return reduce(
         and_, (f.col(f"row.{name}").isNotNull() for name in needed), f.col(f"row.{TABLE}") == table.name

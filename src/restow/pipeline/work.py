@@ -1,4 +1,4 @@
-"""The one place where jobs meet the lake: what each reads, in which order they run, what is written.
+"""Run the jobs on the lake: the input of each, their order, and their output.
 
 samples ─► rates ─► model ─► skew, forecast
                       └────► fleet              groups ─► lab
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which samples count: of which clusters, from when to when; all, where nothing is said."""
+    """The samples that count: by cluster, start and end; None means all."""
 
     clusters: tuple[str, ...] | None = None
     since: datetime | None = None
@@ -34,25 +34,25 @@ class Scope:
 
 
 class Work:
-    """The jobs on one lake, within one scope. Nothing runs before somebody asks for rows."""
+    """The jobs on one lake, within one scope. Spark runs a job only when its rows are read."""
 
     def __init__(self, lake: Lake, scope: Scope | None = None) -> None:
         self.lake = lake
         self.scope = scope or Scope()
 
     def samples(self, name: str, *, distinct: bool = True) -> DataFrame:
-        """A table of samples."""
+        """Return a table of samples."""
         scope = self.scope
         return self.lake.read(
             name, clusters=scope.clusters, since=scope.since, until=scope.until, distinct=distinct
         )
 
     def made(self, name: str) -> DataFrame:
-        """A table that an earlier run has left in the lake."""
+        """Return a table that an earlier run wrote to the lake."""
         return self.lake.read(name, clusters=self.scope.clusters)
 
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Put what was made into the lake, beside what is there of other clusters, and read it back."""
+        """Write a result to the lake, beside the rows of other clusters, and read it back."""
         if self.scope.clusters is not None:
             there = self.lake.read(name)
             rows = rows.unionByName(there.where(~there["cluster"].isin(*self.scope.clusters)))
@@ -60,7 +60,7 @@ class Work:
         return self.made(name)
 
     def check(self, name: str = "assignment") -> None:
-        """Refuse to work on nothing."""
+        """Raise an error if there are no samples."""
         if self.samples(name, distinct=False).isEmpty():
             where = f"the lake {self.lake.path!r}"
             if self.lake.read(name, distinct=False).isEmpty():
@@ -105,14 +105,14 @@ class Work:
         )
 
     def need(self, name: str) -> None:
-        """Refuse to go on from a table that nobody has made yet."""
+        """Raise an error if no job has written this table yet."""
         if self.made(name).isEmpty():
             raise InvalidInput(
                 f"the lake {self.lake.path!r} has no {name} of these clusters: `restow pipeline run` makes it"
             )
 
     def run(self, windows: Windows | None = None, limits: ForecastLimits | None = None) -> Iterator[str]:
-        """Make rates, model, skew and forecast anew, one after the other; tells of each that is done."""
+        """Compute rates, model, skew and forecast in this order; yield the name of each when it is done."""
         self.check()
         jobs: tuple[tuple[str, Callable[[], DataFrame]], ...] = (
             ("rates", partial(self.rates, windows)),

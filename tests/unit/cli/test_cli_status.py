@@ -70,7 +70,7 @@ def test_status_names_a_controller_that_is_no_broker(monkeypatch: pytest.MonkeyP
     ("answer", "words"),
     [
         (None, "there is no controller at the moment"),
-        (BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), "the controller is not told"),
+        (BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), "the controller is not known"),
     ],
 )
 def test_status_names_no_broker_as_controller_where_none_is_told(

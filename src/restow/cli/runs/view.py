@@ -218,7 +218,7 @@ def draw_outcome(page: Console, outcome: RunOutcome) -> None:
 
 
 def rows_of(summary: Summary) -> list[tuple[str, str]]:
-    """Yield the summary as pairs of label and text."""
+    """Return the summary as pairs of label and text."""
     moved = count(summary.partitions_moved, "partition")
     rows = [("moved", f"{moved}, {human_bytes(summary.copied_bytes)} copied")]
     took = f"{duration(summary.seconds)}, {human_bytes(summary.mean_rate)}/s in all"

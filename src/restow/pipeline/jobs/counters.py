@@ -1,9 +1,8 @@
-"""What counters grew by between samples, when that can be told.
+"""The growth of counters between samples, where it is known.
 
-Sizes, ends of logs and commits are all counters of a kind: they grow, and now and then they fall, because
-something was deleted, cut off, recreated or set back. How much was added meanwhile nobody knows, so such a
-stretch does not count; neither do its neighbours, because a clock that was set back mixes two stretches of
-time, which then go up and down in turns.
+Sizes, log end offsets and commits are counters: they grow, and sometimes fall, because a log was deleted,
+truncated, recreated or reset. The growth during such an interval is unknown, so it does not count. Its
+neighbours do not count either: a clock that was set back mixes two periods, whose values then alternate.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 SERIES = (SLOT, *PARTITION, "kind", "name")
-"""One counter: a partition's size, its end, or the commits of one group."""
+"""One counter: a partition's size, its log end offset, or the commits of one group."""
 
 
 def increments(readings: DataFrame, gap_s: float) -> DataFrame:
-    """Each reading once, with what it has `grown` since the one before and in how many `seconds`.
+    """Return each reading once, with how much it has `grown` since the one before and in how many `seconds`.
 
-    Both are null where the stretch does not count; one longer than `gap_s` does not.
+    Both are null where the interval does not count, for example if it is longer than `gap_s`.
 
-    A reading has, beside its series: `at_us`, `value`, `guard` (another guard is another thing of that name),
-    `floor` (what is below is gone; `trimmed` says that it rose) and `epoch`; if one of these two falls, the
-    thing was made anew.
+    A reading has, beside its series: `at_us`, `value`, `guard` (a new guard is a new object of that name),
+    `floor` (records below it are deleted; `trimmed` says that it rose) and `epoch`. If `floor` or `epoch`
+    falls, the object was recreated.
     """
     in_time = Window.partitionBy(*SERIES).orderBy("at_us", "value")
     again = f.lag(f.col("at_us")).over(in_time).eqNullSafe(f.col("at_us")) & f.lag("value").over(

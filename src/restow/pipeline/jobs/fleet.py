@@ -1,11 +1,11 @@
-"""The fleet: for every cluster in the lake a plan, made where its rows are.
+"""The fleet: a plan for every cluster in the lake, made by Spark's executors.
 
     assignment, replicas, model ─► one row per partition ─┐ by cluster
     disks ─► one row per log dir ─────────────────────────┴─► planner ─► a row per cluster, urgent ones first
 
-Each cluster is planned by one task, in one process of Python, so a fleet takes as long as its largest cluster
-or as all of them divided by the cores, whichever is longer. Clusters are dealt to many more tasks than there
-are cores: they differ in size, and a task that has got two large ones should not be what all wait for.
+One task plans one cluster, in one Python process, so a fleet takes as long as its largest cluster or as all
+of them divided by the cores, whichever is longer. There are many more tasks than cores, because clusters
+differ in size: one task with two large clusters would delay the whole job.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def fleet(
     model: DataFrame | None = None,
     asked: FleetRequest | None = None,
 ) -> DataFrame:
-    """One row per cluster with its plan, the most urgent first.
+    """Return one row per cluster with its plan, the most urgent first.
 
-    The tables are those of the lake; only what was seen last counts.
+    The tables are those of the lake; only the newest rows count.
     """
     asked = asked or FleetRequest()
     tasks = _TASKS_PER_CORE * assignment.sparkSession.sparkContext.defaultParallelism
@@ -74,7 +74,7 @@ def fleet(
     brokers = broker_rows(disks).repartition(tasks, "cluster")
     grouped = partitions.groupBy("cluster").cogroup(brokers.groupBy("cluster"))
     plans = grouped.applyInArrow(_planner(asked), TABLE.schema)
-    # Sorting would first plan all clusters to find out how urgency is spread, and then again.
+    # Sorting would plan all clusters twice: first to sample the range of urgencies.
     return plans.repartition(1).sortWithinPartitions(f.desc("urgency"), "cluster")
 
 
@@ -92,7 +92,7 @@ def _planner(asked: FleetRequest) -> Callable[[Any, Any, Any], Any]:
 def partition_rows(
     assignment: DataFrame, replicas: DataFrame, model: DataFrame | None, measure: str
 ) -> DataFrame:
-    """One row per partition as it was seen last: replicas, what lies where, and what it carries."""
+    """Return one row per partition in its newest state: replicas, sizes, log dirs and load."""
     key = ["cluster", "topic", "partition"]
     copies = (
         newest(replicas, "broker")
@@ -107,9 +107,9 @@ def partition_rows(
 
 
 def loads_of(model: DataFrame, measure: str) -> DataFrame:
-    """The model's loads by planners' names: followers write what leaders do, and send nothing.
+    """Return the model's loads by the planner's names: followers write what leaders do, and send nothing.
 
-    What is not known is null.
+    Unknown values are null.
     """
     coming, going = f.col(f"bytes_in_{measure}"), f.col(f"bytes_out_{measure}")
     loads = f.struct(
@@ -124,5 +124,5 @@ def loads_of(model: DataFrame, measure: str) -> DataFrame:
 
 
 def broker_rows(disks: DataFrame) -> DataFrame:
-    """One row per log dir as its broker told last; a broker that never told is there without any."""
+    """Return one row per log dir in its newest state, and one for a broker that never described its own."""
     return newest(disks, "broker").select("cluster", "broker", "rack", "log_dir", "total", "usable", "error")

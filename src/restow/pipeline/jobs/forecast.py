@@ -1,8 +1,8 @@
 """Forecast: when each log dir is full and when each broker passes a limit, with a band.
 
-Means of hours, so that neither a burst nor frequent samples weigh too much, and a straight line through them.
-The line goes through the present value; the band is what lines within two standard errors of its slope say.
-Each time that cannot be told has a reason beside it.
+The job fits a straight line through hourly means, so that neither a burst nor frequent samples weigh too
+much. The line starts at the present value; the band covers slopes within two standard errors. Each missing
+time has a reason beside it.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ TABLE = Table(
         ("why_latest", "string", True),
     ),
 )
-"""`growth` is per day, `error` its standard error. A limit that has been passed is passed at the last sample.
-Where `passes`, `soonest` or `latest` is null, `why`, `why_soonest` or `why_latest` says for which reason."""
+"""`growth` is per day, `error` its standard error. A limit that is exceeded now counts as passed at the last
+sample. Where `passes`, `soonest` or `latest` is null, `why`, `why_soonest` or `why_latest` has the reason."""
 
 _NO_CAPACITY = "its broker does not tell the size of the disk, as Kafka does from 3.3 on"
 _CENTURY_DAYS = 36_525.0
@@ -54,7 +54,7 @@ _SERIES = (CLUSTER, "measure", "broker", "log_dir")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForecastLimits:
-    """How full a log dir may get, and what brokers can carry, in bytes per second by name of the rate."""
+    """How full a log dir may become, and the most bytes per second of each rate for a broker."""
 
     fill: float = 0.9
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def forecast(
     assignment: DataFrame,
     limits: ForecastLimits = ForecastLimits(),  # noqa: B008 (frozen)
 ) -> DataFrame:
-    """One row per log dir, and per broker and limit given for a rate: `bytes_in`, `bytes_out`."""
+    """Return one row per log dir, and one per broker and limited rate: `bytes_in`, `bytes_out`."""
     readings = _disk_readings(disks, limits.fill)
     for measure, limit in limits.rates.items():
         readings = readings.unionByName(_broker_readings(rates, assignment, measure, limit))
@@ -83,7 +83,7 @@ def forecast(
 
 
 def _disk_readings(disks: DataFrame, fill: float) -> DataFrame:
-    """Every log dir that was ever told, and every broker that never told one."""
+    """Return all readings of log dirs, and one row for every broker that never reported any."""
     named = disks.where(f.col("log_dir").isNotNull())
     silent = disks.where(f.col("log_dir").isNull()).join(
         f.broadcast(named.select(CLUSTER, "broker").distinct()), [CLUSTER, "broker"], "left_anti"
@@ -102,10 +102,10 @@ def _disk_readings(disks: DataFrame, fill: float) -> DataFrame:
 
 
 def _broker_readings(rates: DataFrame, assignment: DataFrame, measure: str, limit: float) -> DataFrame:
-    """What brokers carried by the hour, had everything been where it is now.
+    """Return the hourly load of brokers, computed for the current assignment.
 
-    Hours in which less than all of it is known would look like calm ones: where others have a rate and a
-    partition has none, it has the mean of its hours.
+    An hour with unknown rates would look calm: a partition without a rate in an hour in which others have one
+    gets the mean of its hours.
     """
     hour = (f.floor(f.unix_seconds(AT) / _HOUR_S) * _HOUR_S).alias("hour_s")
     known = rates.where(f.col(measure).isNotNull())
@@ -171,7 +171,7 @@ def _column(name: str) -> Column:
 
 
 def _passed(growth: Column) -> Column:
-    """When a line from the present value passes the limit."""
+    """Return when a line from the present value passes the limit."""
     left = f.col("limit") - f.col("now")
     days = f.when(left <= 0, 0.0).when(growth > 0, left / growth)
     seconds = f.unix_seconds("last") + f.round(days * _DAY_S).cast("bigint")
@@ -179,7 +179,7 @@ def _passed(growth: Column) -> Column:
 
 
 def _why(growth: Column, hours: int) -> Column:
-    """Why a line of this growth, which needs so many hours, never passes the limit."""
+    """Return why a line of this growth, fitted with at least `hours` hours, never passes the limit."""
     reason = (
         f.when(f.col("limit").isNull(), f.coalesce("problem", f.lit(_NO_CAPACITY)))
         .when(f.col("hours") < hours, f.format_string(f"seen in %d of {hours} hours needed", "hours"))
@@ -191,7 +191,7 @@ def _why(growth: Column, hours: int) -> Column:
 
 
 def note(row: Mapping[str, Any]) -> str:
-    """Return why some of a row's times are missing, in a few words; nothing if none is."""
+    """Return why some of a row's times are missing; an empty text if none is."""
     if row["passes"] is None:
         return str(row["why"])
     lacking = [each for each in ("soonest", "latest") if row[each] is None]

@@ -1,9 +1,9 @@
-"""The assignor lab: every consumer group in the lake, played through every assignor.
+"""The assignor lab: try every assignor on every consumer group in the lake.
 
     groups ─► as seen last, and earlier changes of members ─┐
     assignment, disks, offsets ─► topics, racks, ends ──────┴─► a row per group ─► replay ─► group × assignor
 
-Groups are shuffled once, by cluster and group, for all that is asked of them; their topics are joined to it.
+The job shuffles groups once, by cluster and group, and joins their topics.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 OURS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 MOST_ROUNDS = 50
-"""Of a group whose members come and go all the time, the last so many changes."""
+"""Replay at most this many of a group's latest membership changes."""
 _AT_ONCE = 64
-"""Groups that are turned into objects together; Spark's batches may hold thousands."""
+"""Number of groups that are turned into objects together; Spark's batches may hold thousands."""
 
 TABLE = Table(
     name="lab",
@@ -55,7 +55,7 @@ TABLE = Table(
         ("error", "string", True),
     ),
 )
-"""Skews are the busiest member over the mean, of partitions and of lag; `_now` is how the group is today."""
+"""Skews are the busiest member over the mean, of partitions and of lag; `_now` is the present skew."""
 
 
 def lab(
@@ -65,10 +65,10 @@ def lab(
     offsets: DataFrame,
     assignors: Sequence[str] = OURS,
 ) -> DataFrame:
-    """One row per group and assignor, from the tables of the lake.
+    """Return one row per group and assignor, from the tables of the lake.
 
-    `moved` counts partitions that change hands if the group takes up the assignor now, `replayed` those that
-    would have in all changes of its members since the first sample.
+    `moved` counts partitions that change owners if the group switches to the assignor now; `replayed` counts
+    those that would have changed owners in all membership changes since the first sample.
     """
     wanted = tuple(assignors)
 
@@ -80,7 +80,7 @@ def lab(
 
 
 def _played(batches: Iterable[Any], assignors: Sequence[str]) -> Iterator[Any]:
-    """Batches of groups in, batches of answers out."""
+    """Turn batches of groups into batches of results."""
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -95,7 +95,7 @@ def _played(batches: Iterable[Any], assignors: Sequence[str]) -> Iterator[Any]:
 
 
 def group_rows(groups: DataFrame, topics: DataFrame) -> DataFrame:
-    """One row per group: members and what they held when it was seen last, and the topics they may read."""
+    """Return one row per group: its members, their newest assignment, and the topics that they may read."""
     samples = groups.repartition("cluster", "group")
     key = Window.partitionBy("cluster", "group")
     roster = f.struct("member", "rack", f.array_sort("subscription").alias("subscription"))
@@ -146,7 +146,7 @@ def group_rows(groups: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def topic_rows(assignment: DataFrame, disks: DataFrame, offsets: DataFrame) -> DataFrame:
-    """One row per topic: its partitions, their ends and the racks of their replicas, in parallel lists."""
+    """Return one row per topic: partitions, log end offsets and racks of replicas, in parallel lists."""
     key = ["cluster", "topic", "partition"]
     racks = disks.groupBy("cluster", "broker").agg(f.max_by("rack", "at").alias("rack"))
     placed = (

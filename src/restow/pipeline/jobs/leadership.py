@@ -1,8 +1,7 @@
-"""Who led each partition from when to when, as far as samples of the assignment tell.
+"""The leader of each partition over time, from samples of the assignment.
 
-A run is a stretch of time with one leader, one number of followers and one topic of that name. It begins with
-the first sample that shows it and ends with the first that shows another; the first run of a partition has
-always been, the last one goes on.
+A run is a period with one leader, one number of followers and one topic id. It begins with the first sample
+that shows it and ends with the first that shows another. The first run has no beginning, the last no end.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _LONG_AGO_US, _NEVER_US = -(2**62), 2**62
 
 
 def with_slot(rows: DataFrame) -> DataFrame:
-    """The rows with their partition's slot."""
+    """Add each row's slot."""
     return rows.withColumn(SLOT, f.xxhash64(*PARTITION))
 
 
 def leadership(assignment: DataFrame) -> DataFrame:
-    """cluster, topic, partition, leader, followers, begins_us, ends_us: every run of every partition."""
+    """Return all runs: cluster, topic, partition, leader, followers, begins_us, ends_us."""
     seen = with_slot(
         assignment.select(
             *PARTITION,
@@ -55,18 +54,18 @@ def leadership(assignment: DataFrame) -> DataFrame:
 
 
 def newest(rows: DataFrame, *per: str) -> DataFrame:
-    """The rows of the newest answer of each cluster, or of each broker of it."""
+    """Return the rows of the newest answer of each cluster, or of each of its brokers."""
     by = (CLUSTER, *per)
     last = rows.groupBy(*by).agg(f.max(AT).alias(AT))
     return rows.join(f.broadcast(last), on=[*by, AT], how="left_semi")
 
 
 ONE_LOOK_S = 60
-"""The answers of one look at a cluster are no further apart than this, slow brokers included."""
+"""The answers of one sample are at most this far apart, slow brokers included."""
 
 
 def current(assignment: DataFrame) -> DataFrame:
-    """The rows of every topic's newest answer, without topics that are no longer there."""
+    """Return the rows of every topic's newest answer, without deleted topics."""
     topics = assignment.groupBy(CLUSTER, "topic").agg(f.max(AT).alias(AT))
     clusters = topics.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
     there = topics.join(f.broadcast(clusters), CLUSTER).where(

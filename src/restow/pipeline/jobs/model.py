@@ -1,11 +1,11 @@
-"""The load model: what each partition carries, from its rates, with the hour of the week in mind.
+"""The load model: each partition's load, from its rates by hour of the week.
 
-A week has 168 hours. Each hour of it counts once, however often it was sampled, so that a night with many
-samples does not hide a day with few:
+Each of the week's 168 hours counts once, however often it was sampled, so that a night with many samples does
+not hide a day with few:
 
-- mean: the mean over the hours of the week of what they carry on average
-- p95: of the hours of the week, 95 in a hundred have no busier window than this
-- peak: the busiest window of all
+- mean: the mean over the hours of the week
+- p95: 95% of the hours of the week have no busier window than this
+- peak: the busiest window
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ TABLE = Table(
         ("confidence", "double"),
     ),
 )
-"""Sizes in bytes, rates per second, growth in bytes per day. `hours` of the week have been seen.
+"""Sizes in bytes, rates per second, growth in bytes per day. `hours` counts the sampled hours of the week.
 
-`confidence` is the part of the week that was seen, times the part of the time between the first and the last
-sample that counts: 1 after a week without gaps.
+`confidence` is the sampled part of the week, times the part of the time between the first and the last sample
+that counts: 1 after a week without gaps.
 """
 
 WEEK_HOURS = 168
 _MEANS, _PEAKS = ("messages_in", "bytes_in", "bytes_out"), ("bytes_in", "bytes_out")
 _DAY_S, _HOUR_S = 86_400, 3_600
 _ORIGIN_S = 1_767_225_600
-"""The beginning of 2026: squares of large numbers would swallow the differences between them."""
+"""The beginning of 2026. Times count from here, because squares of larger numbers would lose precision."""
 _MONDAY_H = 72
 """The hour of the week in which 1970 began: Thursday, midnight."""
 
 
 def model(rates: DataFrame, assignment: DataFrame) -> DataFrame:
-    """One row per partition that there is now; what is not known of it is null, with no samples."""
+    """Return one row per existing partition; without samples its values are null."""
     by_hour = rates.groupBy(*PARTITION, _hour_of_week().alias("hour")).agg(*_of_an_hour())
     known = by_hour.groupBy(*PARTITION).agg(*_of_a_week())
     there = current(assignment.select(*PARTITION, AT)).select(*PARTITION).distinct()
@@ -74,7 +74,7 @@ def _hour_of_week() -> Column:
 
 
 def _of_an_hour() -> list[Column]:
-    """Sums that can be put together, because a regression cannot."""
+    """Return sums that can be merged, because a regression cannot."""
     days = (f.unix_seconds(AT) - _ORIGIN_S) / _DAY_S
     size = f.col("size").cast("double")
     day = f.when(size.isNotNull(), days)
@@ -95,7 +95,7 @@ def _of_an_hour() -> list[Column]:
 
 
 def _mean(name: str) -> Column:
-    """Weighed by the time of which something is known."""
+    """Return the mean, weighted by the time for which the rate is known."""
     known = f.sum(f.when(f.col(name).isNotNull(), f.col("seconds")))
     return f.when(known > 0, f.sum(f.col(name) * f.col("seconds")) / known)
 

@@ -1,4 +1,4 @@
-"""Where everything is now, and what it carries: one row per replica of the current assignment."""
+"""The current place and load of every replica."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def placement(replicas: DataFrame, assignment: DataFrame, model: DataFrame) -> DataFrame:
-    """Per replica: cluster, topic, partition, broker, log_dir, leads, size, messages_in, bytes_in, bytes_out.
+    """Return a row per replica: its place, leads, size, messages_in, bytes_in, bytes_out.
 
-    A replica of a broker that did not answer has no log dir, and the size that its partition has elsewhere.
-    What is not known is null.
+    A replica on a broker that did not answer has no log dir, and the size that its partition has elsewhere.
+    Unknown values are null.
     """
     held = current(assignment).select(
         *PARTITION, "leader", f.explode(f.array_distinct("replicas")).alias("broker")
@@ -51,7 +51,7 @@ def _only(leads: Column, name: str) -> Column:
 
 
 def brokers(disks: DataFrame) -> DataFrame:
-    """cluster, broker, rack, log_dir: of every broker that was there at the last look, empty ones too."""
+    """Return cluster, broker, rack and log_dir of every broker in the last sample, empty ones too."""
     told = newest(disks, "broker")
     last = told.groupBy(CLUSTER).agg(f.max(AT).alias("last"))
     there = told.join(f.broadcast(last), CLUSTER).where(

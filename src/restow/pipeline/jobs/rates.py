@@ -1,11 +1,11 @@
-"""Rates per partition and window: what came in, and what went out.
+"""Rates per partition and window: messages and bytes in, bytes out.
 
     replicas ─► where they lead ─┐
     offsets  ────────────────────┼─► one shuffle by partition ─► increments ─► windows
     groups   ────────────────────┘
 
-Messages come from the ends of logs. Bytes come from the leader's size where nothing was deleted, and else
-from messages times the bytes that a message takes on average. A stretch belongs to the window it ends in.
+Messages come from log end offsets. Bytes come from the leader's size where nothing was deleted, otherwise
+from messages times their average size. An interval belongs to the window it ends in.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ TABLE = Table(
         ("bytes_out", "double", True),
     ),
 )
-"""`at` is where the window begins; all rates are per second, and null where they are not known.
+"""`at` is the start of the window; all rates are per second, and null where unknown.
 
-`bytes_out` is what consumers and followers fetch. It is null if either is not known. Consumers are known to
-fetch nothing before the first and after the last commit of any group.
+`bytes_out` is what consumers and followers fetch; it is null if either is unknown. Before the first and after
+the last commit of any group, consumers fetch nothing.
 """
 
 _SIZE, _END, _COMMIT = range(3)
@@ -53,12 +53,12 @@ _SIZE, _END, _COMMIT = range(3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windows:
-    """How time is cut, and what is too long to say anything about."""
+    """The length of windows, and the longest interval that counts."""
 
     seconds: int = 300
     gap_s: float = 2 * 3600.0
     few_leaders: bool = True
-    """Whether the runs of all leaders fit into every worker's memory: some millions do."""
+    """Whether the runs of all leaders fit into every executor's memory: some millions do."""
 
 
 def rates(
@@ -68,7 +68,7 @@ def rates(
     groups: DataFrame | None = None,
     windows: Windows = Windows(),  # noqa: B008 (frozen)
 ) -> DataFrame:
-    """One row per partition and window in which there was a sample. Repeated samples count once."""
+    """Return one row per partition and window with a sample. Repeated samples count once."""
     runs = leadership(assignment)
     readings = _sizes(replicas, f.broadcast(runs) if windows.few_leaders else runs.hint("shuffle_hash"))
     if offsets is not None:
@@ -80,7 +80,7 @@ def rates(
 
 
 def _sizes(replicas: DataFrame, runs: DataFrame) -> DataFrame:
-    """The sizes of leaders: followers have the same, unless they are still catching up."""
+    """Return the sizes of leaders; a follower that catches up has a smaller one."""
     here = replicas.where(~f.col("is_future")).select(
         *PARTITION, f.unix_micros(AT).alias("at_us"), "broker", "size", "topic_id"
     )
@@ -133,7 +133,7 @@ def _commits(groups: DataFrame) -> DataFrame:
 
 
 def _in_windows(grown: DataFrame, seconds: int) -> DataFrame:
-    """Counters by window, then a partition's counters side by side."""
+    """Sum counters by window, then put a partition's counters side by side."""
     length_us = seconds * 1_000_000
     start = (f.col("at_us") - f.pmod(f.col("at_us"), f.lit(length_us))).alias("start_us")
     each = grown.groupBy(*SERIES, start).agg(
@@ -173,7 +173,7 @@ def _in_windows(grown: DataFrame, seconds: int) -> DataFrame:
 
 
 def _rate(name: str) -> Column:
-    """A column of the table from those of a window."""
+    """Return a rate from the sums of a window."""
     message = f.when(f.col("depth") > 0, f.col("level") / f.col("depth"))
     by_messages = f.when(f.col("messages_in") == 0, 0.0).otherwise(f.col("messages_in") * message)
     by_size = f.when(f.coalesce("trimmed", f.lit(False)), f.lit(None)).otherwise(f.col("swelling"))

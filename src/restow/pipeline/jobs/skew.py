@@ -1,8 +1,8 @@
-"""Skew: how unevenly clusters are loaded, by broker, rack, log dir, topic and leader, and what causes it.
+"""Skew: how unevenly clusters are loaded, by broker, rack, log dir, topic and leader, and its causes.
 
-    placement × (what it may be grouped by) × (what may be measured) ─► totals ─► beside the mean of all
+    placement × dimensions × measures ─► totals ─► beside the mean of all
 
-Brokers, racks and log dirs that hold nothing count too: that is what is uneven after some have been added.
+Empty brokers, racks and log dirs count too: they are the skew after brokers were added.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ TABLE = Table(
 """`share` is a member's total over the mean of all members of that dimension, `max_share` the largest of
 those, `variation` their coefficient of variation; `causes` are the partitions that weigh most on it.
 
-`unknown` counts the partitions of which nothing is known; `total` is that of the others, and null if there
-are none. Members whose total is not known do not count for the mean."""
+`unknown` counts partitions without a known load; `total` is that of the others, and null if there are none.
+Members with an unknown total do not count for the mean."""
 
 DIMENSIONS = ("broker", "rack", "log_dir", "topic", "leader")
 MEASURES = ("replicas", "leaders", "size", "messages_in", "bytes_in", "bytes_out")
@@ -50,7 +50,7 @@ _CAUSES = 5
 
 
 def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: DataFrame) -> DataFrame:
-    """One row per cluster, dimension, measure and member of it."""
+    """Return one row per cluster, dimension, measure and member."""
     there = brokers(disks)
     racks = there.select(CLUSTER, "broker", "rack").dropDuplicates([CLUSTER, "broker"])
     placed = placement(replicas, assignment, model).join(f.broadcast(racks), [CLUSTER, "broker"], "left")
@@ -84,7 +84,7 @@ def skew(replicas: DataFrame, assignment: DataFrame, disks: DataFrame, model: Da
 
 
 def _measured(placed: DataFrame) -> DataFrame:
-    """Each replica once per dimension and measure, with what it adds to it."""
+    """Return each replica once per dimension and measure, with what it adds."""
     broker = f.col("broker").cast("string")
     leads = f.col("leads")
     members = f.array(
@@ -115,7 +115,7 @@ def _value(measure: str, value: Column) -> Column:
 
 
 def _idle(there: DataFrame) -> DataFrame:
-    """Everybody who might hold something, with nothing."""
+    """Return every possible member with a total of zero."""
     broker = f.col("broker").cast("string")
     members = f.array(
         _pair("broker", broker),
@@ -133,7 +133,7 @@ def _idle(there: DataFrame) -> DataFrame:
 
 
 def _beside_the_mean(whole: DataFrame) -> DataFrame:
-    """A dimension's members are few, whatever the number of partitions: one window holds them."""
+    """Add mean and share. One window holds a dimension's members, which are few in any cluster."""
     all_of_it = Window.partitionBy(CLUSTER, "dimension", "measure")
     mean = f.avg("total").over(all_of_it)
     beside = whole.withColumn("mean", mean).withColumn("deviation", f.stddev_pop("total").over(all_of_it))

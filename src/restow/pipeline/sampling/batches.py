@@ -1,8 +1,8 @@
 """Answers of brokers as Arrow batches of a table, or of all tables in one.
 
-The table of all, `restow.samples`, has a column `table` and every column of every table; a row has those of
-its own, and `broker`, who told it. What is missing has rows there, too: of the table `gaps`, with the reason
-as `error`.
+The table of all, `restow.samples`, has a column `table` and every column of every table. A row fills those of
+its own table, and `broker`, which answered. Missing answers are rows of the table `gaps`, with the reason as
+`error`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SAMPLES = _everything()
 
 @cache
 def arrow_schema(columns: tuple[Field, ...]) -> Any:
-    """Return Arrow's schema of these columns, the same as Spark makes of its own."""
+    """Return Arrow's schema of these columns, equal to Spark's."""
     import pyarrow as pa
 
     kinds = {
@@ -54,7 +54,7 @@ def arrow_schema(columns: tuple[Field, ...]) -> Any:
 
 
 def batches(share: Share, answers: Iterable[Part | Gap], columns: tuple[Field, ...]) -> Iterator[Any]:
-    """One batch per part that has rows, in the schema of its table or in that of all."""
+    """Yield one batch per part with rows, in the schema of its table or in that of all."""
     arrow = arrow_schema(columns)
     tagged = TABLE in arrow.names
     for answer in answers:
@@ -70,7 +70,7 @@ def batches(share: Share, answers: Iterable[Part | Gap], columns: tuple[Field, .
 
 
 def silent_disk(share: Share, gap: Gap) -> Part | None:
-    """Return the row of `disks` that a broker gets which did not tell of its disks."""
+    """Return the row of `disks` for a broker that did not describe its log dirs."""
     if DISKS.name not in gap.tables or share.broker == NOBODY:
         return None
     return Part(table=DISKS.name, at_ms=gap.at_ms, columns={"error": [gap.reason]})

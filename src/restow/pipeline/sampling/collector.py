@@ -1,7 +1,7 @@
-"""Collecting without Spark: samples of one cluster, one after the other, into a lake on this machine.
+"""Collect samples of one cluster into a lake on this machine, without Spark.
 
-One connection to the cluster is kept from sample to sample; all brokers are asked at once. How a sample gets
-into the lake, whole and once whatever is killed when, is said in `sample_files`.
+The collector keeps one connection to the cluster and asks all brokers at once. `sample_files` explains how a
+sample gets into the lake whole and once, even if the collector is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _VERSION = 1
 
 
 class Collector:
-    """Takes samples as often as `where` says, and goes on from a checkpoint where the last one ended."""
+    """Takes samples at the interval of `where`, and continues from its checkpoint."""
 
     def __init__(self, where: Where, lake: str, checkpoint: str, clock: Clock) -> None:
         self._where = where
@@ -49,7 +49,7 @@ class Collector:
         self._disk = SystemDisk()
 
     async def run(self, said: Callable[[Sample], None], told: asyncio.Event, most: int | None = None) -> None:
-        """Take samples until `told`, or `most` of them. A sample under way when told is given up."""
+        """Take samples until `told` is set, or `most` of them. `told` also ends an unfinished sample."""
         hush()
         with hold(str(self._checkpoint), self._disk):
             name, number = self._notes()
@@ -78,13 +78,13 @@ class Collector:
         return sample
 
     async def _until_due(self) -> bool:
-        """Wait for the next multiple of the period, so that samples of several collectors coincide."""
+        """Wait for the next multiple of the interval, so that samples of several collectors coincide."""
         every_ms = self._where.every_ms
         await self._clock.sleep((every_ms - self._clock.now_ms() % every_ms) / 1000)
         return True
 
     def _notes(self) -> tuple[str, int]:
-        """The collector's own name, which its files carry, and the number of the next sample."""
+        """Return the collector's name, which its files carry, and the number of the next sample."""
         path = str(self._checkpoint / _NOTES)
         if not self._disk.exists(path):
             name = uuid4().hex
@@ -108,7 +108,7 @@ class Collector:
 
 
 class _Cluster:
-    """The cluster that is asked, over one connection that is made anew after a failure."""
+    """The cluster to ask, over one connection that is renewed after a failure."""
 
     def __init__(self, settings: ConnectionSettings, where: Where, clock: Clock) -> None:
         self._settings = settings
@@ -124,7 +124,7 @@ class _Cluster:
         await self._hang_up()
 
     async def ask(self) -> Sequence[tuple[Share, Sequence[Part | Gap]]]:
-        """One sample: what each broker tells, and what it does not."""
+        """Take one sample: the answers of all brokers, and the gaps."""
         try:
             if self._admin is None:
                 self._admin = await self._stack.enter_async_context(connected(self._settings))
@@ -153,7 +153,7 @@ def _numbers(most: int | None) -> Iterator[int]:
 
 
 async def _unless(told: asyncio.Event, work: Awaitable[T]) -> T | None:
-    """Return what the work gives, or nothing as soon as somebody was told to stop."""
+    """Return the result of `work`, or None as soon as `told` is set."""
     doing, stop = asyncio.ensure_future(work), asyncio.ensure_future(told.wait())
     try:
         await asyncio.wait({doing, stop}, return_when=asyncio.FIRST_COMPLETED)

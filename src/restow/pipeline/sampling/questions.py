@@ -1,7 +1,7 @@
-"""What one broker is asked for each table, and the columns that its answers become.
+"""The requests to one broker for each table, and the columns made from its answers.
 
-Nothing fails because a broker does not answer: what is missing is said in a `Gap`. One that did not answer is
-not asked again; its share of the assignment, which all brokers know, is asked of another.
+A broker that does not answer causes no error: a `Gap` says what is missing. The sample does not ask it again,
+and gets its share of the assignment, which all brokers know, from another.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = "Mapping[str, Sequence[object]]"
 Answer: TypeAlias = "tuple[Mapping[str, Columns], Sequence[str]]"
-"""Columns by table, and what could not be told."""
+"""Columns by table, and the names of things without an answer."""
 
 _GROUP_COLUMNS = tuple(name for name in GROUPS.names if name not in (CLUSTER, AT))
 _NOBODY_LEADS = -1
 _NAMED = 3
-"""Of many things that could not be told so many are named."""
+"""A gap names at most this many things."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Rows of one table that came with one answer."""
+    """Rows of one table from one answer."""
 
     table: str
     at_ms: int
@@ -43,7 +43,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """What is missing of one broker's rows, and why."""
+    """The missing part of one broker's rows, and why."""
 
     tables: tuple[str, ...]
     at_ms: int
@@ -87,7 +87,7 @@ async def ask(
 async def ask_over(
     admin: KafkaAdmin, share: Share, tables: Collection[str], clock: Clock
 ) -> list[Part | Gap]:
-    """Ask the share's broker for these tables, over a connection to the whole cluster that others use too.
+    """Ask the share's broker for these tables, over a shared connection to the whole cluster.
 
     The assignment comes from any broker that answers.
     """
@@ -110,7 +110,7 @@ async def ask_over(
 
 
 def unanswered(share: Share, tables: Collection[str], clock: Clock) -> list[Part | Gap]:
-    """Return what is told of a share that nobody could be asked about."""
+    """Return the gaps of a share whose broker could not be reached."""
     return [_gap(_questions(tables), tables, share, share.problem, clock)]
 
 
@@ -165,7 +165,7 @@ async def _log_dirs(admin: KafkaAdmin, share: Share) -> Answer:
 
 
 def _as_it_was(error: BrokerError) -> BrokerError | Unreachable:
-    """A broker that did not answer comes as an error among answers; here it is the only one asked."""
+    """Return `Unreachable` for a broker that did not answer: it is the only one asked."""
     return Unreachable(str(error)) if error.code.name == "BROKER_NOT_AVAILABLE" else error
 
 
@@ -225,7 +225,7 @@ async def _assignment(admin: KafkaAdmin, share: Share) -> Answer:
 
 
 async def _topics(admin: KafkaAdmin, names: Sequence[str]) -> tuple[Topic, ...]:
-    """One that was deleted since must not hide the others: then they are picked from all there are."""
+    """Describe topics. If one was deleted meanwhile, describe all topics and pick the others."""
     try:
         return await admin.describe_topics(names)
     except BrokerError:
@@ -243,7 +243,7 @@ async def _groups(admin: KafkaAdmin, share: Share) -> Answer:
 
 
 def _rows(group: ConsumerGroup, committed: Committed | BrokerError | None) -> Iterator[tuple[object, ...]]:
-    """Partitions that are held, then those that are only committed, then members that hold nothing."""
+    """Yield assigned partitions, then partitions with only a commit, then members without partitions."""
     offsets = {} if committed is None or isinstance(committed, BrokerError) else dict(committed)
     head = group.name, group.state, group.assignor
     for member in group.members:

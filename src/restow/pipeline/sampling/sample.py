@@ -1,4 +1,4 @@
-"""What is told of a sample that was taken."""
+"""The report of one sample."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GAPS_TOLD = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """What one broker did not tell. Broker -1 is the whole cluster."""
+    """The tables that one broker did not answer for. Broker -1 is the whole cluster."""
 
     broker: int
     reason: str
@@ -22,7 +22,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What has become of one sample. Of many gaps the first `GAPS_TOLD` are told."""
+    """The result of one sample. It lists at most `GAPS_TOLD` gaps."""
 
     number: int
     at_ms: int | None
@@ -49,7 +49,7 @@ class Sample:
 
 
 def sample_from(document: Mapping[str, Any]) -> Sample:
-    """Return the sample that `Sample.document` was made of."""
+    """Return the sample from the output of `Sample.document`."""
     at = document["at"]
     return Sample(
         number=int(document["sample"]),

@@ -4,10 +4,10 @@
     LAKE/_collect/_staging/<collector>/<number>/…          taken: whole, and still to be moved into the tables
     LAKE/<table>/v1/cluster=<id>/day=<day>/sample-<collector>-<number>.parquet
 
-The rename from `<number>.new` to `<number>` is the moment at which a sample counts as taken. Before it, a
-kill loses the sample; after it, whoever goes on from the same checkpoint moves the files that are left. A
-file is only ever in one place, so nothing is there twice, and readers see whole files: they do not look into
-folders whose names begin with an underscore. Schemas are those of the files that Spark writes.
+A sample counts as taken with the rename from `<number>.new` to `<number>`. A kill before it loses the sample;
+after it, the next collector with the same checkpoint moves the remaining files. A file is only ever in one
+place, so no sample is there twice, and readers see whole files: they skip folders whose names begin with an
+underscore. The schemas equal those of the files that Spark writes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SampleFiles:
         self._staging = lake / STAGING / collector
 
     def stage(self, number: int, answers: Sequence[tuple[Share, Sequence[Part | Gap]]]) -> None:
-        """Write a sample beside the tables. When this returns it is taken."""
+        """Write a sample beside the tables. It counts as taken when this returns."""
         unfinished = self._staging / f"{number}{_UNFINISHED}"
         try:
             unfinished.mkdir(parents=True)
@@ -60,7 +60,7 @@ class SampleFiles:
             raise
 
     def land(self, number: int) -> Sample:
-        """Move the files of a sample that was taken to their tables. Those that are there already stay."""
+        """Move the files of a taken sample to their tables. Files that are there already stay."""
         staged = self._place(number)
         try:
             for path in sorted(staged.rglob("*.parquet")):
@@ -74,11 +74,11 @@ class SampleFiles:
             raise LakeFailed(f"{staged / _ABOUT} is damaged ({error}): remove {staged}") from None
 
     def forget(self, number: int) -> None:
-        """Remove what is left of a sample that has landed and was noted down."""
+        """Remove the staging folder of a sample that is in the lake and in the checkpoint."""
         shutil.rmtree(self._place(number), ignore_errors=True)
 
     def tidy(self, next_number: int) -> bool:
-        """Remove what a killed collector left. Return whether the next sample was taken already."""
+        """Remove the files of a killed collector. Return whether the next sample was taken already."""
         if not self._staging.exists():
             return False
         for each in self._staging.iterdir():
@@ -100,7 +100,7 @@ class SampleFiles:
     def _write(
         self, folder: Path, number: int, answers: Sequence[tuple[Share, Sequence[Part | Gap]]]
     ) -> Sample:
-        """Write one file per table, cluster and day, and count what is in them."""
+        """Write one file per table, cluster and day, and count their rows."""
         rows = dict.fromkeys((each.name for each in SAMPLED), 0)
         for table in SAMPLED:
             for (cluster, day), parts in _by_folder(table, answers).items():
@@ -119,7 +119,7 @@ class SampleFiles:
 def _by_folder(
     table: Table, answers: Iterable[tuple[Share, Iterable[Part | Gap]]]
 ) -> dict[tuple[str, str], list[tuple[Share, Part]]]:
-    """The parts of a table that have rows, by cluster and day."""
+    """Return the parts of a table that have rows, by cluster and day."""
     found: dict[tuple[str, str], list[tuple[Share, Part]]] = defaultdict(list)
     for share, told in answers:
         for part in _parts(share, told):
@@ -137,7 +137,7 @@ def _parts(share: Share, told: Iterable[Part | Gap]) -> Iterator[Part]:
 
 
 def _write_file(path: Path, table: Table, parts: Iterable[tuple[Share, Part]]) -> int:
-    """Write a table's rows without the columns that are folders, and return how many they are."""
+    """Write a table's rows without the columns that are folders, and return their number."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -155,7 +155,7 @@ def _write_file(path: Path, table: Table, parts: Iterable[tuple[Share, Part]]) -
 
 
 def _stored(own: tuple[Field, ...]) -> Any:
-    """The schema of a file: Spark promises no value in it, and so do we."""
+    """Return the schema of a file: as in Spark's files, all columns may be null."""
     import pyarrow as pa
 
     def loose(kind: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A cluster cut into one share per broker: what is asked of each of them."""
+"""A cluster cut into one share per broker: the topics and partitions to ask it about."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ NOBODY = -1
 class Share:
     """One broker's part.
 
-    Replicas, directories and groups are what the broker itself tells. Offsets are asked of the leader. The
-    assignment is known to all, so its topics are dealt out: each is read once, leaders or not. A share
-    without an address says why nobody could be asked.
+    The broker itself reports its replicas, log dirs and groups. The leader reports offsets. All brokers know
+    the assignment, so each is asked about some of the topics. A share without an address has the reason why.
     """
 
     cluster: str
@@ -31,11 +30,11 @@ class Share:
     address: str = ""
     rack: str | None = None
     leads: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Numbers of the partitions that it leads, by topic."""
+    """The partitions that it leads, by topic."""
     topics: tuple[str, ...] = ()
-    """Those whose assignment it tells."""
+    """Topics whose assignment it is asked for."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """Of topics that it has replicas of."""
+    """Ids of the topics that it has replicas of."""
     problem: str = ""
 
     def led(self) -> Iterator[TopicPartition]:
@@ -45,7 +44,7 @@ class Share:
 
 
 def shares_of(view: ClusterView, topics: Sequence[Topic]) -> list[Share]:
-    """One for every broker that is there, in their order."""
+    """Return one share for every broker, in order."""
     brokers = [node.id for node in view.nodes]
     leads: dict[int, dict[str, list[int]]] = {broker: {} for broker in brokers}
     ids: dict[int, dict[str, str]] = {broker: {} for broker in brokers}
@@ -73,12 +72,12 @@ def shares_of(view: ClusterView, topics: Sequence[Topic]) -> list[Share]:
 
 
 def nobody(cluster: str, problem: str) -> Share:
-    """What is left of a cluster that does not answer."""
+    """Return the share of a cluster that does not answer."""
     return Share(cluster=cluster, broker=NOBODY, problem=problem)
 
 
 def _dealt(brokers: Sequence[int], topics: Sequence[Topic]) -> dict[int, tuple[str, ...]]:
-    """Topics to brokers, the largest first, each to whoever has the fewest partitions by then."""
+    """Assign topics to brokers, the largest first, each to the broker with the fewest partitions so far."""
     hands: dict[int, list[str]] = {broker: [] for broker in brokers}
     counts = [(0, broker) for broker in brokers]
     heapq.heapify(counts)

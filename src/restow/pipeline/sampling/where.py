@@ -1,4 +1,4 @@
-"""How to reach the cluster that samples are taken of, from options by the names of Kafka's properties."""
+"""The sampler's options: Kafka's client properties by name, tables and interval."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 BOOTSTRAP, EVERY, CLUSTER = "bootstrap.servers", "every", "cluster"
 EVERY_DEFAULT = "30s"
 _PATIENCE = {"request.timeout.ms": "10000"}
-"""A sample should not wait as long for a broker as a person would."""
+"""Shorter timeouts than a command's: a sample should not wait long for one broker."""
 
 
 class Where:
-    """The options of a sampler: how to reach the cluster, which tables, how often."""
+    """The options of a sampler: connection, tables, interval."""
 
     def __init__(self, options: Mapping[str, str], tables: Sequence[str], name: str) -> None:
         given = {key.lower(): value for key, value in options.items()}
@@ -37,12 +37,12 @@ class Where:
         self.settings()
 
     def settings(self) -> ConnectionSettings:
-        """Made anew by each process: a TLS context cannot be sent."""
+        """Make the connection settings, in each process anew: a TLS context cannot be pickled."""
         where = f"{self.name}, option"
         layer = {key: Property(value, where) for key, value in self._properties.items()}
         return settings(self.bootstrap, layer)
 
 
 def hush() -> None:
-    """Silence what kafka-python says of each attempt to connect: a gap says it better."""
+    """Silence kafka-python's log of each attempt to connect: a gap reports it."""
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -1,5 +1,5 @@
-"""Clusters as tables of Spark: `restow.replicas`, `.offsets`, `.assignment`, `.groups`, `.disks`, and all of
-them in one as `restow.samples`."""
+"""Spark data sources for a cluster: `restow.replicas`, `.offsets`, `.assignment`, `.groups`, `.disks`, and
+all of them in one as `restow.samples`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ __all__ = ["SOURCES", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make the sources known to a session, by their names."""
+    """Register the sources with a session."""
     for source in SOURCES:
         spark.dataSource.register(source)

@@ -1,11 +1,11 @@
-"""Spark's data sources of a cluster's samples, for batches and for streams.
+"""Spark data sources for samples of a cluster, for batches and for streams.
 
     spark.read.format("restow.replicas").option("bootstrap.servers", "localhost:9092").load()
     spark.readStream.format("restow.offsets").option("bootstrap.servers", …).option("every", "30s").load()
 
-Other options are Kafka's own client properties. A batch is one sample, taken when it runs. A stream takes one
-whenever another `every` has begun; its offsets are those moments, so it goes on after a restart with the next
-one, and does not make up what nobody saw meanwhile. What is read again is asked again: whoever needs the same
+Other options are Kafka's client properties. A batch is one sample, taken when it runs. A stream takes a
+sample at each multiple of `every`. These times are its offsets, so after a restart it continues with the next
+one and does not make up missed samples. A repeated read asks the cluster again: a caller that needs the same
 sample twice must keep it, as `restow.pipeline.collect` does.
 """
 
@@ -36,7 +36,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def _shares(where: Where) -> list[InputPartition]:
-    """The cluster as it is now, cut into one input partition per broker."""
+    """Return one input partition per broker of the cluster."""
 
     async def look(admin: KafkaAdmin) -> list[Share]:
         return shares_of(await admin.describe_cluster(), await admin.describe_topics())
@@ -46,7 +46,7 @@ def _shares(where: Where) -> list[InputPartition]:
 
 
 def _read(where: Where, share: Share, columns: tuple[Field, ...]) -> Iterator[Any]:
-    """Ask one broker. What it does not tell goes to the log of whoever runs this."""
+    """Ask one broker, and log its gaps in the executor."""
     hush()
     answers = run_alone(ask(where.settings(), share, where.tables, SystemClock()))
     for each in answers:
@@ -56,7 +56,7 @@ def _read(where: Where, share: Share, columns: tuple[Field, ...]) -> Iterator[An
 
 
 class _Once(DataSourceReader):
-    """One sample."""
+    """Reads one sample."""
 
     def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
         self._where = where
@@ -70,7 +70,7 @@ class _Once(DataSourceReader):
 
 
 class _Again(DataSourceStreamReader):
-    """A sample whenever it is time for one."""
+    """Reads a sample at each multiple of the interval."""
 
     def __init__(self, where: Where, columns: tuple[Field, ...]) -> None:
         self._where = where
@@ -84,7 +84,7 @@ class _Again(DataSourceStreamReader):
         return {"at_ms": SystemClock().now_ms() // every_ms * every_ms}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-        """After a restart Spark asks for what lies between the end and itself: nothing."""
+        """Return the shares to ask. After a restart Spark asks for an empty range: return none."""
         if start == end:
             return []
         try:
@@ -97,7 +97,7 @@ class _Again(DataSourceStreamReader):
 
 
 class ClusterSource(DataSource):
-    """What the sources have in common; each is one table, or all of them."""
+    """The base of the sources; each is one table, or all of them."""
 
     table: ClassVar[str]
 
