@@ -262,7 +262,7 @@ def test_kafka_9672_leader_cannot_add_replica_to_isr_during_cancel() -> None:
     asyncio.run(run())
 
 
-def test_cancel_restores_the_replicas_in_their_order() -> None:
+def test_cancel_restores_the_replicas_in_the_order_of_the_reassignment() -> None:
     async def run() -> None:
         async with moving_cluster((1, 2, 3)) as (cluster, controller, _):
             await alter(controller, (3, 0))

@@ -50,7 +50,7 @@ def test_acks_all_waits_for_the_isr_and_logs_are_equal(tmp_path: Path) -> None:
     run(scenario())
 
 
-def test_leader_acknowledges_only_acks_1_while_followers_are_away(tmp_path: Path) -> None:
+def test_leader_does_not_acknowledge_acks_all_while_followers_are_away(tmp_path: Path) -> None:
     async def scenario() -> None:
         cluster = Cluster(tmp_path, 2)
         cluster.cut.add((2, 1))
