@@ -1,19 +1,19 @@
-"""Every error Restow raises on purpose.
+"""Every error that Restow raises on purpose.
 
     RestowError
-    ├── InvalidInput                  what was asked for cannot be right; nothing was done
-    │   ├── InvalidBrokers            no brokers, or one id twice
-    │   ├── InvalidPartitions         a partition count that cannot be
+    ├── InvalidInput                  the input is not valid; nothing was done
+    │   ├── InvalidBrokers            no brokers, or a duplicate id
+    │   ├── InvalidPartitions         an invalid partition count
     │   ├── InvalidReplicationFactor  a factor below one or above the broker count
     │   ├── InvalidReplicaAssignment  replicas given by hand that Kafka would refuse
     │   ├── RackInformationMissing    some brokers have a rack and some have none
-    │   ├── InvalidGroup              members or topics of a consumer group that cannot be
+    │   ├── InvalidGroup              invalid members or topics of a consumer group
     │   ├── UnknownAssignor           no assignor of that name
-    │   ├── InvalidAddress            the address of a store that cannot be
-    │   └── InvalidDocument           a file that does not say what it should
-    ├── BrokerFailed                  a broker could not begin, or could not go on
-    ├── LakeFailed                    samples could not be read, or what came of them not be written
-    └── AssignorFailed                a plugged-in assignor could not be loaded or broke its promise
+    │   ├── InvalidAddress            an invalid address of a store
+    │   └── InvalidDocument           a file with invalid contents
+    ├── BrokerFailed                  a broker could not start, or failed
+    ├── LakeFailed                    a lake could not be read or written
+    └── AssignorFailed                a plugin assignor could not be loaded or gave an invalid answer
 
 A message is a sentence for the person who has to act on it: what is wrong, where, and what to do.
 """
@@ -22,19 +22,19 @@ from __future__ import annotations
 
 
 class RestowError(Exception):
-    """Base of all of them, so that a caller can catch the whole family."""
+    """The base class, so that a caller can catch all of them."""
 
 
 class InvalidInput(RestowError, ValueError):
-    """The input cannot be right. The command line answers it with exit code 2."""
+    """The input is not valid. The command line exits with code 2."""
 
 
 class InvalidBrokers(InvalidInput):
-    """No brokers at all, or the same broker twice."""
+    """No brokers, or the same broker twice."""
 
 
 class InvalidPartitions(InvalidInput):
-    """A number of partitions, or a partition id, that cannot be."""
+    """An invalid number of partitions, or an invalid partition id."""
 
 
 class InvalidReplicationFactor(InvalidInput):
@@ -46,11 +46,11 @@ class InvalidReplicaAssignment(InvalidInput):
 
 
 class RackInformationMissing(InvalidInput):
-    """Rack-aware placement was asked for, but some brokers have no rack."""
+    """Rack-aware placement was requested, but some brokers have no rack."""
 
 
 class InvalidGroup(InvalidInput):
-    """A consumer group that cannot be: a member twice, a negative partition count."""
+    """An invalid consumer group: a duplicate member, a negative partition count."""
 
 
 class UnknownAssignor(InvalidInput):
@@ -58,15 +58,15 @@ class UnknownAssignor(InvalidInput):
 
 
 class InvalidAddress(InvalidInput):
-    """An address that names no place."""
+    """An address that is not valid."""
 
 
 class InvalidDocument(InvalidInput):
-    """A file that cannot be read as what it should be."""
+    """A file whose contents are not valid."""
 
 
 class BrokerFailed(RestowError):
-    """A broker could not begin, or ended without having been told to."""
+    """A broker could not start, or ended unexpectedly."""
 
 
 class LakeFailed(RestowError):
@@ -74,4 +74,4 @@ class LakeFailed(RestowError):
 
 
 class AssignorFailed(RestowError):
-    """A plugged-in assignor could not be loaded, or gave an answer that is not an assignment."""
+    """A plugin assignor could not be loaded, or gave an answer that is not an assignment."""

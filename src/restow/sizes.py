@@ -1,7 +1,7 @@
-"""Sizes and rates as people write and read them: `50MB`, `1.5GiB`, `50MB/s`.
+"""Sizes and rates as people write them: `50MB`, `1.5GiB`, `50MB/s`.
 
-The one place that parses them and the one that formats them. A number without a unit is refused: `5` may
-mean bytes or megabytes, and the difference is a move that ends today or next year.
+All parsing and formatting of them is here. A number without a unit is refused: `5` may mean bytes or
+megabytes, and the difference is a move that ends today or next year.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MANY = 100_000
 
 
 def _factors() -> dict[str, int]:
-    """The units by name: steps of a thousand, and with an `i` steps of 1024."""
+    """Return the units by name: powers of a thousand, and with an `i` powers of 1024."""
     found = {"B": 1}
     for power, prefix in enumerate(_PREFIXES[1:], 1):
         for letter in {prefix, prefix.upper()}:
@@ -40,7 +40,7 @@ def human_rate(number: float) -> str:
 
 
 def scaled(number: float, unit: str) -> str:
-    """Return a number of anything with three digits and the prefix that fits."""
+    """Return a number with three digits and a fitting prefix."""
     value = float(number)
     for prefix in _PREFIXES:
         if abs(value) < 999.5 or prefix == _PREFIXES[-1]:
@@ -51,7 +51,7 @@ def scaled(number: float, unit: str) -> str:
 
 
 def parse_size(text: str, flag: str) -> int:
-    """Return the bytes that `50MB` or `1.5GiB` means; 0 needs no unit."""
+    """Return the bytes of `50MB` or `1.5GiB`; 0 needs no unit."""
     found = _WRITTEN.fullmatch(text.strip())
     if found is not None and found["per_s"]:
         raise InvalidInput(f"{flag}: {text!r} is a rate; a size is wanted here, like 50MB")
@@ -62,7 +62,7 @@ def parse_size(text: str, flag: str) -> int:
 
 
 def parse_rate(text: str, flag: str = "--throttle") -> int:
-    """Return the bytes per second that `50MB/s` means; the `/s` may be left out."""
+    """Return the bytes per second of `50MB/s`; the `/s` may be omitted."""
     found = _WRITTEN.fullmatch(text.strip())
     rate = None if found is None else _bytes(found, flag, "/s")
     if not rate or rate > _MOST:
@@ -81,7 +81,7 @@ def _bytes(found: re.Match[str], flag: str, per_s: str) -> int | None:
 
 
 def _meanings(number: str, per_s: str) -> str:
-    """Say what a number without a unit may have meant."""
+    """Say what a number without a unit may mean."""
     per_second = " per second" if per_s else ""
     said = f"{number} bytes{per_second}? write {number}B{per_s}"
     if float(number) >= _MANY:
@@ -90,7 +90,7 @@ def _meanings(number: str, per_s: str) -> str:
 
 
 def _near(found: re.Match[str] | None) -> str:
-    """Name the unit that differs only by case; a small b is a bit everywhere else."""
+    """Name the unit that differs only by case; a lower-case b usually means bits."""
     if found is None:
         return ""
     units = {name.lower(): name for name in _FACTORS}
@@ -106,7 +106,7 @@ _DURATION = re.compile(r"\s*(?P<number>[0-9]{1,9}(\.[0-9]{1,3})?)\s*(?P<unit>ms|
 
 
 def milliseconds(text: str, where: str) -> int:
-    """More than none. `where` is how a complaint calls the place it was written in."""
+    """Return a duration above zero; `where` names its place in errors."""
     match = _DURATION.fullmatch(text)
     found = round(float(match["number"]) * _TIMES[match["unit"]]) if match else 0
     if found < 1:

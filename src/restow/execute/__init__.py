@@ -1,9 +1,9 @@
-"""Carrying out plans: safely, visibly, undoably.
+"""Execute plans on a cluster, with a journal that makes every run resumable and undoable.
 
     with restow.connect("localhost:9092") as cluster:
         run = cluster.execute(plan, throttle="50MB/s")
 
-The functions here are what `cluster` calls. They are coroutines, for programs with a loop of their own.
+`cluster` calls these functions. They are coroutines, for programs with an event loop of their own.
 """
 
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""The journal of a run: what is written down before every change."""
+"""The journal of a run: every change is written down before it is made."""

@@ -1,8 +1,8 @@
-"""The journal of a run: what was there before every change, written down before the change is made.
+"""The journal of a run: the values before every change, written down before the change is made.
 
-One line of JSON per entry, numbered, with a checksum; each is on the disk before the run goes on. A line that
-a kill cut short is the last one and stands for nothing: what it announced was not done yet. Any other damage
-is an error, for then the journal cannot be trusted.
+Each entry is one line of JSON, numbered, with a checksum. It is on the disk before the run continues. A torn
+last line is ignored: the change that it announces was not made yet. Any other damage is an error, because the
+journal can no longer be trusted.
 
     {"n": 3, "at_ms": 1700000000000, "kind": "submitted", …, "crc": 1234567}
 """
@@ -27,16 +27,16 @@ _ENVELOPE = ("n", "at_ms", "kind", "crc")
 
 
 class DamagedJournal(RestowError):
-    """The journal does not say what it once said."""
+    """The journal's contents have changed since they were written."""
 
 
 class UnwritableJournal(RestowError):
-    """What is about to be done cannot be written down, so it is not done."""
+    """The journal cannot be written, so the change that it would announce is not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One thing that was about to happen, or had happened."""
+    """One change that was about to be made, or an event that had happened."""
 
     number: int
     at_ms: int
@@ -48,7 +48,7 @@ class Journal:
     """An open journal; `write` returns when the entry is on the disk."""
 
     def __init__(self, disk: Disk, clock: Clock, folder: str) -> None:
-        """Go on where it ended if the folder has one already; cut off a torn last line."""
+        """Open the folder's journal to append; create it if missing, cut off a torn last line."""
         self.folder = folder
         self._clock = clock
         try:
@@ -67,7 +67,7 @@ class Journal:
         return tuple(self._entries)
 
     def write(self, kind: str, **facts: object) -> JournalEntry:
-        """Add an entry."""
+        """Append an entry and return when it is on the disk."""
         entry = JournalEntry(len(self._entries), self._clock.now_ms(), kind, facts)
         try:
             self._file.append(_line(entry))
@@ -86,7 +86,7 @@ class Journal:
 
 
 def read_journal(disk: Disk, folder: str) -> tuple[JournalEntry, ...]:
-    """The entries of a journal, without touching it."""
+    """Return the entries of a journal without opening it for writing."""
     path = f"{folder}/{FILE_NAME}"
     try:
         data = disk.read_bytes(path)
@@ -106,7 +106,7 @@ def _canonical(body: Mapping[str, object]) -> bytes:
 
 
 def _parse(data: bytes, path: str) -> tuple[list[JournalEntry], int]:
-    """The entries, and up to where the file is sound."""
+    """Return the entries, and the length in bytes of the sound part of the file."""
     entries: list[JournalEntry] = []
     sound = 0
     for number, line in _lines(data):

@@ -1,17 +1,17 @@
-"""What a journal adds up to: what was set, what is under way, what is done. A `Book` keeps both together.
+"""The ledger: the sum of a journal's entries (configs set, steps under way, steps done). A `Book` keeps both.
 
-    began      the plan, and who carries it out           resumed    who does so from here on
-    throttle   what is about to be set, and what was there     throttled    which of it failed
-    submit     steps that are about to be submitted       submitted  which of them were refused
-    dirs       replicas that are about to be sent to another directory
-    finished   steps that have ended well                 dropped    a partition that is not moved, and why
-    found      partitions that somebody else has moved to where the plan wants them
-    cancel     steps that are about to be taken back      cancelled  those that were
-    elect      partitions about to be led by their first replica, and who led them
-    ended      how it came out
+    began      the plan, and who executes it              resumed    who executes it from here on
+    throttle   configs about to be set, with prior values      throttled    which of them failed
+    submit     steps about to be submitted                submitted  which of them were refused
+    dirs       replicas about to be sent to another log dir
+    finished   steps that have completed                  dropped    a partition that is not moved, and why
+    found      partitions that another tool has already moved to the plan's target
+    cancel     steps about to be cancelled                cancelled  steps that were cancelled
+    elect      partitions about to be led by their first replica, and their leaders so far
+    ended      the outcome
 
-Every change is announced before it is made; whatever a killed run had announced last may or may not have
-happened, and the ledger counts it as both.
+Every change is announced before it is made. The last announcement of a killed run may or may not have been
+carried out, and the ledger allows for both.
 """
 
 from __future__ import annotations
@@ -42,53 +42,53 @@ if TYPE_CHECKING:
 
 
 class NotARun(RestowError):
-    """A journal that does not begin with a run's beginning."""
+    """The journal's first entry is not the beginning of a run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunLedger:
-    """A run as far as its journal tells."""
+    """The state of a run according to its journal."""
 
     plan: Plan
     turn: int = 0
-    """Counts up with every run that begins or goes on, in whichever direction clocks are turned."""
+    """Increases with every run that begins or is resumed, even if the clock is set back."""
     undo_of: str | None = None
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """What the topics of the plan were when it began; one of another id is another topic."""
+    """The ids of the plan's topics when the run began. A topic with another id was created anew."""
     prior: Mapping[Setting, str | None] = field(default_factory=dict)
-    """What each setting that is ours would be without us."""
+    """The value that each config set by this run would have without it."""
     ours: Mapping[Setting, tuple[str, ...]] = field(default_factory=dict)
-    """What we may have set it to. A setting that was brought back is in neither."""
+    """The values that the run may have set each config to. Restored configs are in neither mapping."""
     borrowed: frozenset[Setting] = frozenset()
-    """Settings that were another run's when we first set them: their prior value may have no owner later."""
+    """Configs that belonged to another run when we first set them: their prior value may lose its owner."""
     under_way: Mapping[TopicPartition, Step] = field(default_factory=dict)
     finished: tuple[Step, ...] = ()
     submitted: frozenset[TopicPartition] = frozenset()
-    """Partitions that this run has ever asked to move. It has changed no others."""
+    """Partitions that this run has ever submitted. It has changed no others."""
     found: frozenset[TopicPartition] = frozenset()
-    """Partitions that somebody else has moved to where the plan wants them."""
+    """Partitions that another tool has already moved to the plan's target."""
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     outcome: str | None = None
-    """How it ended, None if it did not: then it still runs, or was killed."""
+    """The outcome; None while the run is active, or if it was killed."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing of it is left on the cluster: neither a throttle nor a move under way."""
+        """Return whether the run has left nothing on the cluster: no throttle and no move under way."""
         return self.outcome is not None and not self.ours and not self.under_way
 
     def after(self, entry: JournalEntry) -> RunLedger:
-        """With one more entry."""
+        """Return the ledger with one more entry."""
         change = _CHANGES.get(entry.kind)
         return self if change is None else change(self, entry.facts)
 
 
 def ledger_of(entries: Iterable[JournalEntry], where: str) -> RunLedger:
-    """Add up a journal. `where` it is, for the complaint."""
+    """Sum up a journal; `where` is its path, for error messages."""
     remaining = iter(entries)
     first = next(remaining, None)
     if first is None or first.kind != "began":
         raise NotARun(
-            f"{where}: this journal has no beginning: nothing was done under it, so nothing is to do"
+            f"{where}: this journal has no first entry: its run changed nothing, so nothing has to be done"
         )
     entry = first
     try:
@@ -114,8 +114,11 @@ def _began(facts: Any, where: str) -> RunLedger:
 
 
 def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
-    """Whether a snapshot can be from after the run's last entry: what has arrived is there, and what is under
-    way moves, or is at one of its ends. A broker that has not heard of an end tells of neither."""
+    """Return whether the snapshot is at least as new as the run's last entry.
+
+    Finished steps must have their replicas, and steps under way must be moving or at either end. A broker
+    with older metadata shows neither.
+    """
     last = {step.partition: step for step in ledger.finished}
 
     def may_be(name: TopicPartition, replicas: tuple[int, ...]) -> bool:
@@ -143,7 +146,7 @@ def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
 
 
 def _throttled(ledger: RunLedger, facts: Any) -> RunLedger:
-    """What arrived is what is there; what was brought back is ours no more."""
+    """Take over the values that were set; forget the configs that were restored."""
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["arrived"]:
         setting, value = setting_of(each["setting"]), text_or_none(each["value"])
@@ -237,13 +240,13 @@ class Book:
         return self._ledger
 
     def write(self, kind: str, **facts: object) -> JournalEntry:
-        """Returns when the entry is on the disk."""
+        """Write an entry and return when it is on the disk."""
         entry = self._journal.write(kind, **facts)
         self._ledger = self._ledger.after(entry)
         return entry
 
     def settle(self, under_way: Collection[TopicPartition], snapshot: Snapshot) -> None:
-        """Write down the end of steps that came to it while nobody looked; these are still `under_way`."""
+        """Record how steps ended that are no longer `under_way`: nothing was watching when they ended."""
         lost = [step for name, step in self._ledger.under_way.items() if name not in under_way]
         now = {step.partition: snapshot.partition(step.partition) for step in lost}
         arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]

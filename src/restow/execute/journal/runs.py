@@ -1,4 +1,4 @@
-"""Where journals are kept: one folder per cluster, and in it one per run.
+"""Where journals are kept: one folder per cluster, with one folder per run.
 
 $XDG_STATE_HOME/restow/runs/<cluster id>/
   lock  holder.json
@@ -45,7 +45,7 @@ class Run:
 
     @property
     def age(self) -> tuple[int, str]:
-        """The larger, the newer. Runs of earlier versions have no turn, and come first, by their names."""
+        """Return a sort key: newer runs are larger. Runs of earlier versions have no turn and sort first."""
         return self.ledger.turn, self.name
 
 
@@ -57,7 +57,7 @@ class Runs:
     folder: str
 
     def new(self, clock: Clock) -> str:
-        """A name that no run has yet, by the time."""
+        """Return an unused name for a run, made from the current time."""
         stem = datetime.fromtimestamp(clock.now_ms() / 1000, UTC).strftime("%Y%m%d-%H%M%S")
         name, number = stem, 1
         while self.disk.exists(self.path(name)):
@@ -69,7 +69,7 @@ class Runs:
         return f"{self.folder}/{name}"
 
     def names(self) -> tuple[str, ...]:
-        """In the order of the clock that they were named by."""
+        """Return the names of all runs, in the order of the times in them."""
         if not self.disk.exists(self.folder):
             return ()
         try:
@@ -79,7 +79,7 @@ class Runs:
         return tuple(name for name in found if self.disk.exists(f"{self.path(name)}/{FILE_NAME}"))
 
     def all(self) -> tuple[Run, ...]:
-        """Oldest first; those that died before they had begun are left out."""
+        """Return all runs, oldest first, without those that died before their first entry."""
         found = []
         for name in self.names():
             try:
@@ -89,9 +89,9 @@ class Runs:
         return tuple(sorted(found, key=lambda run: run.age))
 
     def sound(self, cluster_id: str) -> tuple[tuple[Run, ...], dict[str, str]]:
-        """The runs that can be relied on, oldest first; and of each other journal here what is wrong with it.
+        """Return the runs with a sound journal, oldest first, and what is wrong with each other journal.
 
-        Nothing is known of a run whose journal is damaged, and nothing of this cluster by another's.
+        A damaged journal, or a journal of another cluster, says nothing reliable about this cluster.
         """
         found: list[Run] = []
         wrong: dict[str, str] = {}
@@ -118,12 +118,12 @@ class Runs:
         return Run(name, folder, ledger_of(entries, folder))
 
     def last_to_move(self) -> Run:
-        """Of those that are there to move something, the one that was at work last."""
+        """Return the run that was active last, among the runs that move something."""
         movers = [run for run in self.all() if run.ledger.plan.moves]
         return movers[-1] if movers else self.latest()
 
     def next_turn(self) -> int:
-        """A turn after that of every run here that can be read."""
+        """Return a turn greater than that of every readable run here."""
         turns = [0]
         for name in self.names():
             with suppress(NotARun, DamagedJournal):
@@ -131,7 +131,7 @@ class Runs:
         return min(max(turns) + 1, LAST_TURN)
 
     def latest(self, *, unsettled: bool = False) -> Run:
-        """The newest one, or the newest that still needs care."""
+        """Return the newest run, or the newest that is not settled."""
         for run in reversed(self.all()):
             if not (unsettled and run.ledger.is_settled):
                 return run
@@ -141,12 +141,12 @@ class Runs:
 
 
 def runs_of(disk: Disk, root: str, cluster_id: str) -> Runs:
-    """The runs of that cluster under a state folder."""
+    """Return the runs of a cluster under a state folder."""
     return Runs(disk, f"{root}/runs/{_UNSAFE.sub('_', cluster_id) or '_'}")
 
 
 def state_folder(environ: Mapping[str, str]) -> str:
-    """Where state is kept, as the desktop's rules have it."""
+    """Return the folder for state, following the XDG base directory specification."""
     base = environ.get("XDG_STATE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".local/state")
     return f"{base}/restow"
 

@@ -1,1 +1,1 @@
-"""How far a run has got, what stands still, and what the user is told."""
+"""Progress of a run: how far it is, what is stalled, and what the user sees."""

@@ -1,8 +1,8 @@
-"""When a run will be done, by the broker that has most left to do.
+"""Estimate when a run will be done, from the broker with the most work left.
 
-Bytes over the sum of all rates would be too soon: brokers that are through do not help those that are not. So
-what is left for each way through each broker is divided by what one broker was seen to do at best, and no
-faster than the throttle; a broker that is slower than the others says how long it may take at most.
+Dividing the bytes left by the sum of all rates would be too optimistic: brokers that are done do not help the
+others. So the work left in each direction of each broker is divided by the best rate that one broker reached,
+capped by the throttle. A broker that is slower than the others sets the latest time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NETWORK = (Way.RECEIVED, Way.SENT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eta:
-    """Seconds left: at the best of the recent rates and at the worst."""
+    """Seconds left, at the best and at the worst of the recent rates."""
 
     soonest_s: float
     latest_s: float
@@ -37,13 +37,13 @@ class _Sample(NamedTuple):
 
 
 class Speeds:
-    """What went through each broker lately."""
+    """Recent rates through each broker."""
 
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque()
 
     def see(self, at_s: float, done: Traffic, busy: AbstractSet[Channel]) -> None:
-        """Take in what has been copied until now, and which brokers are at it."""
+        """Record how much has been copied so far, and which brokers are copying."""
         if self._samples and self._samples[-1].at_s == at_s:
             self._samples.pop()
         self._samples.append(_Sample(at_s, done, busy))
@@ -52,11 +52,11 @@ class Speeds:
 
     @property
     def span_s(self) -> float:
-        """For how long has been looked."""
+        """Return the seconds between the oldest and the newest sample."""
         return self._samples[-1].at_s - self._samples[0].at_s if self._samples else 0.0
 
     def of_all(self) -> float:
-        """Bytes per second of all together in the last seconds, or the last minutes if those had none."""
+        """Return the total bytes per second of the last seconds, or of the last minutes if that is zero."""
         for span_s in (_SHORT_S, _LONG_S):
             rate = sum(size for (way, _), size in self._rates(span_s).items() if way is not Way.SENT)
             if rate > 0:
@@ -64,7 +64,7 @@ class Speeds:
         return 0.0
 
     def best(self) -> dict[Way, list[float]]:
-        """The most that one broker did, over a short and a long time; what it sends and receives as one."""
+        """Return the best rates of one broker over a short and a long time, in both directions as one."""
         found: dict[Way, list[float]] = {way: [] for way in Way}
         for span_s in (_SHORT_S, _LONG_S):
             rates = self._rates(span_s)
@@ -76,7 +76,7 @@ class Speeds:
         return found
 
     def steady(self) -> dict[Channel, float]:
-        """The rates of those that were at it all the time, where they receive or copy within."""
+        """Return the rates of brokers that received, or copied between log dirs, during all samples."""
         if self.span_s < _SHORT_S:
             return {}
         always = frozenset.intersection(*(frozenset(each.busy) for each in self._samples))
@@ -100,7 +100,7 @@ class Speeds:
 
 
 def estimate(left: Traffic, speeds: Speeds, throttle: ThrottleRates) -> Eta | None:
-    """Return a range, because the last minutes are no promise; None where nothing is known of the rate."""
+    """Return a range, because recent rates may change; None if no rate is known."""
     limits = throttle.by_way()
     best = speeds.best()
     fast: dict[Way, float] = {}

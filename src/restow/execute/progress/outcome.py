@@ -1,4 +1,4 @@
-"""How a run came out, and what to do next."""
+"""How a run ended, and what to do next."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ OFFERS_UNDO = _WITHOUT_UNDO.keys()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run has done, by what was seen, and what it has not."""
+    """What a run has copied, as observed, and what is left."""
 
     run: str
     partitions_moved: int
     partitions_left: int
-    """Not begun, under way, or left out."""
+    """Partitions not begun, under way, or dropped."""
     copied_bytes: int
     left_bytes: int
-    """What the steps that are left would have to copy; what was left out does not count."""
+    """Bytes that the remaining steps would copy, without dropped partitions."""
     seconds: float
     predicted_s: float | None
-    """By the busiest broker, at the throttle that held at the start; None without a throttle."""
+    """Seconds for the busiest broker at the initial throttle; None without a throttle."""
     busiest: str = ""
-    """The broker that had most to do, and which way."""
+    """The broker with the most to copy, and in which direction."""
     busiest_bytes: int = 0
 
     @property
     def mean_rate(self) -> float:
-        """Bytes per second of all brokers together, over the whole time."""
+        """Return the bytes per second of all brokers together over the whole run."""
         return self.copied_bytes / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -91,16 +91,16 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """An ending, why, and which partitions were left out."""
+    """An ending, its reason, and the partitions that were dropped."""
 
     ending: Ending
     reason: str = ""
     dropped: Mapping[TopicPartition, str] = field(default_factory=dict)
     throttles_left: tuple[str, ...] = ()
-    """Settings that could not be brought back yet; the journal knows them."""
+    """Throttle configs that could not be restored yet; they are in the journal."""
     summary: Summary | None = None
     no_undo: str | None = None
-    """Why `restow undo` could not bring it back as things are; None if it could, or nobody has looked."""
+    """Why `restow undo` would be refused now; None if it would not, or if that was not checked."""
 
     @property
     def run(self) -> str:
@@ -114,7 +114,7 @@ class RunOutcome:
 
     @property
     def next(self) -> str:
-        """What to do now."""
+        """Say what to do now."""
         if self.throttles_left and self.ending not in (Ending.LEFT, Ending.LOST, Ending.FAILED):
             return (
                 f"{len(self.throttles_left)} throttle settings could not be brought back, the first of them "

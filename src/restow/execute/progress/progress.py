@@ -1,8 +1,8 @@
-"""How far a run has got, how fast it goes, when it will be done, and why something stands still.
+"""Progress of a run: bytes copied, rate, estimated end, and why a replica is stalled.
 
-Pure: told what is to be copied and what was seen, one sight after the other, it says what a person would want
-to know of it. Sizes are those of the last sight: a replica has to copy what its leader has by now, and one
-that changes its directory what lies on its own broker. What has arrived counts with what lies there then.
+Pure: it takes the jobs and one observation of the cluster after the other. Sizes are those of the latest
+observation. A replica has to copy what its leader holds now; a replica that changes its log dir has to copy
+what its own broker holds. A replica that has arrived counts with its size at that time.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ __all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "ProgressReport", "
 
 
 class Job(NamedTuple):
-    """One replica to be copied: to a broker, or within one to another directory."""
+    """One replica to copy: to a broker, or to another log dir of its broker."""
 
     partition: TopicPartition
     broker: BrokerId
     log_dir: str | None = None
-    """The directory it goes to, if it stays on its broker."""
+    """The target log dir, if the replica stays on its broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copying:
-    """One replica on its way, to a broker or within one."""
+    """A replica that is being copied, to a broker or within one."""
 
     partition: TopicPartition
     broker: BrokerId
     leader: BrokerId | None
-    """Who sends it; within a broker that is the broker itself."""
+    """The sending broker; for a copy between log dirs, the broker itself."""
     size_bytes: int
     copied_bytes: int
     in_sync: bool
     log_dir: str | None = None
-    """The directory it goes to, if it stays on its broker."""
+    """The target log dir, if the replica stays on its broker."""
 
     @property
     def job(self) -> Job:
@@ -55,26 +55,26 @@ class Copying:
 
     @property
     def behind_bytes(self) -> int:
-        """What it lacks of its leader's. Brokers tell of no lag in messages but that of a future replica."""
+        """Return the bytes missing from the leader's log. Only future replicas have a lag in messages."""
         return max(0, self.size_bytes - self.copied_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPart:
-    """What one broker has received and sent, of what it is to receive and to send."""
+    """What one broker has received and sent so far, and its totals."""
 
     broker: BrokerId
     done_bytes: int
     to_do_bytes: int
     replicas: int
-    """On their way to it now."""
+    """Replicas that are being copied to it now."""
     sent_bytes: int = 0
     to_send_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirPart:
-    """What one directory has taken over from others of its broker, of what it is to take over."""
+    """What one log dir has received from other log dirs of its broker, and its total."""
 
     broker: BrokerId
     path: str
@@ -85,12 +85,12 @@ class DirPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressReport:
-    """Where things stand."""
+    """The progress at one moment."""
 
     done_bytes: int
     to_do_bytes: int
     rate: float
-    """Bytes per second of all replicas together, lately."""
+    """Recent bytes per second of all replicas together."""
     eta: Eta | None
     brokers: tuple[BrokerPart, ...]
     copying: tuple[Copying, ...]
@@ -99,7 +99,7 @@ class ProgressReport:
 
 
 class _Arrived(NamedTuple):
-    """A replica that is there. What it was counted with is set right at the first sight after its arrival."""
+    """A replica that has arrived. The first observation after that corrects its size."""
 
     job: Job
     sender: BrokerId | None
@@ -108,7 +108,7 @@ class _Arrived(NamedTuple):
 
 
 class RunProgress:
-    """Told of everything that is to be copied, and then of every sight."""
+    """Tracks all replicas to copy through one observation after the other."""
 
     def __init__(self, stall_s: float) -> None:
         self._stall_s = stall_s
@@ -117,21 +117,21 @@ class RunProgress:
         self._sight: Sight | None = None
         self._done = Traffic()
         self._found: dict[Job, int] = {}
-        """What had been copied of replicas that were on their way before this began,"""
+        """Bytes already copied of replicas that were under way before this run,"""
         self._found_done = Traffic()
         """and of those among them that have arrived."""
         self.copied = Traffic()
-        """What was copied since this began, as of the last report."""
+        """Bytes copied since this run began, as of the last report."""
         self._dirs_done: Counter[tuple[BrokerId, str]] = Counter()
         self._fresh: list[_Arrived] = []
         self._history: dict[Job, History] = {}
         self._speeds = Speeds()
         self.predicted_s: float | None = None
-        """How long all of it takes at the throttle that held at the first report; None without one."""
+        """Seconds for the whole run at the throttle of the first report; None without a throttle."""
         self._reported = False
 
     def expect(self, chain: Sequence[Step], lies: Mapping[BrokerId, str]) -> None:
-        """These steps of one partition are to be done. `lies` says in which directory each replica is."""
+        """Add the steps of one partition; `lies` maps brokers to the log dirs of its replicas."""
         there = dict(lies)
         for step in chain:
             targets = dict(zip(step.after, step.log_dirs, strict=False))
@@ -144,7 +144,7 @@ class RunProgress:
             self._jobs[step] = (*(Job(step.partition, broker) for broker in step.adding), *within)
 
     def found_under_way(self, step: Step, snapshot: Snapshot) -> None:
-        """This step began earlier. What it had copied by then was not copied by this run."""
+        """Note that a step began earlier, so that bytes copied before do not count for this run."""
         known = snapshot.partition(step.partition)
         copies = () if known is None else known.copies
         for job in self._jobs.get(step, ()):
@@ -153,13 +153,13 @@ class RunProgress:
             self._found[job] = sum(each.size_bytes for each in here)
 
     def forget(self, steps: Iterable[Step]) -> None:
-        """These will not be done after all."""
+        """Remove steps that will not be carried out."""
         for step in steps:
             for job in self._jobs.pop(step, ()):
                 self._let_go(job)
 
     def finish(self, step: Step, at_s: float) -> None:
-        """This one has ended well."""
+        """Count a step as completed."""
         for job in self._jobs.pop(step, ()):
             last = self._last.get(job)
             if last is None and self._sight is not None:
@@ -180,7 +180,7 @@ class RunProgress:
         foreign_rates: Mapping[BrokerId, int] | None = None,
         stretch: Callable[[float], float] = lambda seconds: seconds,
     ) -> ProgressReport:
-        """Say where things stand. `stretch` turns seconds at the present throttle into real ones."""
+        """Return the progress. `stretch` turns seconds at the present throttle into real seconds."""
         throttle = throttle or ThrottleRates()
         self._sight = sight
         self._settle(sight)
@@ -217,7 +217,7 @@ class RunProgress:
     def _look(
         self, sight: Sight, under_way: Iterable[Step]
     ) -> tuple[tuple[Copying, ...], tuple[Copying, ...]]:
-        """What is being copied as it is now, and what waits for that."""
+        """Return the replicas that are being copied, and those that are waiting."""
         steps = dict.fromkeys(under_way)
         copying = [_copying(job, step, sight) for step in steps for job in self._jobs.get(step, ())]
         waiting = [
@@ -230,7 +230,7 @@ class RunProgress:
         return tuple(copying), tuple(waiting)
 
     def _settle(self, sight: Sight) -> None:
-        """Count what has arrived with what lies there, as soon as somebody has looked after its arrival."""
+        """Correct the sizes of replicas that have arrived since the last observation."""
         later = []
         for each in self._fresh:
             if each.at_s >= sight.at_s:
@@ -298,14 +298,14 @@ class RunProgress:
 
 
 def places(snapshot: Snapshot, partition: TopicPartition) -> dict[BrokerId, str]:
-    """Return the directory in which each replica of a partition lies, as far as brokers tell."""
+    """Return the log dir of each replica of a partition, as far as brokers report it."""
     found = snapshot.partition(partition)
     copies = () if found is None else found.copies
     return {copy.broker: copy.log_dir for copy in copies if not copy.future}
 
 
 def _copying(job: Job, step: Step, sight: Sight, *, waits: bool = False) -> Copying:
-    """A replica as it is now. One that waits has copied nothing yet, whatever may lie there."""
+    """Return a replica's present state. A waiting replica has copied nothing, whatever is on the broker."""
     known = sight.partitions.get(job.partition)
     here = sight.copies.get(job.partition, {}).get(job.broker)
     in_sync = known is not None and job.broker in known.isr

@@ -1,4 +1,4 @@
-"""What is seen of a cluster while something moves on it."""
+"""Observe a cluster while partitions move on it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """The whole cluster at one moment, as far as moves are concerned."""
+    """The whole cluster at one moment, as far as moves need it."""
 
     at_s: float
     alive: frozenset[BrokerId] = frozenset()
     partitions: Mapping[TopicPartition, Partition] = field(default_factory=dict)
     moves: Mapping[TopicPartition, PartitionReassignment] = field(default_factory=dict)
     copies: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
-    """By broker, as they are in use."""
+    """The replica in use, by broker."""
     futures: Mapping[TopicPartition, Mapping[BrokerId, Copy]] = field(default_factory=dict)
-    """By broker: what is being made in another directory, to replace the one in use."""
+    """The future replica that will replace the one in use, by broker."""
     dirs: Mapping[BrokerId, tuple[LogDir, ...]] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     latency_s: float = 0.0
-    """How long a broker took to say who is there."""
+    """How long the metadata request took."""
 
     def size_of(self, partition: TopicPartition) -> int:
-        """The leader's copy, or the largest known."""
+        """Return the size of the leader's replica, or the largest known."""
         copies = self.copies.get(partition, {})
         known = self.partitions.get(partition)
         leader = None if known is None else known.leader
@@ -43,7 +43,7 @@ class Sight:
         return max((copy.size_bytes for copy in copies.values()), default=0)
 
     def hindrance(self, step: Step) -> str | None:
-        """Why a step cannot begin as things are; None if it can."""
+        """Say why a step cannot begin now; None if it can."""
         for broker in step.adding:
             if broker not in self.alive:
                 return f"broker {broker} is not there"
@@ -59,7 +59,7 @@ class Sight:
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
-        """Partitions that lack an in-sync replica, those on the move aside: there that is how it goes."""
+        """Return partitions with a replica out of sync, except moving ones, where that is expected."""
         return frozenset(
             name
             for name, each in self.partitions.items()
@@ -72,7 +72,7 @@ class Sight:
 
 
 async def look(admin: Admin, clock: Clock) -> Sight:
-    """Ask for all of it. A broker that does not tell about its disks is not in `dirs`."""
+    """Ask the cluster for everything. A broker that does not describe its log dirs is missing from `dirs`."""
     began_s = clock.monotonic_s()
     view = await admin.describe_cluster()
     latency_s = clock.monotonic_s() - began_s

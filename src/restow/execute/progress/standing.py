@@ -1,4 +1,4 @@
-"""Where a run stands, for whoever watches it: told to a listener, and kept in a file beside the journal.
+"""The status of a run: passed to a listener, and kept in a file beside the journal.
 
 `restow watch` reads that file, so it shows what the run itself knows.
 """
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class Tell(Protocol):
-    """Say that something happened."""
+    """Report an event."""
 
     def __call__(self, kind: str, **facts: object) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvent:
-    """Something that happened during a run, for a log."""
+    """An event during a run, for a log."""
 
     at_ms: int
     kind: str
@@ -49,7 +49,7 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStatus:
-    """Everything a live view shows."""
+    """Everything that a live view shows."""
 
     run: str
     report: ProgressReport
@@ -59,22 +59,22 @@ class RunStatus:
     throttle: int | None
     auto: bool
     paused: str | None
-    """Why nothing new begins."""
+    """Why nothing new begins; None if steps may begin."""
     waits: str | None
-    """What hinders the first that waits, if nothing is under way."""
+    """Why the first waiting step cannot begin, if nothing is under way."""
     under_replicated: int
     offline: int
     latency_s: float
     dir_throttle: int | None = None
     by_hour: str | None = None
-    """The throttle as it was asked for, if it changes by the hour."""
+    """The throttle as given, if it changes by the hour."""
     ended: str | None = None
-    """How the run has ended, if it has."""
+    """The ending, once the run has ended."""
     others: RunStatus | None = None
-    """Moves that are under way and not in the plan of the run."""
+    """Moves under way that are not in the run's plan."""
 
     def document(self) -> dict[str, object]:
-        """What a line of JSON says of it; `standing_of` reads it back."""
+        """Return the status as JSON; `standing_of` reads it back."""
         report = self.report
         return {
             "run": self.run,
@@ -136,8 +136,7 @@ class RunStatus:
 
 
 def standing_of(document: Mapping[str, Any]) -> RunStatus:
-    """Read back what `RunStatus.document` wrote. Whatever is wrong with it raises KeyError, TypeError or
-    ValueError."""
+    """Read the JSON of `RunStatus.document`; raise KeyError, TypeError or ValueError if it is not valid."""
     eta = document["eta_s"]
     report = ProgressReport(
         done_bytes=int(document["done_bytes"]),
@@ -215,7 +214,7 @@ def _text(value: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunListener:
-    """Whoever wants to know: of single events, and every now and then of where things stand."""
+    """Receives single events, and the status at intervals."""
 
     event: Callable[[RunEvent], object]
     standing: Callable[[RunStatus], object]
@@ -225,10 +224,10 @@ STATUS_FILE = "standing.json"
 
 
 def posting(disk: Disk, folder: str, watcher: RunListener) -> RunListener:
-    """Return a watcher that posts every standing before the other one hears of it."""
+    """Return a listener that writes every status to the file before it passes it on."""
 
     def standing(now: RunStatus) -> None:
-        with suppress(OSError):  # a disk that is full ends the run when its journal is written, not here
+        with suppress(OSError):  # a full disk ends the run when the journal is written, not here
             post(disk, folder, now)
         watcher.standing(now)
 
@@ -236,13 +235,13 @@ def posting(disk: Disk, folder: str, watcher: RunListener) -> RunListener:
 
 
 def post(disk: Disk, folder: str, standing: RunStatus) -> None:
-    """Replace what was there. Nobody depends on it, so it need not survive the machine."""
+    """Replace the status file. It need not survive a crash of the machine."""
     data = json.dumps(standing.document()).encode()
     disk.write_atomically(f"{folder}/{STATUS_FILE}", data, durable=False)
 
 
 def posted(disk: Disk, folder: str) -> RunStatus | None:
-    """Return where the run stood when it last said so; None if it never did, or the file is damaged."""
+    """Return the last status that the run wrote; None if there is none or the file is damaged."""
     path = f"{folder}/{STATUS_FILE}"
     try:
         return standing_of(json.loads(disk.read_bytes(path))) if disk.exists(path) else None
@@ -251,7 +250,7 @@ def posted(disk: Disk, folder: str) -> RunStatus | None:
 
 
 class Telling:
-    """Of one run, from its begin to its end. `steps_done` is for the run to count."""
+    """The reports of one run. The executor counts `steps_done`."""
 
     def __init__(
         self,
@@ -273,7 +272,7 @@ class Telling:
     def report(
         self, sight: Sight, under_way: Collection[Step], paused: str | None, ended: str | None
     ) -> None:
-        """Say where things stand, and let the throttle learn from it."""
+        """Report the status, and adjust the throttle to the progress."""
         wanted = self._throttling.wanted
         self._last = self._progress.report(
             sight,
@@ -305,7 +304,7 @@ class Telling:
         )
 
     def summary(self, ledger: RunLedger) -> Summary:
-        """Say what was done since this run, or its resumption, began."""
+        """Summarize what was done since this run began or was resumed."""
         left = self._left(self._begun)
         not_moved = left | ((ledger.dropped.keys() | ledger.found) & self._begun)
         copied = self._progress.copied

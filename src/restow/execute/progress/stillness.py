@@ -1,4 +1,4 @@
-"""Why a replica does not get there, by name."""
+"""Find out why a replica is stalled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEARLY_FULL = 0.995
 
 
 class Cause(Enum):
-    """What holds a replica up."""
+    """Why a replica is stalled."""
 
     DEAD_TARGET = "dead target"
     LEADER_GONE = "leader gone"
@@ -30,7 +30,7 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Still:
-    """A replica that stands still, or runs without ever arriving."""
+    """A replica that is stalled, or that falls behind faster than it copies."""
 
     partition: TopicPartition
     broker: BrokerId
@@ -44,13 +44,13 @@ class Still:
 
 @dataclass(slots=True)
 class History:
-    """How large one replica and its original were, at the last sights."""
+    """The recent sizes of a replica and of its original."""
 
     seen: deque[tuple[float, int, int]] = field(default_factory=deque)
     grew_s: float | None = None
-    """When it was last seen to have grown."""
+    """When it was last seen to grow."""
     most: int = 0
-    """The largest it was ever seen."""
+    """Its largest size so far."""
 
     def add(self, at_s: float, copied: int, size: int) -> None:
         if self.grew_s is None or (self.seen and copied > self.seen[-1][1]):
@@ -62,7 +62,7 @@ class History:
         return 0.0 if self.grew_s is None else self.seen[-1][0] - self.grew_s
 
     def rates(self, span_s: float) -> tuple[float, float] | None:
-        """How fast copy and original grew; None while there is less than that span to look at."""
+        """Return how fast the copy and the original grew; None if the history is shorter than the span."""
         last_s, copied, size = self.seen[-1]
         while len(self.seen) > 2 and last_s - self.seen[1][0] >= span_s:
             self.seen.popleft()
@@ -82,7 +82,7 @@ def why_still(
     throttle: int | None,
     foreign: Mapping[BrokerId, int],
 ) -> Still | None:
-    """The first cause that explains it; None if it gets on. `foreign` are rates that are not ours."""
+    """Return the first cause that explains a stall; None without one. `foreign` are rates of other tools."""
 
     def still(cause: Cause, evidence: str, advice: str) -> Still:
         return Still(
@@ -131,10 +131,10 @@ def why_still(
 
 
 def _full_dir(replica: Copying, sight: Sight, *, vanished: bool) -> str | None:
-    """The directory it lies in, or if it lies in none yet, all there are.
+    """Return the replica's log dir if it is full, or all log dirs if the replica is in none yet.
 
-    A broker tells nothing of what lies in a directory that has failed: a replica that has vanished, or never
-    came, is in there.
+    A broker does not list the replicas of a failed log dir: a replica that has vanished, or was never listed,
+    is assumed to be in it.
     """
     known = sight.copies if replica.log_dir is None else sight.futures
     copy = known.get(replica.partition, {}).get(replica.broker)

@@ -1,4 +1,4 @@
-"""Watch whatever moves on a cluster, whoever began it."""
+"""Watch all moves on a cluster, whichever tool began them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ _STALL_S = 30.0
 
 
 async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, None]:
-    """Tell where things stand, again and again, for as long as the caller wants to know.
+    """Yield the status again and again until the caller stops.
 
-    Where a run is being carried out from here, its own words are told: it alone knows what waits and what is
-    done. Else, and of moves that are not in its plan, what was there at the first look and what has begun
-    since is what is to be done.
+    If a run is active on this machine, its own status is shown, because only it knows what is waiting and
+    what is done. For all other moves, the total is what was under way at the first look or has begun since.
     """
     runs = await world.runs()
     followed: str | None = None
@@ -50,7 +49,7 @@ async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, 
 
 
 class Strangers:
-    """Moves that no run from here has begun."""
+    """Moves that no run on this machine has begun."""
 
     def __init__(self) -> None:
         self._progress = RunProgress(_STALL_S)
@@ -58,7 +57,7 @@ class Strangers:
         self._done = 0
 
     def see(self, sight: Sight, ours: Collection[TopicPartition] = ()) -> RunStatus:
-        """Say how far they have got."""
+        """Return the progress of these moves."""
         now = {name: step for name, step in steps_under_way(sight).items() if name not in ours}
         for name, step in tuple(self._known.items()):
             if name in ours or (name in now and now[name].after != step.after):
@@ -88,7 +87,7 @@ class Strangers:
 
 
 def _planned(runs: Runs, name: str) -> frozenset[TopicPartition]:
-    """The partitions of a run's plan."""
+    """Return the partitions of a run's plan."""
     try:
         return frozenset(move.partition for move in runs.get(name).ledger.plan.moves)
     except RestowError:
@@ -96,7 +95,7 @@ def _planned(runs: Runs, name: str) -> frozenset[TopicPartition]:
 
 
 def steps_under_way(sight: Sight) -> dict[TopicPartition, Step]:
-    """Return the reassignments that the controller carries out, and replicas that change their directory."""
+    """Return the reassignments in progress, and the replicas that are changing their log dir."""
     found = {}
     for name, move in sight.moves.items():
         moving = ReplicaAssignment(move.replicas, move.adding, move.removing)

@@ -1,1 +1,1 @@
-"""Undo a run, cancel its moves, find and mend what is out of order."""
+"""Undo a run, cancel its moves, and find and fix leftovers."""

@@ -1,7 +1,7 @@
-"""What is not in order on a cluster, and what of it is ours to set right.
+"""Find what is wrong on a cluster, and fix what is ours to fix.
 
-Finding it is pure, on values. What a journal of ours has left behind can be fixed, because the journal says
-what was there before. What somebody else has set or begun is told, with what they could do, and left alone.
+The search is pure. Leftovers of our own runs can be fixed, because their journals hold the values from
+before. Settings and moves of other tools are reported with a remedy, and left alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Ill(Enum):
-    """What can be out of order."""
+    """The kinds of findings."""
 
     JOURNAL = "journal that cannot be relied on"
     OPEN_RUN = "run without an end"
@@ -45,14 +45,14 @@ class Ill(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing out of order. `remedy` says what would be done, or by whom it could be."""
+    """One problem. `remedy` says what `restow doctor --fix` would do, or what the owner could do."""
 
     ill: Ill
     what: str
     evidence: str
     remedy: str
     run: str | None = None
-    """The run of ours that has to be taken back for it."""
+    """The run of ours that has to be rolled back to fix it."""
     partition: TopicPartition | None = None
 
     @property
@@ -70,7 +70,7 @@ class Finding:
 
 
 def examine(snapshot: Snapshot, runs: Iterable[Run], active: str | None = None) -> tuple[Finding, ...]:
-    """Everything out of order. `active` is the run that is being carried out now: it is left alone."""
+    """Return all findings. `active` is the run in progress, whose moves and throttles are not findings."""
     all_runs = tuple(runs)
     open_runs = [run for run in all_runs if not run.ledger.is_settled and run.name != active]
     current = [run for run in all_runs if run.name == active]
@@ -85,7 +85,7 @@ def examine(snapshot: Snapshot, runs: Iterable[Run], active: str | None = None) 
 
 
 def journals(wrong: Mapping[str, str], runs: Runs) -> Iterator[Finding]:
-    """Journals that are damaged or another cluster's, by the name of their run."""
+    """Report journals that are damaged or belong to another cluster; `wrong` is keyed by run name."""
     for name, why in wrong.items():
         yield Finding(
             ill=Ill.JOURNAL,
@@ -97,7 +97,7 @@ def journals(wrong: Mapping[str, str], runs: Runs) -> Iterator[Finding]:
 
 
 def settings_of(snapshot: Snapshot) -> dict[Setting, str]:
-    """Every throttle that is set for a broker or a topic."""
+    """Return every throttle config of a broker or a topic."""
     found = {
         Setting("broker", str(broker.id), key): broker.configs[key]
         for broker in snapshot.brokers
@@ -130,7 +130,7 @@ def _open_runs(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
 
 
 def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
-    """Those of runs that are to be taken back go with them; here are the others'."""
+    """Report throttles that no move needs and no run has set. Those of open runs go with their run."""
     ours = {setting for run in runs for setting in run.ledger.ours}
     busy_topics, busy_brokers = _busy(snapshot)
     for setting, value in sorted(settings_of(snapshot).items()):
@@ -147,7 +147,7 @@ def _throttles(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
 
 
 def _busy(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """The topics and the brokers that something moves on."""
+    """Return the topics and the brokers on which something is moving."""
     topics: set[str] = set()
     brokers: set[str] = set()
     for name, partition in snapshot.all_partitions():
@@ -249,14 +249,14 @@ def _racks(snapshot: Snapshot) -> Iterator[Finding]:
 
 
 async def diagnose(world: RunContext) -> tuple[Finding, ...]:
-    """Look, and touch nothing."""
+    """Return the findings without changing anything."""
     runs = await world.runs()
     holder = holder_of(world.disk, runs.folder)
     return await _look(world, runs, None if holder is None else holder.run)
 
 
 async def fix(world: RunContext, watcher: RunListener) -> tuple[Finding, ...]:
-    """Set right what can be, and say what is still out of order afterwards."""
+    """Fix what can be fixed, and return the findings that remain."""
     runs = await world.runs()
     name = runs.new(world.clock)
     async with claimed(world, runs, name) as mark:
@@ -269,7 +269,7 @@ async def fix(world: RunContext, watcher: RunListener) -> tuple[Finding, ...]:
 
 
 async def _look(world: RunContext, runs: Runs, active: str | None = None) -> tuple[Finding, ...]:
-    """A journal that cannot be relied on is itself a finding; the others still say what is ours."""
+    """Return all findings. A damaged journal is a finding; the other journals still show what is ours."""
     snapshot = await capture(world.admin, world.clock)
     sound, wrong = runs.sound(snapshot.cluster_id)
     return (*journals(wrong, runs), *examine(snapshot, sound, active))

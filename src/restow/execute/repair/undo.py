@@ -1,4 +1,4 @@
-"""The way back: cancel what is under way, and plan the moves that undo what has arrived."""
+"""Undo a run: cancel its moves under way, and plan the moves back of those that have arrived."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class CannotUndo(RestowError):
-    """What a run has done cannot be brought back as things are. Nothing was changed."""
+    """The changes of a run cannot be undone now. Nothing was changed."""
 
 
 def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -> Plan:
-    """Return the moves from where things are to where they were before the run.
+    """Return the moves from the present replicas to those before the run.
 
-    Partitions that the run has not touched are left alone, whatever has become of them. What others have
-    moved on since is not ours to bring back; what would go to a broker that is not there cannot be.
+    Partitions that the run has not touched are left alone, and so are those that other tools have moved
+    since. Moves to a broker that is gone are refused.
     """
     plan = run.ledger.plan
     arrived = {step.partition: turn for turn, step in enumerate(run.ledger.finished)}
@@ -76,7 +76,7 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
 
 
 def _at_rest(now: Partition | None, under_way: Step | None) -> Partition | None:
-    """Return a partition as it is once our own move of it, which `undo` takes back first, is cancelled."""
+    """Return the partition as it will be once our own move of it is cancelled, which `undo` does first."""
     if now is None or under_way is None or not now.moving:
         return now
     moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
@@ -85,7 +85,7 @@ def _at_rest(now: Partition | None, under_way: Step | None) -> Partition | None:
 
 
 def _back(move: Move, now: Partition) -> Move | None:
-    """None if it is where it was."""
+    """Return the move back; None if the partition is already there."""
     dirs: tuple[str, ...] = ()
     if move.log_dirs:
         dirs = tuple(move.dirs_before.get(broker, ANY_DIR) for broker in move.before)
@@ -111,23 +111,23 @@ def _problem(move: Move, now: Partition, snapshot: Snapshot, extra_copies: int) 
 
 _WAIT_S = 60.0
 _GRACE_S = 5.0
-"""For so long a broker may not have heard of what the controller has done."""
+"""How long a broker's metadata may lag behind the controller."""
 _LOOK_EVERY_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
 class Taken:
-    """What came of it."""
+    """The result of a cancellation."""
 
     back: list[TopicPartition] = field(default_factory=list)
     arrived: list[TopicPartition] = field(default_factory=list)
-    """These had ended before they could be taken back."""
+    """Moves that had completed before they could be cancelled."""
     refused: dict[TopicPartition, str] = field(default_factory=dict)
     others: dict[TopicPartition, str] = field(default_factory=dict)
-    """Somebody else has sent these elsewhere since, and they are left to them."""
+    """Moves that another tool has redirected since; they are left alone."""
 
     def concluded(self, tell: Tell) -> RunOutcome:
-        """Tell of every move, and return how the run ends."""
+        """Report every move, and return the outcome of the run."""
         for name, why in self.refused.items():
             tell("not cancelled", partition=str(name), why=why)
         for name in self.back:
@@ -141,9 +141,9 @@ class Taken:
 async def take_back(
     admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> Taken:
-    """Cancel these steps. One that has lost an original replica since it began is left to go on.
+    """Cancel these steps. A step that has lost an original replica since it began is left to complete.
 
-    Only a move that goes where the step sent it is cancelled: any other is somebody else's.
+    Only a move to the step's own target is cancelled: any other belongs to another tool.
     """
     taken = Taken()
     able = {}
@@ -192,7 +192,7 @@ async def take_back(
 
 
 def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:
-    """Replicas of which nothing was known when the plan was made: their brokers were down already."""
+    """Return the replicas whose brokers were already down when the plan was made."""
     return {
         move.partition: frozenset(broker for broker in move.before if broker not in move.dirs_before)
         for move in plan.moves
@@ -203,7 +203,7 @@ def _gone_before(plan: Plan) -> dict[TopicPartition, frozenset[BrokerId]]:
 async def _when_heard(
     admin: Admin, clock: Clock, steps: Mapping[TopicPartition, Step]
 ) -> dict[TopicPartition, Partition]:
-    """What the controller has at rest, once a broker tells it so too."""
+    """Return the partitions once a broker's metadata also shows them at rest, or after a grace period."""
     until_s = clock.monotonic_s() + _GRACE_S
     while True:
         now = await partitions_now(admin, (name.topic for name in steps))
@@ -214,16 +214,16 @@ async def _when_heard(
 
 
 def _rests(partition: Partition, step: Step) -> bool:
-    """At one end of the step or the other. On its way it may have the same replicas, but not all in sync."""
+    """Return whether a partition is at rest. Mid-move it may list the same replicas, but not in sync."""
     if set(partition.replicas) == set(step.before):
         return True
     return partition.replicas == step.after and set(step.after) <= set(partition.isr)
 
 
 async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:
-    """Ask for the directories that replicas came from, which ends their way to those the steps asked for.
+    """Send replicas back to their original log dirs, which cancels their moves to the target log dirs.
 
-    A replica that is in a third directory, or on its way there, was sent there by somebody else.
+    A replica in a third log dir, or on its way there, was sent there by another tool.
     """
     came_from = {move.partition: move.dirs_before for move in book.ledger.plan.moves}
     wanted = {
@@ -249,7 +249,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
 async def _reorder(
     admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> None:
-    """A cancelled move leaves the replicas it had, but in the order of those it was to have."""
+    """Restore the order of the replicas: Kafka leaves them in the order of the cancelled target."""
     if not steps:
         return
     book.write("submit", steps=[step_document(step) for step in steps])

@@ -1,1 +1,1 @@
-"""One run of a plan, from its first check to its end."""
+"""Execute one plan, from the first check to the end of the run."""

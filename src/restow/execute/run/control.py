@@ -23,7 +23,7 @@ _MOST_LETTERS, _MOST_SHOWN, _MOST_MOVES = 1_000, 100, 1_000_000
 
 
 class BadControl(RestowError):
-    """The control file does not say what it should."""
+    """The control file is not valid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +36,11 @@ class ControlRequest:
     moves_out: int | None = None
     paused: bool | None = None
     stop: str | None = None
-    """"cancel": take back what is under way. "leave": end, and let it go on."""
+    """"cancel": cancel the moves under way. "leave": end the run and let them complete."""
 
 
 class Control:
-    """One run's control file. Whatever is wrong with it is a `BadControl`, and told once."""
+    """The control file of one run. Any problem with it raises `BadControl`, once."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk

@@ -1,4 +1,4 @@
-"""Leadership for first replicas, a few at a time: each election moves clients."""
+"""Elect preferred leaders, a few at a time: each election makes clients reconnect."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from restow.runtime.clock import Clock
 
 _GRACE_S = 5.0
-"""For so long brokers may not have heard of new replicas, or of a new leader."""
+"""How long brokers may not know of new replicas, or of a new leader."""
 
 
 _NOTHING: Mapping[TopicPartition, Partition] = MappingProxyType({})
 
 
 class Elections:
-    """Partitions that should be led by their first replica, which `replicas` tells.
+    """Partitions that should be led by their first replica; `replicas` are their target replicas.
 
-    Whoever was asked may know less than the controller; so a partition is done with when it is seen to be led
-    as it should be, or has not come to be so for a while.
+    A broker's metadata may lag behind the controller. So a partition is done when its preferred leader is
+    seen leading, or after a grace period.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Elections:
         self._admin, self._clock, self._book, self._tell = admin, clock, book, tell
         self._replicas, self._at_once = replicas, at_once
         self._waiting: dict[TopicPartition, float] = {}
-        """Since when."""
+        """Since when each waits."""
         self._held: set[TopicPartition] = set()
 
     @property
@@ -50,11 +50,11 @@ class Elections:
         return not self._waiting
 
     def line_up(self, names: Iterable[TopicPartition]) -> None:
-        """These have arrived."""
+        """Add partitions that have arrived."""
         self._waiting.update(dict.fromkeys(names, self._clock.monotonic_s()))
 
     async def hold(self, seen: Mapping[TopicPartition, Partition] = _NOTHING) -> None:
-        """Those whose turn it is, as far as they need it and can; what was just `seen` is not asked again."""
+        """Elect leaders for the next partitions that need it; those just `seen` are not asked for again."""
         some = list(self._waiting)[: self._at_once]
         if not some:
             return
@@ -86,6 +86,6 @@ class Elections:
 
 
 def may_be_elected(partition: Partition) -> bool:
-    """Whether another than its first replica leads, and that one could."""
+    """Return whether the first replica is not the leader, but in sync."""
     first = partition.replicas[0]
     return partition.leader != first and first in partition.isr

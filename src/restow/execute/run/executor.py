@@ -1,7 +1,7 @@
-"""Carry a plan out: admit, throttle, submit, see what has arrived, and again.
+"""Execute a plan: admit steps, throttle, submit, detect completed steps, and repeat.
 
-Nothing is sent that is not in the journal first. Whatever a turn finds out of order (a broker gone, a topic
-deleted, another tool at work) concerns the partitions it concerns; the others go on.
+Every change is in the journal before it is sent. A problem (a dead broker, a deleted topic, another tool's
+change) stops only the partitions it concerns; the others continue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 class Executor:
-    """One run, from where its journal left off to its end."""
+    """One run, from the last entry of its journal to its end."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Executor:
         self._patience = Patience(clock, options, self.tell)
 
     def tell(self, kind: str, **facts: object) -> None:
-        """Something happened."""
+        """Report an event to the listener."""
         self._watcher.event(RunEvent(at_ms=self._clock.now_ms(), kind=kind, facts=facts))
 
     async def run(self) -> RunOutcome:
-        """Until all is done, or somebody says stop, or it cannot go on."""
+        """Run until everything is done, a stop is requested, or it cannot continue."""
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
         for step in self._adopted:
@@ -144,7 +144,7 @@ class Executor:
         surveyed = await self._survey()
         seen = await self._see_what_arrived()
         if self.pace.stop == "leave":
-            return RunOutcome(ending=Ending.LEFT, reason="told to let it go on by itself")
+            return RunOutcome(ending=Ending.LEFT, reason="told to leave its moves under way")
         if self.pace.stop == "cancel":
             return await self._cancel()
         if (other := self._mark.lost_to) is not None and not self._running:
@@ -171,7 +171,7 @@ class Executor:
         return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
 
     async def _survey(self) -> bool:
-        """Look at the whole cluster, the more seldom the longer that takes."""
+        """Look at the whole cluster; the longer a look takes, the longer the pause before the next."""
         began_s = self._clock.monotonic_s()
         pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
         if self._sight is not None and began_s - self._surveyed_s < pause_s:
@@ -190,7 +190,7 @@ class Executor:
         return True
 
     def _respect_others(self, steps: Iterable[Step], seen: Seen) -> list[Step]:
-        """Return the steps that may begin, and see to those whose partition somebody else has changed."""
+        """Return the steps that may begin; drop, adopt or finish those that another tool has changed."""
         ready, at_s = [], self._clock.monotonic_s()
         for step in steps:
             name, begun = step.partition, step in self._admission.under_way
@@ -222,7 +222,7 @@ class Executor:
         self.tell("found under way", partition=str(step.partition), to=list(step.after))
 
     def _count_as_done(self, rest: Sequence[Step], *, begun: bool) -> None:
-        """Somebody else has moved a partition to where the plan wants it."""
+        """Finish all steps of a partition that another tool has moved to the plan's target."""
         name, last = rest[-1].partition, rest[-1].after
         self._book.write("found", partitions=[list(name)])
         self._progress.forget(rest)
@@ -238,7 +238,7 @@ class Executor:
         return [each.step for each in self._running.values()]
 
     async def _see_what_arrived(self) -> dict[TopicPartition, Partition]:
-        """Returns what was asked for about partitions that are not being moved any more."""
+        """Finish, retry or drop steps that have ended; return the metadata of the partitions at rest."""
         if not self._running:
             return {}
         for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
@@ -279,7 +279,7 @@ class Executor:
                 self._elections.line_up([name])
 
     async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
-        """Settings for all that is under way from now on. What cannot be throttled is not begun."""
+        """Set the throttles for all steps under way; drop the steps to begin that cannot be throttled."""
         steps = [*self._steps(), *begun]
         applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
         applied.told(self.tell)
@@ -327,7 +327,7 @@ class Executor:
                 self._try_again(step, str(error))
 
     def _try_again(self, step: Step, why: str) -> None:
-        """Try a few times, a little later; then leave it out."""
+        """Retry a step a few times, with a pause; then drop it."""
         if not self._holding.refuse(step, why):
             self._drop(step, why)
             return
@@ -363,7 +363,7 @@ class Executor:
         return taken.concluded(self.tell)
 
     async def _end(self, outcome: RunOutcome) -> RunOutcome:
-        """Throttles off, but for what still moves: it would take all there is."""
+        """Restore the throttles, except those that moves still need, and record the outcome."""
         if outcome.ending not in (Ending.LEFT, Ending.LOST):
             try:
                 await self._throttle([], look=True)
@@ -389,7 +389,7 @@ class Executor:
 
     @property
     def _paused(self) -> str | None:
-        """Say why nothing new begins. What is under way is brought to its end before a lost run ends."""
+        """Say why nothing new begins. A run that has lost its mark still waits for its moves under way."""
         other = self._mark.lost_to
         return self.pace.paused if other is None else f"the cluster was lost to {other}"
 
@@ -398,7 +398,7 @@ class Executor:
         return frozenset() if self._sight is None else self._sight.alive
 
     def _held(self, step: Step) -> str | None:
-        """Say why a step has to wait at the moment."""
+        """Say why a step has to wait now; None if it need not."""
         return self._holding.reason(step, self._sight, busy=bool(self._running))
 
     def _report(self, ended: str | None = None) -> None:

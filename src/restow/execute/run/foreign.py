@@ -1,9 +1,9 @@
-"""Notice what others have done to a partition that waits, so that a run never overrides them.
+"""Detect changes by other tools to waiting partitions, so that a run never overrides them.
 
-Kafka replaces a reassignment that is under way without a question, and moves a partition from wherever it is.
-So a run looks at each partition right before it submits a step for it, and at all that wait whenever it looks
-at the whole cluster. The controller's list of moves is taken at its word. A broker's metadata may be older
-than that, and is believed only once it has said the same for a while.
+Kafka silently replaces a reassignment in progress, and moves a partition from wherever it is. So a run checks
+each partition right before it submits a step, and all waiting partitions at each look at the whole cluster.
+The controller's list of reassignments is authoritative. A broker's metadata may be older, and counts only
+after it has been the same for a while.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Partition, Step
 
 _GRACE_S = 10.0
-"""How long a broker may know less than the controller."""
+"""How long a broker's metadata may lag behind the controller."""
 _ASK_AGAIN_S = 0.5
 _REASSIGN, _CHECKS_FACTOR = 45, 1
-"""From this version of the request on, the controller can be told that the factor must stay."""
+"""From this version on, the request can forbid a change of the replication factor."""
 
 REFUSED_FOR_GOOD = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     ErrorCode.INVALID_REPLICATION_FACTOR,
 )
-"""Answers that no further try changes: the topic is gone, or somebody has changed the replication factor."""
+"""Errors that a retry cannot change: the topic is gone, or its replication factor has changed."""
 
 
 class Clearance(Enum):
@@ -43,16 +43,16 @@ class Clearance(Enum):
 
     READY = "ready"
     DOUBTFUL = "doubtful"
-    """It looks changed; a broker may only not have heard yet that it is not."""
+    """It looks changed, but that may be a broker's outdated metadata."""
     OURS = "under way already"
-    """Our own request of some time ago got through after all."""
+    """Our own earlier request got through after all."""
     THERE = "there already"
     TAKEN = "taken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a look shows of partitions that are about to be moved."""
+    """The state of partitions that are about to be moved."""
 
     partitions: Mapping[TopicPartition, Partition]
     moves: Mapping[TopicPartition, PartitionReassignment]
@@ -61,9 +61,9 @@ class Seen:
 
 
 async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[BrokerId] = ()) -> Seen:
-    """Ask the controller for moves, a broker for replicas, and these brokers for their directories.
+    """Ask the controller for reassignments, a broker for metadata, and these brokers for their log dirs.
 
-    In this order: what begins after the first question shows in the answer to the second.
+    The order matters: a reassignment that begins after the first answer shows in the second.
     """
     moves = await admin.list_partition_reassignments([step.partition for step in steps])
     topics = await topics_now(admin, {step.partition.topic for step in steps})
@@ -78,7 +78,7 @@ async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[Broke
 
 
 class Foreign:
-    """Judges whether the partitions of one run are still where its steps begin."""
+    """Judges whether the partitions of a run still have the replicas that their steps start from."""
 
     def __init__(self, topic_ids: Mapping[str, str]) -> None:
         self._topic_ids = topic_ids
@@ -86,7 +86,7 @@ class Foreign:
         self._not_before_s: dict[TopicPartition, float] = {}
 
     def doubt(self, name: TopicPartition, at_s: float) -> str | None:
-        """Say why a partition is to be looked at again later; None if it may be tried now."""
+        """Say why a partition has to be checked again later; None if it may be tried now."""
         if at_s < self._not_before_s.get(name, 0.0):
             return "its replicas have changed; whether they stay so is looked at again"
         return None
@@ -94,7 +94,7 @@ class Foreign:
     def judge(
         self, rest: Sequence[Step], seen: Seen, at_s: float, *, submitted: bool
     ) -> tuple[Clearance, str]:
-        """Judge the first of a partition's remaining steps; `submitted` if we have asked for it before."""
+        """Judge the first remaining step of a partition; `submitted` if the run has submitted it before."""
         step, name = rest[0], rest[0].partition
         known = self._topic_ids.get(name.topic)
         if known is not None and seen.topic_ids.get(name.topic, known) != known:
@@ -127,10 +127,10 @@ def dir_taken(
     before: Mapping[BrokerId, str],
     disks: Mapping[BrokerId, BrokerLogDirs | BrokerError],
 ) -> str | None:
-    """Say who else moves, or has moved, a replica between directories; None if nobody does.
+    """Say that another tool moves, or has moved, a replica between log dirs; None if none has.
 
-    `before` says where the replicas were when the plan was made. A broker speaks for its own directories, so
-    there is nothing to wait for.
+    `before` has the log dirs when the plan was made. A broker's answer about its own log dirs is never
+    outdated.
     """
     for which, path in targets.items():
         told = disks.get(which.broker)
@@ -150,7 +150,7 @@ def dir_taken(
 
 
 class Submitter:
-    """Sends reassignments, and has the controller refuse those whose replication factor has changed."""
+    """Submits reassignments, and has the controller refuse them if the replication factor has changed."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -159,7 +159,7 @@ class Submitter:
     async def submit(
         self, steps: Iterable[Step], alive: frozenset[BrokerId]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Ask for these steps. Where the factor stays, a controller that can check that is told to."""
+        """Submit these steps. Where a step keeps the replication factor, ask the controller to check that."""
         keeping: dict[TopicPartition, tuple[BrokerId, ...]] = {}
         changing: dict[TopicPartition, tuple[BrokerId, ...]] = {}
         for step in steps:
@@ -179,7 +179,7 @@ class Submitter:
         return answers
 
     async def _checked(self, alive: frozenset[BrokerId]) -> bool:
-        """Whether every broker that may get the request knows the version that has the check."""
+        """Return whether every broker that may get the request supports the check."""
         if alive not in self._can_check:
             versions = await versions_of(self._admin, alive)
             self._can_check = {

@@ -1,8 +1,8 @@
 """One run per cluster: a lock on this machine, and a mark on the cluster itself.
 
-The lock goes by cluster id and says who holds it. The kernel takes it back from a process that is gone,
-however it went; the note beside it is only read while the lock is held. The mark keeps a run on another
-machine from starting: it is a member of the group `__restow_run`, which says who carries out what
+The lock is by cluster id, with a note about its holder. The kernel releases it when its process ends, however
+it ends; the note counts only while the lock is held. The mark keeps a run on another machine from starting:
+it is a member of the group `__restow_run`, with data about the run
 ([0004](../../../docs/decisions/0004-mark-of-a-run.md)).
 """
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 _LOCK, _NOTE = "lock", "holder.json"
 _MOST = 10**14
-"""Beyond any process id, and any time that can be shown."""
+"""More than any process id, and any time that can be shown."""
 
 
 class ClusterLocked(RestowError):
-    """Somebody else is carrying out something on this cluster."""
+    """Another process is executing a run on this cluster."""
 
 
 class BadStateFolder(RestowError):
-    """The folder for journals is somebody else's, open to anybody, or broken. Nothing was changed."""
+    """The folder for journals is another user's, open to all users, or broken. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who carries out a run."""
+    """The process that executes a run."""
 
     pid: int
     host: str
@@ -69,7 +69,7 @@ class Holder:
 
 @contextmanager
 def cluster_lock(disk: Disk, folder: str, holder: Holder) -> Iterator[None]:
-    """Hold the lock of the cluster whose runs are in this folder, or say who does."""
+    """Hold the lock of the cluster whose runs are in this folder, or raise an error that names its holder."""
     try:
         disk.make_directory(folder.rpartition("/")[0] or folder)
         disk.make_directory(folder)
@@ -91,7 +91,7 @@ def cluster_lock(disk: Disk, folder: str, holder: Holder) -> Iterator[None]:
 
 
 def holder_of(disk: Disk, folder: str) -> Holder | None:
-    """Who holds it at this moment, if anybody does and says so."""
+    """Return the present holder of the lock; None if it is free or the note is not readable."""
     if not disk.exists(f"{folder}/{_LOCK}"):
         return None
     try:
@@ -112,7 +112,7 @@ def _note(disk: Disk, folder: str) -> Holder | None:
 
 
 def holder_from(note: bytes) -> Holder | None:
-    """Read what a holder wrote of itself; None if it is anything else."""
+    """Read a holder's note; None if it is not valid."""
     try:
         said = json.loads(note)
         texts = [said[key] for key in ("host", "user", "run")]
@@ -144,40 +144,40 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class RunSeat(Protocol):
-    """A place on the cluster that one process at a time can hold."""
+    """A seat on the cluster that one process at a time can hold."""
 
     lost_to: Occupant | None
 
     async def occupant(self) -> Occupant | None:
-        """Say who else holds it, without taking it."""
+        """Return the present holder without taking the seat."""
 
     def kept(self) -> AbstractAsyncContextManager[None]:
-        """Take it and keep it meanwhile."""
+        """Take the seat, and keep it until the context ends."""
 
     async def taken(self) -> Occupant | None:
-        """Wait until it is taken; return who else has it, or None."""
+        """Wait for the answer; return the other holder, or None if the seat is ours."""
 
 
 class Seats(Protocol):
-    """Make seats on one cluster."""
+    """Makes seats on one cluster."""
 
     def __call__(self, group: str, instance_id: str, said: bytes) -> RunSeat: ...
 
 
 class Mark:
-    """The mark of one run, where there is one."""
+    """The mark of one run; the cluster may not support one."""
 
     def __init__(self, seat: RunSeat | None) -> None:
         self._seat = seat
 
     @property
     def lost_to(self) -> str | None:
-        """Say who holds the cluster instead of us, once that has happened."""
+        """Say which run holds the cluster instead of ours; None while ours does."""
         other = None if self._seat is None else self._seat.lost_to
         return None if other is None else who_is(other)
 
     async def confirm(self, world: RunContext, watcher: RunListener) -> None:
-        """Refuse if somebody else has it; before anything is changed. Warn where no mark can be set."""
+        """Refuse, before any change, if another run has the mark. Warn where no mark can be set."""
         if self._seat is None:
             return
         try:
@@ -192,7 +192,7 @@ class Mark:
 
 @asynccontextmanager
 async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark]:
-    """Hold the lock of this machine and the mark on the cluster; `Mark.confirm` says whether it is ours."""
+    """Hold this machine's lock and the cluster's mark; `Mark.confirm` says whether the mark is ours."""
     holder = Holder.this_process(run, since_ms=world.clock.now_ms())
     with cluster_lock(world.disk, runs.folder, holder):
         if world.seats is None:
@@ -206,7 +206,7 @@ async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark
 
 
 async def other_at_it(world: RunContext, runs: Runs) -> str | None:
-    """Say who carries out a run from elsewhere; changes nothing. None also where that cannot be asked."""
+    """Say who executes a run from another machine; None if that is nobody or cannot be asked."""
     if world.seats is None:
         return None
     other = await _occupant(world.seats(GROUP, _identity(world, runs, make=False), b""))
@@ -214,7 +214,7 @@ async def other_at_it(world: RunContext, runs: Runs) -> str | None:
 
 
 async def _occupant(seat: RunSeat) -> Occupant | None:
-    """What cannot be asked now is asked again when the seat is taken, and told then."""
+    """Return the holder of the seat; None on an error, which comes up again when the seat is taken."""
     try:
         return await seat.occupant()
     except ClientError:
@@ -222,10 +222,10 @@ async def _occupant(seat: RunSeat) -> Occupant | None:
 
 
 def _identity(world: RunContext, runs: Runs, *, make: bool = True) -> str:
-    """Who we are to the cluster: this machine and this folder.
+    """Return our identity for the cluster: this machine and this folder.
 
-    Whoever holds the folder's lock knows that no other process of this identity lives, and may take the
-    place of one that was killed.
+    The holder of the folder's lock knows that no other process with this identity is alive, so it may replace
+    one that was killed.
     """
     path = f"{runs.folder}/{_IDENTITY}"
     try:
@@ -239,7 +239,7 @@ def _identity(world: RunContext, runs: Runs, *, make: bool = True) -> str:
 
 
 def who_is(other: Occupant) -> str:
-    """Name a member of the group as well as it has said who it is."""
+    """Name a member of the group as precisely as its data allows."""
     holder = holder_from(other.said)
     if holder is None:
         where = f" from {_clean(other.host)}" if other.host else ""
@@ -271,5 +271,5 @@ def _why_unmarked(error: ClientError) -> str:
 
 
 def _clean(text: str) -> str:
-    """What others say of themselves, fit for a line of a terminal."""
+    """Make another member's text safe for one line of a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text[:100])

@@ -1,4 +1,4 @@
-"""How a run should behave."""
+"""The options of a run."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from restow.sizes import parse_rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """Beyond these a run pauses by itself, and goes on by itself when it is well again."""
+    """Limits at which a run pauses by itself, until the cluster is well again."""
 
     under_replicated: int | None = 0
-    """How many partitions more than at the start may lack a replica; None for any number."""
+    """How many more partitions than at the start may be under-replicated; None for no limit."""
     offline: int | None = 0
     latency_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How a run should behave."""
+    """The options of a run."""
 
     throttle: ThrottleRates = field(default_factory=ThrottleRates)
     auto: bool = False
-    """Whether the throttle looks for its own height."""
+    """Whether the throttle adjusts itself."""
     hourly: HourlyThrottle | None = None
-    """Throttles for parts of the day; what holds at the moment replaces `throttle` and `auto`."""
+    """Throttles by hour of the day; the present one replaces `throttle` and `auto`."""
     own_dir_rate: bool = False
-    """Whether copies between directories have a rate of their own, which does not follow the throttle."""
+    """Whether copies between log dirs have a rate of their own."""
     hours: Hours | None = None
     guards: Guards = field(default_factory=Guards)
     special_last: bool = True
-    """`__consumer_offsets` and `__transaction_state` after all others, one at a time."""
+    """Move `__consumer_offsets` and `__transaction_state` after all others, one at a time."""
     elect: bool = True
-    """Whether first replicas are asked to lead when their partition has arrived."""
+    """Whether to elect preferred leaders once a partition has arrived."""
     elections_at_once: int = 50
     look_every_s: float = 0.1
-    """How often at least to ask what has ended; soon after a change it is asked more often."""
+    """The longest pause between two checks for completed steps; checks are more frequent after a change."""
     survey_every_s: float = 2.0
     """How often to look at the whole cluster, which costs more."""
     stall_s: float = 30.0
-    """After so long without a byte a replica stands still."""
+    """A replica without progress for this long is stalled."""
     give_up_s: float = 600.0
-    """After so long with nothing under way and nothing that may begin, the run ends."""
+    """The run ends after this long with nothing under way and nothing that may begin."""
     patience_s: float = 300.0
-    """For so long the cluster may be out of reach."""
+    """The run ends after the cluster has been unreachable for this long."""
 
 
 class RunFlags(TypedDict, total=False):
-    """What else may be said of a run, named as the flags of `restow execute`."""
+    """Further options of a run, named like the flags of `restow execute`."""
 
     dir_throttle: str | None
     """The rate for copies between a broker's log dirs, such as "50MB/s"; otherwise as the throttle."""
     hours: str | None
-    """Begin moves only then: "22:00-06:00"."""
+    """Begin moves only at these hours: "22:00-06:00"."""
     max_under_replicated: int
     """Pause when so many more partitions lack a replica than at the start; -1 for any number. Default 0."""
     max_latency_ms: float | None

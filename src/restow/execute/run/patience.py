@@ -1,4 +1,4 @@
-"""Decide how long a run waits: before it tries a step again, without an answer, with nothing to begin."""
+"""Decide how long a run waits: before a retry, without an answer, with nothing to begin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Patience:
-    """How long a run has been without an answer, and how long without anything to do."""
+    """Measures how long the cluster has not answered, and how long nothing could begin."""
 
     def __init__(self, clock: Clock, options: RunOptions, tell: Tell) -> None:
         self._clock, self._options, self._tell = clock, options, tell
@@ -26,11 +26,11 @@ class Patience:
         self._stuck_since_s: float | None = None
 
     def answered(self) -> None:
-        """Take note that the cluster can be reached."""
+        """Note that the cluster has answered."""
         self._lost_since_s = None
 
     def out_of_reach(self, error: ClientError, stop: str | None) -> RunOutcome | None:
-        """Return an outcome when nobody has answered for too long, or somebody wants to leave it at that."""
+        """Return an outcome if the cluster has been unreachable for too long, or the run is told to leave."""
         now_s = self._clock.monotonic_s()
         if self._lost_since_s is None:
             self._lost_since_s = now_s
@@ -42,7 +42,7 @@ class Patience:
         return RunOutcome(ending=Ending.LOST, reason=str(error))
 
     def stuck(self, why: str | None, *, idle: bool) -> RunOutcome | None:
-        """Return an outcome when nothing has been under way for too long, although nobody has paused it."""
+        """Return an outcome if nothing has been under way for too long, although the run is not paused."""
         if not idle:
             self._stuck_since_s = None
             return None
@@ -59,7 +59,7 @@ _TRY_AGAIN_S = 5.0
 
 
 class Holding:
-    """Steps that were refused, that are in doubt, or whose topic comes last."""
+    """Holds back steps that were refused, that are in doubt, or whose topic comes last."""
 
     def __init__(self, clock: Clock, foreign: Foreign, *, special_last: bool) -> None:
         self._clock, self._foreign, self._special_last = clock, foreign, special_last
@@ -68,13 +68,13 @@ class Holding:
         """The partitions that special topics wait for."""
 
     def refuse(self, step: Step, why: str) -> bool:
-        """Hold a refused step back for a while; return False if it has been tried often enough."""
+        """Hold back a refused step for a while; return False after the last retry."""
         tries = self._refusals.get(step.partition, (0, 0.0, ""))[0] + 1
         self._refusals[step.partition] = tries, self._clock.monotonic_s() + _TRY_AGAIN_S, why
         return tries < _TRIES
 
     def reason(self, step: Step, sight: Sight | None, *, busy: bool) -> str | None:
-        """Say why a step waits; `busy` if something is under way."""
+        """Say why a step waits; `busy` if any step is under way."""
         name, now_s = step.partition, self._clock.monotonic_s()
         _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
         if now_s < until_s:

@@ -1,6 +1,6 @@
-"""Begin a run, go on with one, take one back: each under the cluster's lock, each with its journal.
+"""Begin, resume, cancel or undo a run: each under the cluster's lock, each with a journal.
 
-What has to hold before the first change is checked here too; `examine` only says what was found.
+The checks before the first change are here too; `examine` only reports them.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ _GRACE_S, _ASK_AGAIN_S = 5.0, 0.2
 
 
 class NotNow(RestowError):
-    """The cluster is not in a state in which this may begin. Nothing was changed."""
+    """The cluster's state does not allow this now. Nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What a run works with. `root` is the folder under which the journals are."""
+    """What a run needs to work. `root` is the folder that holds the journals."""
 
     admin: Admin
     clock: Clock
     disk: Disk
     root: str
     seats: Seats | None = None
-    """How a run is marked on the cluster; None to rely on the lock of this machine."""
+    """Makes the mark on the cluster; None to rely on this machine's lock alone."""
     chance: Chance = field(default_factory=SystemChance)
 
     async def runs(self) -> Runs:
-        """Of the cluster that the admin talks to."""
+        """Return the runs of the cluster that `admin` is connected to."""
         return runs_of(self.disk, self.root, (await self.admin.describe_cluster()).cluster_id)
 
 
@@ -86,7 +86,7 @@ def run_context(admin: KafkaAdmin, journal: str | PathLike[str] | None = None) -
 
 
 async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: RunListener) -> RunOutcome:
-    """Carry out a plan, if the cluster is what the plan was made for."""
+    """Execute a plan, if the cluster is still what the plan was made for."""
     runs = await world.runs()
     name = runs.new(world.clock)
     async with claimed(world, runs, name) as mark:
@@ -105,7 +105,7 @@ async def resume(
     name: str | None = None,
     digest: str | None = None,
 ) -> RunOutcome:
-    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named.
+    """Resume a run that was killed, cancelled or left; by default the latest that needs it.
 
     With a digest, refuse a run of any other plan.
     """
@@ -124,7 +124,7 @@ async def resume(
 
 
 async def cancel(world: RunContext, watcher: RunListener, name: str | None = None) -> RunOutcome | None:
-    """Take back what a run has under way. One that is being carried out is told to, and None returned."""
+    """Cancel the moves that a run has under way. An active run is told to do so itself; then return None."""
     runs = await world.runs()
     run = runs.get(name) if name else runs.latest(unsettled=True)
     holder = holder_of(world.disk, runs.folder)
@@ -144,7 +144,7 @@ async def undo(
     *,
     as_far_as_possible: bool = False,
 ) -> RunOutcome:
-    """Bring back what a run has changed, the newest first: what is under way, then what has arrived."""
+    """Undo a run, newest change first: cancel what is under way, then move back what has arrived."""
     runs = await world.runs()
     run = runs.get(name) if name else runs.last_to_move()
     own = runs.new(world.clock)
@@ -162,7 +162,7 @@ async def undo(
 
 
 async def way_back(world: RunContext, run: Run, *, as_far_as_possible: bool = False) -> tuple[Plan, Snapshot]:
-    """Return the plan that undoes a run, and what it was made from; refuse as `undo` does."""
+    """Return the plan that undoes a run, and its snapshot; refuse what `undo` refuses."""
     snapshot = await _after(world, run)
     plan = inverse(run, snapshot, as_far_as_possible=as_far_as_possible)
     if plan.moves:
@@ -181,7 +181,7 @@ def check_complete(plan: Plan, name: str, flag: str) -> None:
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
-    """Refuse what must not begin: another cluster, a cluster that has drifted, an earlier run in disorder."""
+    """Refuse another cluster's plan, a cluster that has drifted, and an earlier run that is not settled."""
     _check_cluster(plan, snapshot, "the plan")
     check_earlier_runs(runs, snapshot.cluster_id)
     if drifted := differences(plan, snapshot):
@@ -189,7 +189,7 @@ def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
 
 
 def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
-    """Refuse to begin while the journal of an earlier run is damaged or tells of something left behind."""
+    """Refuse to begin while an earlier run's journal is damaged or shows leftovers."""
     sound, wrong = runs.sound(cluster_id)
     for name, why in wrong.items():
         raise NotNow(f"the journal {runs.path(name)} is in the way: {why}. See `restow doctor`")
@@ -202,13 +202,13 @@ def check_earlier_runs(runs: Runs, cluster_id: str) -> None:
 
 
 async def _check_ready(world: RunContext, plan: Plan, snapshot: Snapshot) -> None:
-    """Refuse what would get stuck: a permission is missing, a broker is down or too old, there is no room."""
+    """Refuse a plan that would get stuck: a permission, a broker, a version or disk space is missing."""
     if problems := why_not(await readiness(world.admin, plan, snapshot)):
-        raise NotNow(f"this cannot go well, so nothing was begun: {problems}")
+        raise NotNow(f"this plan would get stuck, so nothing was begun: {problems}")
 
 
 async def _check_rest(world: RunContext, rest: Plan, snapshot: Snapshot, watcher: RunListener) -> None:
-    """Before going on: refuse what would keep all of it from going on, tell of what concerns single moves."""
+    """Refuse to resume if nothing could continue; report problems of single moves."""
     if not rest.moves:
         return
     verdict = await readiness(world.admin, rest, snapshot)
@@ -227,7 +227,7 @@ def _check_cluster(plan: Plan, snapshot: Snapshot, what: str) -> None:
 
 
 async def _after(world: RunContext, run: Run) -> Snapshot:
-    """What is there after a run. A broker that has not heard of its end would make it look undone already."""
+    """Return a snapshot after a run. Outdated metadata would make the run look undone already."""
     until_s = world.clock.monotonic_s() + _GRACE_S
     while True:
         snapshot = await capture(world.admin, world.clock)
@@ -237,7 +237,7 @@ async def _after(world: RunContext, run: Run) -> Snapshot:
 
 
 def run_to_resume(runs: Runs) -> Run:
-    """The latest that is not done."""
+    """Return the latest run that is not done."""
     for run in reversed(runs.all()):
         if not run.ledger.is_settled or run.ledger.outcome != "done":
             return run
@@ -286,7 +286,7 @@ async def _run(
 def begun(
     world: RunContext, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
 ) -> Iterator[Book]:
-    """A journal whose first entry is on the disk: the plan, who begins it, and which topics it is for."""
+    """Write the first entry of a new journal: the plan, who begins it, and the ids of its topics."""
     folder = runs.path(name)
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)
@@ -311,33 +311,33 @@ def _opened(world: RunContext, folder: str) -> Iterator[Book]:
 
 
 FOR_ALL = ("cluster", "api versions", "permissions")
-"""Checks without which nothing at all would go."""
+"""Checks without which nothing could begin."""
 FOR_SOME = ("brokers alive", "leaders alive", "log dirs", "free space")
-"""Checks that concern single partitions, which the executor holds back while the others go on."""
+"""Checks of single partitions, which the executor holds back while the others continue."""
 
 
 async def readiness(admin: Admin, plan: Plan, snapshot: Snapshot) -> Verdict:
-    """What brokers can do and allow, held against the plan. One that does not answer is left out."""
+    """Check the plan against the brokers' versions and permissions; leave out brokers without an answer."""
     versions = await versions_of(admin, (broker.id for broker in snapshot.brokers))
     topics = sorted({move.partition.topic for move in plan.moves})
     return preflight(snapshot, plan, versions, await admin.permissions(topics))
 
 
 def why_not(verdict: Verdict, of: Collection[str] | None = None) -> str | None:
-    """What forbids to begin, of all checks or of the named ones, in a sentence each; None if nothing does."""
+    """Say which failed checks prevent the run, of all or of the named ones; None if none does."""
     stops = [f"{check.name}: {check.evidence} ({check.advice})" for check in blocking(verdict, of)]
     return "; ".join(stops) or None
 
 
 def rest_of(plan: Plan, snapshot: Snapshot) -> Plan:
-    """What is left of a plan that was begun, from where its partitions are now."""
+    """Return the rest of a plan that was begun, from the present replicas."""
     left = {steps[0].partition: steps[0].before for steps in chains_of(plan, snapshot).steps}
     moves = (replace(move, before=left[move.partition]) for move in plan.moves if move.partition in left)
     return replace(plan, moves=tuple(moves))
 
 
 async def examine(world: RunContext, plan: Plan) -> Verdict:
-    """Return what `execute` would find before it begins. Neither the cluster nor the journals are touched."""
+    """Return what `execute` would check before it begins. Change neither the cluster nor the journals."""
     runs = await world.runs()
     snapshot = await capture(world.admin, world.clock)
     verdict = await readiness(world.admin, plan, snapshot)
@@ -377,7 +377,7 @@ def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
 
 
 def _limits(plan: Plan, snapshot: Snapshot) -> Check:
-    """Whether every step gets its turn within the plan's limits, as the executor would admit them."""
+    """Check that the executor could admit every step within the plan's limits."""
     moves = [move for move in plan.moves if snapshot.partition(move.partition) is not None]
     return none_of(
         "limits",

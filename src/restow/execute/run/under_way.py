@@ -1,13 +1,13 @@
-"""What is left of a plan, and what has become of the steps that were submitted.
+"""Compare the moves of a plan with the cluster, and track the steps that were submitted.
 
-A run that begins finds all of its partitions where the plan says. One that is resumed finds some of them
-there, some done, some under way, some between two steps. And others may have been at work meanwhile: what is
-neither is left alone. A step that was submitted is one of these:
+A new run finds all of its partitions where the plan expects them. A resumed run finds some unchanged, some
+done, some under way, some between two steps. Partitions in any other state were changed by another tool, and
+are left alone. A submitted step is one of these:
 
-moving      the controller has it, and it goes where we sent it
-arrived     it has the replicas it should have, in their order and in their directories
-refused     it was never seen moving and is where it was: the request did not get through
-taken       somebody else has cancelled it, or sends it elsewhere; or its topic is gone
+moving      the controller lists it, with our target
+arrived     it has the target replicas, in order and in their log dirs
+refused     it was never listed and is where it was: the request did not get through
+taken       another tool has cancelled or redirected it, or its topic is gone
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 _GRACE_S = 10.0
-"""For so long brokers may know less than the controller."""
+"""How long a broker's metadata may lag behind the controller."""
 
 
 class StepState(Enum):
@@ -46,16 +46,16 @@ class Running:
 
     step: Step
     seen: bool = False
-    """The controller had it at some time;"""
+    """Whether the controller has ever listed it."""
     odd_since_s: float | None = None
-    """it does not, and brokers do not tell that it has arrived, since then."""
+    """Since when the controller does not list it, while brokers do not show it as arrived."""
     dirs: dict[TopicPartitionReplica, str] = field(default_factory=dict)
     accepted: set[TopicPartitionReplica] = field(default_factory=set)
 
     def judge(
         self, move: PartitionReassignment | None, now: Partition | None, at_s: float
     ) -> tuple[StepState, str]:
-        """What has become of it; `now` is only looked at if the controller does not have it."""
+        """Return the step's state; `now` matters only if the controller does not list a move."""
         step = self.step
         if move is not None:
             self.seen, self.odd_since_s = True, None
@@ -88,13 +88,13 @@ def target_log_dirs(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[TopicPa
 
 
 async def partitions_now(admin: Admin, names: Iterable[str]) -> dict[TopicPartition, Partition]:
-    """Return the partitions of these topics; those of topics that are gone are missing."""
+    """Return the partitions of these topics, without topics that are gone."""
     topics = await topics_now(admin, names)
     return {TopicPartition(topic.name, each.number): each for topic in topics for each in topic.partitions}
 
 
 async def topics_now(admin: Admin, names: Iterable[str]) -> tuple[Topic, ...]:
-    """Return those of these topics that exist."""
+    """Return the topics of these names that exist."""
     wanted = sorted(set(names))
     try:
         return await admin.describe_topics(wanted) if wanted else ()
@@ -156,12 +156,12 @@ _NOT_YET = (
 
 @dataclass(frozen=True, kw_only=True)
 class Chains:
-    """What is left of a plan."""
+    """The steps of a plan that are left."""
 
     steps: tuple[tuple[Step, ...], ...]
-    """Partition by partition, in the order in which they should begin."""
+    """The steps of each partition, in the order in which partitions should begin."""
     under_way: tuple[Step, ...]
-    """The first steps of those that are being moved already."""
+    """The first steps of partitions that are moving already."""
     strange: dict[TopicPartition, str]
     """Partitions that are left alone, each with the reason."""
 
@@ -172,9 +172,9 @@ def chains_of(
     topic_ids: Mapping[str, str] | None = None,
     submitted: Collection[TopicPartition] | None = None,
 ) -> Chains:
-    """Compare the plan with what is there. `topic_ids` are those that topics had when the run began.
+    """Compare the plan with the snapshot. `topic_ids` are the ids of the topics when the run began.
 
-    Of the partitions that are being moved only those that the run has `submitted` can be its own.
+    A moving partition is ours only if the run has `submitted` it.
     """
     left: list[tuple[Step, ...]] = []
     under_way: list[Step] = []
@@ -204,9 +204,9 @@ def chains_of(
 
 
 def _step_under_way(move: Move, now: Partition, extra_copies: int, *, ours: bool) -> Step | str | None:
-    """Return the step that is under way; or why it is not ours; or None.
+    """Return the step that is under way, or why it is not ours, or None if the partition is not moving.
 
-    A cluster tells which replicas a partition had, but not in which order; the plan knows that.
+    The cluster reports the original replicas of a moving partition, but not their order; the plan has it.
     """
     if not now.moving:
         return None
@@ -227,7 +227,7 @@ def _rest(move: Move, now: Partition, first: Step | None, extra_copies: int) -> 
     known = {move.before, *(step.after for step in steps_of(move, extra_copies))}
     if now.replicas in known or set(now.replicas) == set(move.before):
         return steps_of(replace(move, before=now.replicas), extra_copies)
-    return f"it has the replicas {list(now.replicas)}, which is nowhere on the way of this plan"
+    return f"it has the replicas {list(now.replicas)}, which are in no step of this plan"
 
 
 def _dirs_are_right(move: Move, now: Partition) -> bool:

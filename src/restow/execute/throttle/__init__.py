@@ -1,1 +1,1 @@
-"""How fast a run may copy, and the configs that hold it to that."""
+"""How fast a run may copy, and the configs that enforce it."""

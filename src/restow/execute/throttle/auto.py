@@ -1,8 +1,8 @@
-"""The throttle that finds its own height.
+"""The automatic throttle.
 
-It starts from a measurement: enough for what is written to keep up with itself, and a floor so that something
-happens at all. From there it is carefully raised as long as the moves use what they are given, and cut at the
-first sign that somebody suffers: an ISR that shrank, or requests that take longer than they did before.
+It starts from a measurement: enough to keep up with what is produced, and at least a minimum. It rises
+carefully while the moves use what they are given. It is cut at the first sign of harm: an ISR that shrank, or
+requests that take longer than before.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ FLOOR = 1_000_000
 START_FLOOR = 10_000_000
 _UP, _DOWN = 1.25, 0.5
 _SLOW = 3.0
-"""How many times as long as at the beginning requests may take."""
+"""How many times longer than at the start requests may take."""
 _SLOW_S = 0.05
-"""And how long in any case: on an idle cluster three times nothing is nothing."""
+"""The latency that is always acceptable: on an idle cluster, three times the usual is still short."""
 _USED = 0.8
-"""From this share on, a throttle is used up."""
+"""The share of the throttle from which it counts as used up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """What was measured since the last decision."""
+    """Measurements since the last decision."""
 
     incoming: float
     """Bytes per second that producers write to the busiest broker."""
@@ -30,27 +30,27 @@ class Signs:
     """Bytes per second that the busiest receiving broker got."""
     latency_s: float
     shrunk: int = 0
-    """Partitions that lost an in-sync replica, moving ones aside."""
+    """Partitions that lost an in-sync replica, without moving ones."""
     lag_grows: bool = False
-    """Whether some moving replica falls behind what is written to it."""
+    """Whether a moving replica falls behind its producers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A rate in bytes per second, and why."""
+    """A rate in bytes per second, and the reason for it."""
 
     rate: int
     reason: str
 
 
 def first(signs: Signs) -> Decision:
-    """Where to start."""
+    """Return the rate to start with."""
     rate = max(START_FLOOR, int(2 * signs.incoming))
     return Decision(rate=rate, reason=f"{signs.incoming:,.0f} B/s are written to the busiest broker")
 
 
 def decide(rate: int, signs: Signs, usual_latency_s: float) -> Decision:
-    """The next rate; the same one, if there is no reason to change it."""
+    """Return the next rate, or the same one if there is no reason to change it."""
     if signs.shrunk:
         return _down(rate, signs, f"{signs.shrunk} partitions lost an in-sync replica")
     if signs.latency_s > max(_SLOW * usual_latency_s, _SLOW_S):
@@ -70,6 +70,6 @@ def decide(rate: int, signs: Signs, usual_latency_s: float) -> Decision:
 
 
 def _down(rate: int, signs: Signs, reason: str) -> Decision:
-    """From what is really copied, if that is less: a throttle far above it would be no throttle."""
+    """Cut the rate; start from the bytes really copied, because a throttle above them has no effect."""
     base = min(rate, signs.copied) if signs.copied > 0 else rate
     return Decision(rate=max(FLOOR, int(base * _DOWN)), reason=reason)

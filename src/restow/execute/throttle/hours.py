@@ -1,11 +1,11 @@
-"""Parts of the day, and throttles that hold in them.
+"""Hours of the day, and throttles that depend on them.
 
     20MB/s                      the same all day
     20MB/s,22-06=200MB/s        200MB/s from ten in the evening to six in the morning
-    auto,08:30-17:00=5MB/s      5MB/s in office hours, and what auto finds in the others
+    auto,08:30-17:00=5MB/s      5MB/s in office hours, and automatic otherwise
 
-Hours are those of the clock on the wall where the run is carried out. An hour that this clock shows twice
-when summer time ends counts twice, and one that it skips when summer time begins does not count.
+Hours are local time where the run is executed. An hour that occurs twice when summer time ends counts twice;
+an hour that is skipped when it begins does not count.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DAYS_AHEAD = 366
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """A part of the day, in minutes since midnight; it may go over midnight."""
+    """A part of the day, in minutes since midnight; it may span midnight."""
 
     begin: int
     end: int
@@ -58,7 +58,7 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What holds at one time: bytes per second, none at all, or what the run finds by itself."""
+    """A throttle at one time: bytes per second, none, or automatic."""
 
     text: str
     bytes_per_s: int | None = None
@@ -75,14 +75,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class HourlyThrottle:
-    """A rate, and others for parts of the day."""
+    """A usual rate, and others for parts of the day."""
 
     usual: Rate
     by_hour: tuple[tuple[Hours, Rate], ...] = ()
 
     @classmethod
     def parse(cls, text: str, flag: str = "--throttle") -> HourlyThrottle:
-        """Read it, or say what is wrong with it."""
+        """Parse a throttle; raise InvalidInput if it is not valid."""
         usual: list[Rate] = []
         by_hour: list[tuple[Hours, Rate]] = []
         for part in text.split(","):
@@ -99,14 +99,14 @@ class HourlyThrottle:
         for minute in range(DAY):
             both = [str(hours) for hours, _ in by_hour if hours.contain(minute)]
             if len(both) > 1:
-                raise InvalidInput(f"{flag}: in {text!r} {both[0]} and {both[1]} overlap: which one holds?")
+                raise InvalidInput(f"{flag}: in {text!r} {both[0]} and {both[1]} overlap: leave one out")
         return cls(usual[0], tuple(by_hour))
 
     def __str__(self) -> str:
         return ",".join((self.usual.text, *(f"{hours}={rate.text}" for hours, rate in self.by_hour)))
 
     def at(self, minute: int) -> Rate:
-        """Return what holds at a minute of the day."""
+        """Return the rate at a minute of the day."""
         return next((rate for hours, rate in self.by_hour if hours.contain(minute)), self.usual)
 
     def why(self, minute: int) -> str:
@@ -115,9 +115,9 @@ class HourlyThrottle:
         return f"it is {minute // 60:02}:{minute % 60:02}, and {part} has {self.at(minute).text}"
 
     def stretch(self, seconds: float, minute: float) -> float:
-        """Turn seconds at the rate that holds now into seconds at those that will hold.
+        """Turn seconds at the present rate into seconds at the rates of the coming hours.
 
-        What `auto` and `none` will bring nobody knows; they count as what holds now.
+        The rates of `auto` and `none` cannot be known, so they count as the present rate.
         """
         now = self.at(int(minute)).bytes_per_s
         if now is None:
@@ -132,7 +132,7 @@ class HourlyThrottle:
         return took_s + left_s
 
     def _pieces(self, minute: float) -> Iterator[tuple[float, float]]:
-        """From now on, for a year, the times within which one rate holds."""
+        """Yield the periods with one rate each, from now on for a year."""
         edges = sorted({edge % DAY for hours, _ in self.by_hour for edge in (hours.begin, hours.end)})
         later = (day * DAY + edge for day in range(_DAYS_AHEAD) for edge in edges)
         return pairwise((minute, *(each for each in later if each > minute)))

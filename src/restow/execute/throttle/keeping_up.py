@@ -1,15 +1,15 @@
-"""Keep a move at the rate that was asked for: neither slower nor faster, on average over the whole run.
+"""Hold a move at the requested rate, neither slower nor faster, on average over the run.
 
-A follower of Apache Kafka that is over its rate stops fetching for a second. Its rate is measured from the
-first burst in the window to the last, n bursts over n - 1 pauses, so of 20 MB/s no more than 17 arrive. As
-far as a run is behind what was asked for, the rate is set higher; as far as it is ahead, say by the burst
-that a broker lets through at first, lower; by a quarter at most. Where much less arrives, something else
-holds it up, and no throttle helps: then the rate is set as it was asked for, and this is tried again later.
+A follower of Apache Kafka that exceeds its rate stops fetching for a second. Kafka measures the rate from the
+first burst in the window to the last, n bursts over n - 1 pauses, so of 20 MB/s only 17 arrive. While a run
+is behind the requested rate, the config is set higher; while it is ahead, for example after the initial
+burst, lower; by a quarter at most. If much less arrives, the throttle is not the reason: then the config is
+set to the requested rate, and this is tried again later.
 
-Every broker that sends or receives has an account of its own, because bursts of several brokers come in turn.
-The run is as far behind as the broker that has most left to do: the others wait for it in the end.
+Every broker that sends or receives has its own account, because bursts of several brokers come in turn. The
+run is as far behind as the broker with the most left to copy: the others wait for it in the end.
 
-Pure: told what is being copied, one sight after the other, it says by how much to raise or to lower.
+Pure: it takes one observation after the other, and returns the factor.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, TopicPartition
 
 _SLACK_S = 0.25
-"""So far behind or ahead is nothing yet: what arrives is seen late."""
+"""Being this far behind or ahead is ignored: observations are late."""
 _HORIZON_S = 8.0
-"""What is behind or ahead is to be made up for in so long."""
+"""A backlog or a lead is made up for within this time."""
 _LEARN_S = 60.0
-"""What it takes to stay level is learned in about this time."""
+"""The factor that holds the rate is learned in about this time."""
 _AHEAD_S = 15.0
-"""What came too early counts as no more than this: more is hardly a burst, but data that was there before."""
+"""A lead counts at most this much: a larger one is data that was there before, not a burst."""
 _MOST = 0.25
 _LOST_S = 6.0
-"""Further behind than this, it is not the throttle."""
+"""Further behind than this, the throttle is not the reason."""
 _TRY_AGAIN_S = 60.0
 _STEP = 0.03
 """Smaller changes are not worth a request."""
 
 
 class KeepingUp:
-    """Of one run. `factor` is what its rate is to be set to, over what was asked for."""
+    """The correction for one run. `factor` is the rate to set, divided by the requested rate."""
 
     def __init__(self) -> None:
         self.factor = 1.0
         self.behind_s = 0.0
-        """Below zero where more has arrived than was asked for."""
+        """Negative if more has arrived than was requested."""
         self._accounts: dict[Channel, float] = {}
-        """How far behind each broker is that has been at it, receiving or sending."""
+        """How far behind each receiving or sending broker is."""
         self._learned = 0.0
         self._rate: int | None = None
         self._last_s: float | None = None
@@ -56,9 +56,9 @@ class KeepingUp:
         self._not_before_s = 0.0
 
     def see(self, at_s: float, rate: int | None, copying: Iterable[Copying]) -> bool:
-        """Take in what brokers copy from each other at that rate asked for; whether the factor has changed.
+        """Record what brokers copy at the requested rate; return whether the factor has changed.
 
-        Time in which nothing is copied does not count, and what was behind or ahead before it still does.
+        Time without copying does not count; the backlog or lead from before it does.
         """
         now = {(each.partition, each.broker): each for each in copying if each.log_dir is None}
         took_s = 0.0 if self._last_s is None else at_s - self._last_s
@@ -75,13 +75,14 @@ class KeepingUp:
             return self._begin_anew()
         much_s = self.behind_s - min(max(self.behind_s, -_SLACK_S), _SLACK_S)
         wanted = 1 + self._learned + much_s / _HORIZON_S
-        if abs(wanted - 1) < _MOST:  # at its limit it would learn what it cannot do
+        if abs(wanted - 1) < _MOST:  # at its limit it would learn a rate that cannot be reached
             self._learned += much_s * took_s / _LEARN_S
         return self._set(min(max(wanted, 1 - _MOST), 1 + _MOST))
 
     def _keep_accounts(self, took_s: float, rate: int, to_do: Traffic, copied: Traffic) -> None:
-        """A broker that is new to it starts from where the run is. One that has less to do may be as slow
-        as it is: it is never taken for lost."""
+        """Update the accounts. A new broker starts from the run's own. A broker with less to copy may be
+        slow: it never counts as lost.
+        """
         most = max(to_do.by_channel, key=to_do.by_channel.__getitem__)
         before, self._accounts = self._accounts, {}
         for channel in to_do.by_channel:
@@ -106,7 +107,7 @@ def _traffic(
     before: dict[tuple[TopicPartition, BrokerId], Copying],
     now: dict[tuple[TopicPartition, BrokerId], Copying],
 ) -> tuple[Traffic, Traffic]:
-    """What there was to copy between two sights, and what was. What is gone has arrived whole."""
+    """Return the bytes to copy between two observations, and those copied. A replica gone has arrived."""
     to_do, copied = Traffic(), Traffic()
     for key in before.keys() | now.keys():
         old, new = before.get(key), now.get(key)

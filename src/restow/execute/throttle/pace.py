@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 ASKED_TO_PAUSE = "asked to pause"
 
-# A step's end is seen late by at most this share of what it took, and asked for no more often than that.
+# The end of a step is noticed late by at most this share of its duration.
 _LATE = 0.05
-# While some wait for others to end that is soon; else nobody waits for the news but whoever watches.
+# Check again soon while steps are waiting; otherwise only the display needs the next check.
 _SOONEST_S, _SOON_S = 0.01, 0.05
 
 
 class Pace:
-    """`paused` says why nothing may begin, None if it may; `stop` how to end, if somebody wants that."""
+    """The pace of one run. `paused` says why nothing may begin, `stop` how to end; both may be None."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Pace:
         self._changed_s = clock.monotonic_s()
 
     def something_changed(self) -> None:
-        """A step has begun or ended."""
+        """Note that a step has begun or ended."""
         self._changed_s = self._clock.monotonic_s()
 
     def until_next_look_s(self, took_s: float, *, some_wait: bool) -> float:
-        """Soon after a change, as what ends quickly should be seen quickly; later when nothing happens.
+        """Return the pause before the next check: short after a change, longer when nothing happens.
 
-        Brokers that are slow to answer have enough to do: no more than half of the time is spent asking them.
+        At most half of the time is spent on requests, because brokers that answer slowly are busy.
         """
         quiet_s = self._clock.monotonic_s() - self._changed_s
         soonest_s = max(_SOONEST_S if some_wait else _SOON_S, took_s)
@@ -85,11 +85,11 @@ class Pace:
             minute = int(self._minute())
             if not hours.contain(minute):
                 now = f"{minute // 60:02}:{minute % 60:02}"
-                return f"it is {now}, and it may begin things only within {hours}"
+                return f"it is {now}, and moves may begin only within {hours}"
         return self._alarm
 
     def obey(self) -> None:
-        """Read the control file, if it has changed."""
+        """Read the control file if it has changed."""
         try:
             request = self._control.news()
             if request is not None:
@@ -135,7 +135,7 @@ class Pace:
             self._tell("throttle requested", throttle=str(requested))
 
     def _follow_the_hour(self) -> None:
-        """Set what holds in this part of the day, when another one has begun."""
+        """Set the rate for this hour when a new part of the day has begun."""
         if self.hourly is None:
             return
         minute = int(self._minute())
@@ -151,25 +151,25 @@ class Pace:
             self._want(rate.bytes_per_s)
 
     def _want(self, rate: int | None) -> None:
-        """Copies between directories follow, unless they have a rate of their own."""
+        """Set the rate; copies between log dirs follow, unless they have a rate of their own."""
         dir_rate = self._throttling.wanted.dir_rate if self._options.own_dir_rate else rate
         self._throttling.wanted = ThrottleRates(rate=rate, dir_rate=dir_rate)
 
     def _minute(self) -> float:
-        """Minutes since midnight, by the clock on the wall."""
+        """Return the minutes since midnight, local time."""
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
         return now.hour * 60 + now.minute + now.second / 60
 
     def stretch(self, seconds: float) -> float:
-        """Turn seconds at the present throttle into seconds at those that will hold."""
+        """Turn seconds at the present throttle into seconds at the throttles of the coming hours."""
         return seconds if self.hourly is None else self.hourly.stretch(seconds, self._minute())
 
     def start(self, sight: Sight) -> None:
-        """The first of two looks that an automatic throttle starts from."""
+        """Take the first of the two observations that an automatic throttle starts from."""
         self._last = sight
 
     def see(self, sight: Sight, steps: Sequence[Step]) -> None:
-        """Judge what was seen: is all well, and is the throttle where it should be?"""
+        """Check the guards against an observation, and adjust an automatic throttle."""
         if self._baseline is None:
             self._baseline = sight
         if self.auto and self._last is not None:
@@ -178,7 +178,7 @@ class Pace:
         self._last = sight
 
     def learn(self, report: ProgressReport) -> None:
-        """Whether the throttle holds some replica back for good, and whether as much arrives as it allows."""
+        """Note whether the throttle holds back a replica for good, and correct the rate."""
         self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
         rate = None if self.auto else self._throttling.wanted.rate
         if self._last is None or not self._keeping_up.see(self._last.at_s, rate, report.copying):
@@ -214,12 +214,12 @@ class Pace:
         return None
 
     def _just_moved(self, now: Sight) -> frozenset[TopicPartition]:
-        """Metadata and moves are not asked at the same instant: what is ours and under way is no alarm."""
+        """Return our moving partitions, which are no alarm: metadata and moves are read separately."""
         return frozenset(step.partition for step in self._admission.under_way) & now.partitions.keys()
 
 
 def signs_of(before: Sight, now: Sight, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
-    """What two sights, one after the other, say about load and about who suffers."""
+    """Return the load, and the signs of harm, between two observations."""
     took_s = max(now.at_s - before.at_s, 1e-6)
     written: Counter[BrokerId] = Counter()
     for name, partition in now.partitions.items():

@@ -1,13 +1,13 @@
-"""Throttles of a run: which configs it sets, and how it takes exactly those back.
+"""The throttle configs of a run, and how to restore them exactly.
 
     broker   leader.replication.throttled.rate      what a broker sends to replicas that catch up
-    broker   follower.replication.throttled.rate    what it fetches for its own
-    broker   replica.alter.log.dirs.io.max.bytes.per.second    what it copies between its directories
-    topic    leader.replication.throttled.replicas      which replicas send slowly: `partition:broker`, or `*`
-    topic    follower.replication.throttled.replicas    which ones fetch slowly
+    broker   follower.replication.throttled.rate    what it fetches for its own replicas
+    broker   replica.alter.log.dirs.io.max.bytes.per.second    what it copies between its log dirs
+    topic    leader.replication.throttled.replicas      replicas that send slowly: `partition:broker`, or `*`
+    topic    follower.replication.throttled.replicas    replicas that fetch slowly
 
-Others may have set some of these before, or do so meanwhile. What they set stays: lists are merged with ours,
-and at the end our part is taken out again; a rate that is not what we set it to is left alone.
+Other tools may have set some of these before, or may set them during the run. Their values stay: lists are
+merged with ours, and our entries are removed at the end; a rate that is no longer ours is left alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERYTHING = "*"
 
 
 class Setting(NamedTuple):
-    """One config of one broker or topic. `of` is "broker" or "topic"."""
+    """One config of a broker or a topic; `of` is "broker" or "topic"."""
 
     of: str
     name: str
@@ -43,29 +43,29 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThrottleRates:
-    """How fast, in bytes per second; None for as fast as it goes."""
+    """Rates in bytes per second; None for no throttle."""
 
     rate: int | None = None
     dir_rate: int | None = None
 
     def by_way(self) -> dict[Way, float]:
-        """Return the rates that hold, by the way bytes take through a broker."""
+        """Return the rates in force, by direction through a broker."""
         rates = {Way.RECEIVED: self.rate, Way.SENT: self.rate, Way.WITHIN: self.dir_rate}
         return {way: rate for way, rate in rates.items() if rate is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restoration:
-    """What is set to what at the end, and what is left alone because somebody else has set it since."""
+    """The configs to set at the end, and those left alone because another tool has set them since."""
 
     changes: Mapping[Setting, str | None] = field(default_factory=dict)
     left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
 
 
 def needed(steps: Iterable[Step], dir_moves: Iterable[BrokerId], wanted: ThrottleRates) -> dict[Setting, str]:
-    """What has to be set for these steps, as if nothing had been there before.
+    """Return the configs that these steps need, as if none were set before.
 
-    Senders are all present replicas, for each of them may come to lead; receivers are those that are added.
+    All present replicas send, because each may become the leader; the added replicas receive.
     """
     rates: dict[Setting, str] = {}
     entries: dict[Setting, set[str]] = {}
@@ -89,7 +89,7 @@ def needed(steps: Iterable[Step], dir_moves: Iterable[BrokerId], wanted: Throttl
 
 
 def merged(ours: Mapping[Setting, str], there: Mapping[Setting, str | None]) -> dict[Setting, str]:
-    """What to set so that what was there keeps its effect: lists grow, `*` stays, rates are ours."""
+    """Return the configs to set so that existing values keep effect: lists grow, `*` stays, our rates win."""
     return {setting: _merged(setting, value, there.get(setting)) for setting, value in ours.items()}
 
 
@@ -106,11 +106,11 @@ def restoration(
     ours: Mapping[Setting, tuple[str, ...]],
     current: Mapping[Setting, str | None],
 ) -> Restoration:
-    """How to bring everything that we set back to what it was before us.
+    """Return the changes that restore every config that we set.
 
-    `ours` are the values that we may have set each to: more than one, where it is not known whether the last
-    attempt arrived. Where one of them is there, the prior value comes back, to the letter. Of a list that
-    somebody has changed only our own entries are taken out.
+    `ours` are the values that we may have set: more than one if the last attempt may have failed. If the
+    present value is one of them, the prior value is restored exactly. From a list that another tool has
+    changed, only our own entries are removed.
     """
     changes: dict[Setting, str | None] = {}
     left_alone: dict[Setting, str | None] = {}
@@ -133,12 +133,12 @@ def restoration(
 
 
 def listed(entries: Iterable[str]) -> str:
-    """A list of `partition:broker` in order."""
+    """Format a list of `partition:broker`, sorted."""
     return ",".join(sorted(entries, key=_order))
 
 
 def entries(value: str) -> set[str]:
-    """Read a list of `partition:broker`."""
+    """Parse a list of `partition:broker`."""
     return {entry.strip() for entry in value.split(",") if entry.strip()}
 
 

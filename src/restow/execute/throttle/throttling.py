@@ -1,8 +1,8 @@
-"""Throttles on the cluster: set for what is under way, brought back for what is not, journaled before either.
+"""Set throttles on the cluster for steps under way, and restore them afterwards, with the journal first.
 
-What the settings would be without us is found anew before every change, so that entries which others add to a
-list meanwhile stay, and a rate that somebody else has set is left to them. Brokers may know of a change later
-than whoever made it: what they tell right after one of ours is believed only when it shows that one.
+Before every change, the values without us are computed anew. So entries that other tools add to a list stay,
+and a rate that another tool has set is left alone. Brokers may answer with outdated configs: right after our
+own change, an answer counts only if it shows that change.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ if TYPE_CHECKING:
 _UNKNOWN = object()
 _OURS = {"broker": "broker", "topic": "topic"}
 _GRACE_S = 5.0
-"""For so long a broker may tell what was set before."""
+"""How long a broker may answer with the value from before."""
 _ASK_AGAIN_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What came of bringing the settings to where they should be."""
+    """The result of applying the throttle configs."""
 
     changed: Mapping[Setting, str | None] = field(default_factory=dict)
     failed: Mapping[Setting, BrokerError] = field(default_factory=dict)
     left_alone: Mapping[Setting, str | None] = field(default_factory=dict)
-    """Rates that somebody else has set since, with what they set."""
+    """Rates that another tool has set since, with their values."""
 
     def told(self, tell: Tell) -> None:
-        """Tell of every setting."""
+        """Report every config."""
         for kind, settings in (("throttle", self.changed), ("left alone", self.left_alone)):
             for setting, value in settings.items():
                 tell(kind, of=f"{setting.of} {setting.name}", key=setting.key, value=value)
 
     def refusal(self, step: Step) -> BrokerError | None:
-        """Why this step cannot be throttled. A broker that is down gets its settings later."""
+        """Say why this step cannot be throttled. A broker that is down gets its configs later."""
         owners = {("topic", step.partition.topic), *(("broker", str(b)) for b in (*step.before, *step.after))}
         for setting, error in self.failed.items():
             if (setting.of, setting.name) in owners and error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
@@ -73,14 +73,14 @@ class Throttling:
         self._admin, self._clock, self._book = admin, clock, book
         self.wanted = wanted
         self.factor = 1.0
-        """What rates are set to, over what is wanted: brokers may let through less than they are told."""
+        """The rate to set, divided by the wanted rate: brokers may let through less than configured."""
         self.foreign: dict[Setting, str | None] = {}
-        """Rates that others have set during the run: not ours to change any more."""
+        """Rates that other tools have set during the run; we no longer change them."""
         self._others: dict[Setting, str | None] = {}
-        """What others have set instead of us, as it was last told."""
+        """Values that other tools have set instead of ours, as last read."""
         self._stands: dict[Setting, str] | None = None
         self._sent: dict[Setting, tuple[str | None, float]] = {}
-        """What we have set last, and when."""
+        """The values that we set last, and when."""
 
     async def apply(
         self,
@@ -90,9 +90,10 @@ class Throttling:
         *,
         look: bool,
     ) -> Applied:
-        """Set what these steps need and bring back the rest. Brokers that are down get theirs later.
+        """Set the configs that these steps need and restore the others. Brokers that are down get theirs
+        later.
 
-        Asks nothing if nothing has changed since the last time, unless it is to `look` all the same.
+        Without changes since the last call, nothing is asked unless `look` is set.
         """
         wants = {
             setting: value
@@ -112,7 +113,7 @@ class Throttling:
         fresh = self._respect(back.left_alone)
         without_us = {s: back.changes.get(s, current[s]) for s in current}
         mine = {s: v for s, v in wants.items() if s in current and s not in self.foreign}
-        # A rate that others have changed may be given back to us, so it stays ours until nothing moves.
+        # Another tool may undo its change of a rate, so the rate stays in our ledger until nothing moves.
         kept = back.left_alone.keys() if wants else set()
         aims: dict[Setting, str | None] = {s: without_us[s] for s in ours if s in current and s not in kept}
         aims.update(merged(mine, without_us))
@@ -124,7 +125,7 @@ class Throttling:
         failed.update(await self._take_off(given_back, own))
         self._stands = None if failed else wants
         if not wants:
-            await self._read(set(self._sent))  # whoever comes after us has to find it so
+            await self._read(set(self._sent))  # the next run must read the restored values
         told = {s: v for s, v in changes.items() if current.get(s) != v and s not in failed}
         return Applied(changed=told, failed=failed, left_alone=fresh)
 
@@ -134,10 +135,10 @@ class Throttling:
         ours: Mapping[Setting, tuple[str, ...]],
         own: Collection[TopicPartition],
     ) -> tuple[set[Setting], set[Setting]]:
-        """Return the rates that were another run's before they were ours; and those whose run has ended.
+        """Return the rates that belonged to another run before us, and those among them whose run has ended.
 
-        Another run takes its rate off when it ends, but cannot while ours is there. Then nobody would own
-        the rate that we bring back.
+        Another run cannot remove its rate while ours is set. If it ends meanwhile, the rate that we restore
+        would have no owner.
         """
         prior, known = self._book.ledger.prior, self._book.ledger.borrowed
         there = {s: prior.get(s) if s in ours else value for s, value in current.items()}
@@ -151,7 +152,7 @@ class Throttling:
     async def _take_off(
         self, given_back: set[Setting], own: Collection[TopicPartition]
     ) -> dict[Setting, BrokerError]:
-        """Take off rates that were brought back to a run which has ended in the same moment."""
+        """Remove rates that were restored for a run that ended in the same moment."""
         used = await used_by_others(self._admin, own) if given_back else frozenset()
         stale: dict[Setting, str | None] = {s: None for s in given_back if int(s.name) not in used}
         there = {s: self._sent[s][0] for s in stale}
@@ -159,7 +160,7 @@ class Throttling:
 
     @property
     def foreign_rates(self) -> dict[BrokerId, int]:
-        """The rates that others have set for replication, by broker."""
+        """Return the replication rates that other tools have set, by broker."""
         return {int(s.name): int(v) for s, v in self.foreign.items() if v and s.key != DIR_RATE}
 
     @property
@@ -168,7 +169,7 @@ class Throttling:
         return self.wanted if rate is None else replace(self.wanted, rate=round(rate * self.factor))
 
     def _respect(self, left_alone: Mapping[Setting, str | None]) -> dict[Setting, str | None]:
-        """Take note of what others have set, and return what was not known of it."""
+        """Note the values that other tools have set, and return those that are new."""
         fresh = {s: v for s, v in left_alone.items() if self._others.get(s, _UNKNOWN) != v}
         self._others = dict(left_alone)
         for setting in self._book.ledger.ours.keys() - left_alone.keys():
@@ -177,9 +178,10 @@ class Throttling:
         return fresh
 
     async def _read(self, settings: set[Setting]) -> tuple[dict[Setting, str | None], set[Setting]]:
-        """What is set now, and the settings whose topic is gone. Who does not answer is in neither.
+        """Return the present configs, and the configs whose topic is gone; those without an answer are in
+        neither.
 
-        Asked again for as long as something else is told than we have set, and others may not have set it.
+        Repeats the request while a broker answers with a value from before our last change.
         """
         while True:
             current, gone = await self._ask(settings)
@@ -215,7 +217,7 @@ class Throttling:
         brought_back: Collection[Setting],
         borrowed: Collection[Setting],
     ) -> dict[Setting, BrokerError]:
-        """What is there already is not asked for, but for what is brought back, which must not be left."""
+        """Set configs, with the journal first. Skip values in place, unless they restore a prior value."""
         if not changes:
             return {}
         ordered = sorted(changes)
@@ -252,10 +254,10 @@ class Throttling:
 
 
 async def used_by_others(admin: Admin, own: Collection[TopicPartition]) -> frozenset[BrokerId]:
-    """Return the brokers on which somebody else's moves are throttled.
+    """Return the brokers on which another tool's moves are throttled.
 
-    A tool that throttles a move names its replicas in the topic's config. A rate that an operator keeps set
-    for good goes with `*`, or with lists that do not follow the moves.
+    A tool that throttles a move lists its replicas in the topic's config. A rate that an operator sets
+    permanently goes with `*`, or with lists that do not match the moves.
     """
     moves = {
         name: move for name, move in (await admin.list_partition_reassignments()).items() if name not in own
