@@ -1,8 +1,8 @@
-"""What to change and in which order.
+"""Decide what to change and in which order.
 
     plan = restow.plan(snapshot, drain=[3], balance=True)
 
-Pure, from values to values; only `planning` looks at a clock, to stop searching in time.
+Pure: from values to values; only `planning` reads a clock, to stop the search in time.
 """
 
 from restow._stages import make_callable

@@ -1,4 +1,4 @@
-"""What has changed in a cluster since a plan was made, and the plan made anew for what is there now."""
+"""Find what has changed in a cluster since a plan was made, and rebase the plan on the present state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REBASE = "make the plan anew, or rebase it: `restow plan rebase PLAN -o NEW`"
 
 
 class Drift(Enum):
-    """In which way a partition is not as the plan found it."""
+    """How a partition differs from what the plan found."""
 
     GONE = "does not exist any more"
     HIDDEN = HIDDEN
@@ -33,7 +33,7 @@ class Drift(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One partition that is not where the plan starts from."""
+    """A partition that is no longer what the plan starts from."""
 
     partition: TopicPartition
     drift: Drift
@@ -46,7 +46,7 @@ class Difference:
 
 
 def differences(plan: Plan, snapshot: Snapshot) -> tuple[Difference, ...]:
-    """Return every partition of the plan that is not as it was. If there is none, the plan may be executed.
+    """Return the partitions of the plan that have changed. If there are none, the plan may be executed.
 
     The caller has checked that it is the plan's cluster.
     """
@@ -55,12 +55,12 @@ def differences(plan: Plan, snapshot: Snapshot) -> tuple[Difference, ...]:
 
 
 def remade(before: Mapping[str, str], now: Mapping[str, str]) -> frozenset[str]:
-    """Return the topics that have another id than they had. Clusters older than 2.8 do not tell ids."""
+    """Return the topics whose id has changed. Clusters older than 2.8 have no topic ids."""
     return frozenset(topic for topic, known in before.items() if now.get(topic, known) != known)
 
 
 def ids_of(snapshot: Snapshot) -> dict[str, str]:
-    """The ids of all topics, as far as the cluster tells them."""
+    """Return the ids of all topics, as far as the cluster has them."""
     return {topic.name: topic.id for topic in snapshot.topics if topic.id is not None}
 
 
@@ -83,10 +83,10 @@ def _difference(move: Move, snapshot: Snapshot, strange: frozenset[str]) -> Diff
 
 
 def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
-    """Make a plan with the same targets and limits from where things are now.
+    """Return a plan with the same targets and limits that starts from the present state.
 
-    What is done or gone is left out. A partition stays behind, with the reason, if its topic was made anew,
-    for nobody has said where that one is to be, or if we may not see it.
+    Moves that are done or whose topic is gone are left out. A partition is left behind, with the reason, if
+    its topic was created anew, because the old target may not suit it, or if we may not see it.
     """
     check_same_cluster(plan, snapshot)
     strange = remade(plan.topic_ids, ids_of(snapshot))
@@ -108,7 +108,7 @@ def rebase(plan: Plan, snapshot: Snapshot, *, created_ms: int) -> Plan:
 
 
 def check_same_cluster(plan: Plan, snapshot: Snapshot) -> None:
-    """A plan is for one cluster, whatever the others look like."""
+    """Refuse a plan that was made for another cluster."""
     if plan.cluster_id != snapshot.cluster_id:
         raise InvalidInput(
             f"the plan is for cluster {plan.cluster_id}, but this is cluster {snapshot.cluster_id}: "

@@ -1,4 +1,4 @@
-"""What plans can aim at: something that brokers should have equally much of, each by its strength."""
+"""The goals of plans: quantities that brokers should share in proportion to their capacity."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ DEFAULT_BAND = 0.09
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What goals are made of: sizes and loads of all partitions, and how strong brokers are."""
+    """The input of goals: sizes and loads of all partitions, and the capacities of brokers."""
 
     size_bytes: Floats
-    """Of one replica of each partition."""
+    """Bytes of one replica of each partition."""
     disk_bytes: Floats
-    """Of each broker's file systems, all equal where they are unknown."""
+    """Bytes of each broker's file systems; all equal where they are unknown."""
     brokers: tuple[int, ...]
     resources: Mapping[str, Resource] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """A goal in numbers: what each partition's leader and followers carry, and each broker's strength."""
+    """A goal as arrays: the load of each partition's leader and followers, and each broker's capacity."""
 
     leading: Floats
     following: Floats
@@ -46,19 +46,19 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """`columns` makes the numbers, or None where nothing is known of the matter."""
+    """A goal; `columns` returns its arrays, or None if its data is missing."""
 
     name: str
     unit: str
     columns: Callable[[Facts], Columns | None]
     band: float = DEFAULT_BAND
-    """How far from its share a broker may be, by default, as a share of it."""
+    """How far a broker may be from its share by default, as a fraction of it."""
     counted: bool = False
-    """Whether it comes in whole numbers, so that no band can be narrower than from one to the next."""
+    """Whether it counts whole things, so that no band can be narrower than one of them."""
 
 
 def _disk(facts: Facts) -> Columns:
-    """Bytes on disk, by the size of a broker's file systems. Always first: it is what moving costs."""
+    """Bytes on disk, relative to a broker's file systems. Always first: it is the cost of moving."""
     return Columns(leading=facts.size_bytes, following=facts.size_bytes, strength=facts.disk_bytes)
 
 
@@ -66,7 +66,7 @@ DISK = Goal(name="disk", unit="B", columns=_disk)
 
 
 def _resource(name: str, facts: Facts) -> Columns | None:
-    """Any resource of the load model: bytes in, bytes out, processor time, or whatever somebody measures."""
+    """Any resource of the load model: bytes in, bytes out, CPU time, or another measurement."""
     resource = facts.resources.get(name)
     if resource is None:
         return None
@@ -77,7 +77,7 @@ def _resource(name: str, facts: Facts) -> Columns | None:
 
 
 def resource_goal(name: str, unit: str = "") -> Goal:
-    """The goal of spreading one resource."""
+    """Return the goal of balancing one resource."""
     return Goal(name=name, unit=unit, columns=partial(_resource, name))
 
 
@@ -86,7 +86,7 @@ BYTES_OUT_GOAL = resource_goal(BYTES_OUT, "B/s")
 
 
 def _leader_bytes_in(facts: Facts) -> Columns | None:
-    """What producers send to leaders: unlike all bytes in, it can be moved without copying anything."""
+    """Bytes that producers send to leaders: unlike all bytes in, they move without copying."""
     resource = facts.resources.get(BYTES_IN)
     if resource is None:
         return None
@@ -101,7 +101,7 @@ LEADER_BYTES_IN = Goal(name="leader_bytes_in", unit="B/s", columns=_leader_bytes
 
 
 def _leaders(facts: Facts) -> Columns:
-    """The number of leaders: clients talk to them."""
+    """The number of leaders: clients connect to them."""
     partitions = len(facts.size_bytes)
     return Columns(
         leading=np.ones(partitions), following=np.zeros(partitions), strength=np.ones(len(facts.brokers))
@@ -125,10 +125,7 @@ TOPIC_LEADERS = "topic_leaders"
 
 
 def most_per_broker(count: Ints, brokers: int, band: float = DEFAULT_BAND) -> Ints:
-    """Return, of so many in each topic, the most that one of so many brokers may have.
-
-    A broker may have its share of a topic's replicas, widened by the band and rounded up, and no more.
-    """
+    """Return the most replicas of each topic per broker: its share plus the band, rounded up."""
     share = count / max(brokers, 1)
     return np.maximum(np.ceil(share - 1e-9), np.floor(share * (1 + band) + 1e-9)).astype(np.int64)
 

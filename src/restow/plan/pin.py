@@ -25,7 +25,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The replicas a partition is to have, and perhaps their directories, "any" where it does not matter."""
+    """The target replicas of a partition, and perhaps their log dirs ("any" where it does not matter)."""
 
     partition: TopicPartition
     replicas: tuple[BrokerId, ...]
@@ -79,7 +79,7 @@ def pinned_move(
     log_dirs: tuple[str, ...] = (),
     reason: str = "",
 ) -> Move | None:
-    """The move from where a partition is to these replicas and directories; None if it is there already."""
+    """Return the move to these replicas and log dirs; None if the partition is there already."""
     lie = [copy for copy in partition.copies if not copy.future]
     move = Move(
         partition=name,
@@ -95,14 +95,14 @@ def pinned_move(
 
 
 def topic_ids(snapshot: Snapshot, moves: Iterable[Move]) -> dict[str, str]:
-    """The ids of the topics that move, as far as the cluster tells them."""
+    """Return the ids of the topics that move, as far as the cluster has them."""
     topics = {move.partition.topic for move in moves}
     known = ((name, snapshot.topic[name].id) for name in sorted(topics) if name in snapshot.topic)
     return {name: found for name, found in known if found is not None}
 
 
 def check_limits(limits: Limits) -> None:
-    """Refuse limits under which nothing could ever move."""
+    """Refuse limits under which nothing could move."""
     for name, value in (
         ("extra copies", limits.extra_copies),
         ("moves in", limits.moves_in),
@@ -115,7 +115,7 @@ def check_limits(limits: Limits) -> None:
 
 
 def _problem(snapshot: Snapshot, target: Target) -> str | None:
-    """Why this cannot be, in a few words."""
+    """Say why this target is impossible; None if it is not."""
     name = target.partition
     partition = snapshot.partition(name)
     if partition is None:
@@ -162,7 +162,7 @@ def _bad_dirs(snapshot: Snapshot, target: Target) -> str | None:
 
 
 def _too_few(topic: Topic, partition: Partition, target: Target) -> str | None:
-    """Fewer replicas than must be in sync means that nobody can write any more."""
+    """Refuse fewer replicas than min.insync.replicas: producers with acks=all could no longer write."""
     least = topic.min_insync_replicas
     if len(target.replicas) < least and len(target.replicas) < len(partition.replicas):
         return (
@@ -190,6 +190,6 @@ def _move(snapshot: Snapshot, target: Target) -> Move | None:
 
 
 def _listed(problems: list[str]) -> str:
-    """The first few, and how many more."""
+    """List the first few problems, and how many more there are."""
     more = len(problems) - _NAMED
     return "; ".join(problems[:_NAMED]) + (f"; and {more:,} more" if more > 0 else "")

@@ -106,7 +106,7 @@ def plan(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadePlan:
-    """A plan and what it was made from, for those who want to explain it."""
+    """A plan and its input, to explain it."""
 
     plan: Plan
     snapshot: Snapshot
@@ -114,13 +114,13 @@ class MadePlan:
     asked: Asked
 
     def explain(self) -> Explanation:
-        """Say what the plan makes of the cluster, and why it makes no more of it."""
+        """Explain what the plan achieves, and why it achieves no more."""
         from restow.plan.explain.explain import explain
 
         return explain(self.snapshot, self.load, self.plan, self.asked.request, self.asked)
 
     def log_dirs(self) -> Sequence[Amount]:
-        """Return what lies in each log dir, before and after."""
+        """Return the contents of each log dir, before and after."""
         from restow.plan.explain.amounts import by_dir
 
         return by_dir(self.snapshot, self.asked.arrays, self.plan.moves)
@@ -134,7 +134,7 @@ def make_plan(
     limits: Limits | RequestedLimits | None = None,
     seconds: float = SECONDS,
 ) -> MadePlan:
-    """Look for the best plan for as long as it may take. Time spent in the compiler does not count."""
+    """Search for the best plan within the time limit. Time spent in the compiler does not count."""
     from restow.plan.propose import propose
     from restow.plan.request.framing import ask
     from restow.plan.search.compiled import compiler_s

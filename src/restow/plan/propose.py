@@ -1,8 +1,8 @@
-"""From a snapshot and a request to a plan.
+"""Make a plan from a snapshot and a request.
 
     snapshot, load ─► arrays ─► problem (bands, what must and what may move) ─► search ─► moves ─► waves
 
-Moves that no order of waves can carry out are taken back, and the rest is looked at again.
+Moves that fit into no order of waves are removed, and the rest is searched again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ATTEMPTS = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Chosen:
-    """What is to be: every slot's broker, every partition's leader, and which partitions change."""
+    """The result so far: each slot's broker, each partition's leader, and the partitions that change."""
 
     holder: Ints
     leader: Ints
@@ -60,9 +60,9 @@ def propose(
     limits: Limits | RequestedLimits | None = None,
     asked: Asked | None = None,
 ) -> Plan:
-    """The plan for a request; the best so far when time is up. The same request gives the same plan.
+    """Return the plan for a request; the best so far when time is up. The same request gives the same plan.
 
-    `asked` is the request in numbers, for callers that have it already.
+    `asked` is the request as arrays, for callers that have it already.
     """
     asked = asked or ask(snapshot, load, request)
     bound = least_bytes(asked)
@@ -108,7 +108,7 @@ def propose(
 
 
 def title_of(request: PlanRequest) -> str:
-    """A request in a few words."""
+    """Describe a request in a few words."""
     words = [word for word in ("balance", "leaders", "disks") if getattr(request, word)]
     words += ["fix racks"] * request.fix_racks + ["spread topics"] * request.spread_topics
     for word, brokers in (("add", request.add), ("drain", request.drain), ("demote", request.demote)):
@@ -128,7 +128,7 @@ def title_of(request: PlanRequest) -> str:
 
 
 def _with_demotions(asked: Asked, chosen: _Chosen) -> _Chosen:
-    """What was chosen, and leadership of what demoted brokers still lead passed on."""
+    """Add the transfer of leadership away from demoted brokers."""
     if not asked.request.demote:
         return chosen
     leader = with_leaders_in_sync(asked, chosen.holder, chosen.leader)
@@ -136,7 +136,7 @@ def _with_demotions(asked: Asked, chosen: _Chosen) -> _Chosen:
 
 
 def _worse(asked: Asked, solution: Solution) -> bool:
-    """Whether a goal is further out of band than before, though nothing had to move."""
+    """Return whether a goal is further out of band than before, although nothing had to move."""
     problem = asked.problem
     if problem.forced.any():
         return False
@@ -148,7 +148,7 @@ def _worse(asked: Asked, solution: Solution) -> bool:
 def _moves(
     asked: Asked, snapshot: Snapshot, chosen: _Chosen
 ) -> tuple[tuple[Move, ...], dict[TopicPartition, str]]:
-    """What changes, partition by partition, and what fits into no directory."""
+    """Return the moves, and the partitions that fit into no log dir."""
     arrays, problem = asked.arrays, asked.problem
     targets: dict[TopicPartition, tuple[BrokerId, ...]] = {}
     holder, leader, offsets = chosen.holder.tolist(), chosen.leader.tolist(), problem.offsets.tolist()
@@ -178,7 +178,7 @@ def _moves(
 
 
 def _within_budget(request: PlanRequest, moves: tuple[Move, ...]) -> tuple[Move, ...]:
-    """As many moves between directories as what is left of the budget allows; the others have their share."""
+    """Return the moves, with as many log dir moves as the rest of the budget allows."""
     if request.most_moves is None and request.most_bytes is None:
         return moves
     kept = [move for move in moves if move.before != move.after]
@@ -197,7 +197,7 @@ def _within_budget(request: PlanRequest, moves: tuple[Move, ...]) -> tuple[Move,
 def _directories(
     asked: Asked, snapshot: Snapshot, targets: dict[TopicPartition, tuple[BrokerId, ...]]
 ) -> tuple[dict[tuple[TopicPartition, BrokerId], str], dict[TopicPartition, str]]:
-    """The directories that matter, and the replicas that fit into none."""
+    """Return the log dirs to request, and the replicas that fit into none."""
     arrays, request = asked.arrays, asked.request
     shelves = Shelves(snapshot, request.fill)
     coming: list[tuple[float, TopicPartition, BrokerId]] = []
@@ -231,7 +231,7 @@ def _directories(
 
 
 def _worst_first(asked: Asked, moves: Sequence[Move]) -> list[Move]:
-    """Relief first: what only changes who leads, then what leaves the fullest disks."""
+    """Order the moves: leader changes first, then moves off the fullest disks."""
     arrays, problem = asked.arrays, asked.problem
     held = load_of(asked, problem.home, problem.leader)[:, 0]
     room = np.where(np.isfinite(arrays.room), np.maximum(arrays.room, 1.0), arrays.facts.disk_bytes)
@@ -256,7 +256,7 @@ def _refuse_if_forced(asked: Asked, stuck: dict[TopicPartition, str]) -> None:
 
 
 def _homeless(asked: Asked, solution: Solution) -> str:
-    """Why something fits nowhere, and the least that would have to change."""
+    """Say why a replica fits nowhere, and the smallest change that would help."""
     arrays, problem = asked.arrays, asked.problem
     part_of = asked.slots.part_of
     worst = int(solution.homeless[np.argmax(arrays.facts.size_bytes[part_of[solution.homeless]])])

@@ -1,1 +1,1 @@
-"""What a plan does and why, for its readers."""
+"""Explain to its readers what a plan does, and why."""

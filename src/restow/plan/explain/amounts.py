@@ -1,4 +1,4 @@
-"""Bytes and replicas by broker, by rack and by directory, before a plan and after it."""
+"""Count bytes and replicas by broker, rack and log dir, before a plan and after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Bytes and replicas of a broker, a rack or a directory."""
+    """Bytes and replicas of a broker, a rack or a log dir."""
 
     name: str
     before_bytes: int
@@ -31,20 +31,20 @@ class Amount:
 
 
 class PlanSide(NamedTuple):
-    """Moves in numbers, as they are before or after."""
+    """All moves as arrays, with their replicas before or after."""
 
     rows: Ints
-    """The partition of each move,"""
+    """The partition of each move."""
     leaders: Ints
-    """the broker that leads it: the first that is there,"""
+    """The leader of each move's partition: the first live replica."""
     part_of: Ints
-    """and for every replica of all of them its partition"""
+    """The partition of each replica of all moves."""
     places: Ints
-    """and its broker."""
+    """The broker of each replica of all moves."""
 
 
 def sides_of(arrays: Arrays, moves: Sequence[Move]) -> tuple[PlanSide, PlanSide] | None:
-    """Before and after; None if nothing moves."""
+    """Return the moves as arrays, before and after; None if nothing moves."""
     if not moves:
         return None
     starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
@@ -65,7 +65,7 @@ def _side(arrays: Arrays, rows: Ints, replicas: Sequence[tuple[BrokerId, ...]]) 
 
 
 def loads_of(asked: Asked, sides: tuple[PlanSide, PlanSide] | None) -> tuple[Floats, Floats]:
-    """Brokers × goals: what each carries before and after, led by the first replica that is there."""
+    """Return brokers × goals before and after, with the first live replica as the leader."""
     arrays, problem = asked.arrays, asked.problem
     before = np.zeros_like(problem.lower)
     counts = arrays.counts
@@ -87,9 +87,9 @@ def loads_of(asked: Asked, sides: tuple[PlanSide, PlanSide] | None) -> tuple[Flo
 def by_broker_and_rack(
     snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move], sides: tuple[PlanSide, PlanSide] | None
 ) -> tuple[tuple[Amount, ...], tuple[Amount, ...]]:
-    """Brokers in the order of their ids, racks in that of their first broker; those that are down are one.
+    """Return amounts by broker, sorted by id, and by rack, by first broker; dead brokers are one rack.
 
-    Replicas that are there count with their own sizes, those that come with their leader's.
+    Existing replicas count with their own size, new ones with their leader's.
     """
     size = arrays.facts.size_bytes.astype(np.int64)
     now = np.zeros((len(arrays.brokers), 2), dtype=np.int64)
@@ -112,7 +112,7 @@ def by_broker_and_rack(
 
 
 def _differing(arrays: Arrays) -> Ints:
-    """By how much what each broker has differs from its leaders' sizes."""
+    """Return by how much each broker's bytes differ from the sizes of its partitions' leaders."""
     more = [0] * len(arrays.brokers)
     sizes = arrays.facts.size_bytes.tolist()
     for partition, size in zip(arrays.partitions, sizes, strict=True):
@@ -123,7 +123,7 @@ def _differing(arrays: Arrays) -> Ints:
 
 
 def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[Amount, ...]:
-    """Directories, broker by broker. Where brokers choose among several, what comes is in none of these."""
+    """Return amounts by log dir. Where brokers choose among several, new replicas are in none of them."""
     by_name = {move.partition: move for move in moves}
     only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
     rows: dict[tuple[BrokerId, str], list[int]] = {
@@ -161,6 +161,6 @@ def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
 
 
 def _only_path(broker: LiveBroker) -> str:
-    """Where replicas lie of which nothing is known: in the only directory there is."""
+    """Return the only log dir of a broker, which holds the replicas with an unknown log dir."""
     working = [each.path for each in broker.log_dirs if not each.failed and not each.cordoned]
     return working[0] if len(working) == 1 else ANY_DIR

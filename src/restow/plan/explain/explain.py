@@ -1,4 +1,4 @@
-"""What a plan makes of a cluster, and why it makes no more of it."""
+"""Explain what a plan achieves, and why it achieves no more."""
 
 from __future__ import annotations
 
@@ -27,53 +27,54 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoalLine:
-    """One goal: the largest and the smallest multiple of its share that a broker has, before and after."""
+    """One goal: the largest and the smallest load of a broker in multiples of its share, before and after."""
 
     name: str
     unit: str
     band: float | None
     allowed: tuple[float, float] | None
-    """Between which multiples of its share every broker may be; wider than the band where whole numbers of
-    replicas or leaders allow no less. None if any amount is allowed."""
+    """The range of multiples of its share that a broker may have; wider than the band where whole numbers of
+    replicas or leaders allow no less. None if any amount is allowed.
+    """
     asked: bool
-    """Whether the request is for this goal; else it only must not get worse than its band."""
+    """Whether the request names this goal; otherwise it only must not get worse than its band."""
     before: tuple[float, float]
     after: tuple[float, float]
     out_of_band: int
-    """How many brokers are out of their bands afterwards, whether or not the goal was asked for."""
+    """How many brokers are out of band afterwards, whether or not the goal was requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unmet:
-    """A goal that a broker does not reach, and what stands in the way."""
+    """A goal that a broker does not reach, and the reason."""
 
     goal: str
     broker: BrokerId
     ratio: float
-    """What it has in multiples of its share."""
+    """The broker's load in multiples of its share."""
     because: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Everything there is to say about a plan."""
+    """Everything to say about a plan."""
 
     goals: tuple[GoalLine, ...]
     brokers: tuple[Amount, ...]
     racks: tuple[Amount, ...]
     reasons: Mapping[str, int]
-    """How many moves serve which goal or demand."""
+    """How many moves serve each goal or demand."""
     unmet: tuple[Unmet, ...]
     notes: tuple[Note, ...]
     copied_bytes: int
-    """All that is copied,"""
+    """All bytes that are copied."""
     between_brokers_bytes: int
-    """and what of that goes over the network; the rest is copied between log dirs."""
+    """Bytes copied over the network; the rest is copied between log dirs."""
     bound_bytes: int | None
 
     @property
     def ratio(self) -> float | None:
-        """Bytes copied between brokers over the least possible; None where nothing has to be copied."""
+        """Bytes copied between brokers, divided by the minimum; None if nothing has to be copied."""
         return self.between_brokers_bytes / self.bound_bytes if self.bound_bytes else None
 
 
@@ -84,7 +85,7 @@ def explain(
     request: PlanRequest,
     asked: Asked | None = None,
 ) -> Explanation:
-    """Explain a plan that was made from this snapshot and this request, which `asked` has in numbers."""
+    """Explain a plan made from this snapshot and request; `asked` is the request as arrays."""
     asked = asked or ask(snapshot, load, request)
     sides = sides_of(asked.arrays, plan.moves)
     before, after = loads_of(asked, sides)
@@ -132,7 +133,7 @@ def _goal_line(asked: Asked, number: int, before: Floats, after: Floats) -> Goal
 
 
 def _extremes(asked: Asked, number: int, load: Floats) -> tuple[float, float]:
-    """The largest and the smallest multiple of its share that a broker has."""
+    """Return the largest and the smallest multiple of its share that a broker has."""
     share = asked.share[:, number]
     some = share > 0
     ratios = load[some, number] / share[some]
@@ -140,7 +141,7 @@ def _extremes(asked: Asked, number: int, load: Floats) -> tuple[float, float]:
 
 
 def _outside(asked: Asked, number: int, load: Floats) -> list[tuple[int, bool]]:
-    """Brokers that are out of a band, each with whether it has too much."""
+    """Return the brokers out of band, each with whether it is above."""
     found = []
     mean = float(asked.share[:, number].max()) or 1.0
     for broker in np.flatnonzero(asked.share[:, number] > 0).tolist():
@@ -170,7 +171,7 @@ def _unmet(asked: Asked, after: Floats, moves: Sequence[Move]) -> list[Unmet]:
 
 
 def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequence[Move]) -> str:
-    """The constraint that stops it, by name."""
+    """Name the constraint that keeps a broker out of band."""
     request, problem, slots = asked.request, asked.problem, asked.slots
     if request.most_moves is not None and len(moves) >= request.most_moves:
         return f"no more than {request.most_moves:,} moves are allowed"

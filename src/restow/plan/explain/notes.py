@@ -1,4 +1,4 @@
-"""What a reader of a plan has to know beside its numbers, with the partitions that it is about."""
+"""Notes for a plan's reader beyond its numbers, with the partitions concerned."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One sentence. A warning is about something that the plan does not put right."""
+    """One sentence. A warning is about a problem that the plan does not fix."""
 
     text: str
     partitions: tuple[TopicPartition, ...] = ()
-    """All that it is about."""
+    """All partitions concerned."""
     warning: bool = False
     advice: str = ""
 
@@ -36,7 +36,7 @@ class Note:
 def notes_of(
     snapshot: Snapshot, asked: Asked, load: LoadModel | None, moves: Sequence[Move]
 ) -> tuple[Note, ...]:
-    """Everything there is to note, warnings first."""
+    """Return all notes, warnings first."""
     found = [*_left_alone(asked), *_one_rack(asked, moves), *_kept_from(asked), *_internal(asked)]
     found += [*_out_of_sync(asked), *_uneven_dirs(snapshot, asked, moves)]
     if load is None:
@@ -59,7 +59,7 @@ def notes_of(
 
 
 def _left_alone(asked: Asked) -> list[Note]:
-    """What is being moved, and what has no leader: nothing can be planned for it now."""
+    """Note moving partitions and those without a leader: no move can be planned for them now."""
     arrays = asked.arrays
     left = np.flatnonzero(~arrays.settled).tolist()
     moving = [number for number in left if arrays.partitions[number].moving]
@@ -90,7 +90,7 @@ def _left_alone(asked: Asked) -> list[Note]:
 
 
 def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
-    """Partitions with two replicas in a rack while another rack has none, where nobody asked to fix that."""
+    """Note partitions with two replicas in one rack while another has none, if the request keeps them."""
     arrays, request = asked.arrays, asked.request
     if request.fix_racks:
         return []
@@ -118,7 +118,7 @@ def _one_rack(asked: Asked, moves: Sequence[Move]) -> list[Note]:
 
 
 def _out_of_sync(asked: Asked) -> list[Note]:
-    """Partitions whose leaders might change but for a replica that lags behind."""
+    """Note partitions whose leader cannot change because a replica is out of sync."""
     request = asked.request
     if not (request.sheds or request.leaders):
         return []
@@ -136,7 +136,7 @@ def _out_of_sync(asked: Asked) -> list[Note]:
 
 
 def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> list[Note]:
-    """Log dirs that were to be evened out and are not."""
+    """Note log dirs that were to be balanced and are not."""
     band = asked.request.bands.get("log_dirs", DEFAULT_BAND)
     if not asked.request.disks or band is None:
         return []
@@ -169,7 +169,7 @@ def _uneven_dirs(snapshot: Snapshot, asked: Asked, moves: Sequence[Move]) -> lis
 
 
 def _kept_from(asked: Asked) -> list[Note]:
-    """Brokers and log dirs that are given nothing because they are cordoned."""
+    """Note brokers and log dirs that get nothing because they are cordoned."""
     arrays, request = asked.arrays, asked.request
     told = sorted({*request.cordon, *(arrays.brokers[at] for at in np.flatnonzero(arrays.cordoned).tolist())})
     found = []
@@ -183,7 +183,7 @@ def _kept_from(asked: Asked) -> list[Note]:
 
 
 def _internal(asked: Asked) -> list[Note]:
-    """Internal topics that a wildcard would have meant."""
+    """Note internal topics that a wildcard has left out."""
     arrays, request = asked.arrays, asked.request
     names = sorted({arrays.names[at].topic for at in np.flatnonzero(arrays.internal).tolist()})
     meant = [name for name in names if request.replication_factor_of(name) is not None]

@@ -1,4 +1,4 @@
-"""For every move the reason, in a few words."""
+"""Give the reason for every move, in a few words."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Worst:
-    """For each broker the goal that it is furthest above, and the one that it is furthest below."""
+    """The goal that each broker is furthest above, and the one that it is furthest below."""
 
     def __init__(self, above: Floats, below: Floats) -> None:
         self.above, self.most_above = above.max(axis=1).tolist(), above.argmax(axis=1).tolist()
@@ -27,7 +27,7 @@ class Reasons:
     """Why partitions move: because they must, or for the goal that their broker is furthest from."""
 
     def __init__(self, asked: Asked, holder: Sequence[int], leader: Sequence[int]) -> None:
-        """`holder` and `leader` are what is to be: every slot's broker, every partition's slot that leads."""
+        """Take the target: the broker of every slot, and the leading slot of every partition."""
         self._asked = asked
         self._holder, self._leader = holder, leader
         problem = asked.problem
@@ -46,7 +46,7 @@ class Reasons:
         self._led = problem.leader.tolist()
 
     def of(self, number: int) -> str:
-        """The reason of one partition's move."""
+        """Return the reason for one partition's move."""
         home, holder = self._home, self._holder
         first, last = self._offsets[number], self._offsets[number + 1]
         if self._must[number]:
@@ -61,7 +61,7 @@ class Reasons:
         return self._order(home[self._led[number]], holder[self._leader[number]])
 
     def _passed_on(self, number: int) -> str:
-        """Who leads from now on, where the leader keeps its replica all the same."""
+        """Say which broker leads from now on, where the leader keeps its replica."""
         old, new = self._home[self._led[number]], self._holder[self._leader[number]]
         if old == new or old not in self._holder[self._offsets[number] : self._offsets[number + 1]]:
             return ""
@@ -69,7 +69,7 @@ class Reasons:
         return f"; broker {brokers[new]} leads instead of {brokers[old]}"
 
     def _order(self, old: int, new: int) -> str:
-        """The reason of a move that only changes the order of replicas: who is to lead."""
+        """Return the reason for a move that only changes the leader."""
         brokers, goals = self._asked.arrays.brokers, self._asked.goals
         if old in self._demoted:
             return f"demote broker {brokers[old]}: broker {brokers[new]} leads"
@@ -97,7 +97,7 @@ class Reasons:
         return f"drain broker {broker}"
 
     def _goal(self, pairs: list[tuple[int, int]]) -> str:
-        """The goal that the source is furthest above, or else the target furthest below."""
+        """Return the goal that the source is furthest above, or else the one the target is furthest below."""
         arrays, goals = self._asked.arrays, self._asked.goals
         source, target = pairs[0]
         if len(pairs) > 1:

@@ -1,4 +1,4 @@
-"""A plan as a person wants to read it: what moves, from where, how many bytes, before and after, how long."""
+"""Summarize a plan for a reader: moves, bytes, brokers before and after, duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What lies on a broker: bytes, replicas, and how many of these are first in their list."""
+    """The contents of a broker: bytes, replicas, and how many of them are the preferred leader."""
 
     size_bytes: int = 0
     replicas: int = 0
@@ -26,21 +26,21 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerChange:
-    """One broker before and after. Received and sent are what is copied to get there."""
+    """One broker before and after, with the bytes that it receives and sends."""
 
     broker: BrokerId
     before: Load
     after: Load
     received_bytes: int
     sent_bytes: int
-    """As if every leader were the first replica; when leaders are elsewhere, others send."""
+    """Assumes that the first replica leads; if another leads, its broker sends instead."""
     dir_bytes: int
-    """What it copies between its own directories."""
+    """Bytes that it copies between its own log dirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirChange:
-    """What comes into and goes out of one directory. Where brokers choose, nothing is known beforehand."""
+    """Bytes into and out of one log dir. Where brokers choose the log dir, it is not known beforehand."""
 
     broker: BrokerId
     path: str
@@ -50,7 +50,7 @@ class DirChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanView:
-    """All of it. Without a snapshot, before and after count the partitions of the plan alone."""
+    """The sums of a plan. Without a snapshot, before and after count only the plan's partitions."""
 
     moves: int
     steps: int
@@ -64,7 +64,7 @@ class PlanView:
 
 
 def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
-    """The sums of a plan."""
+    """Return the sums of a plan."""
     traffic = traffic_of(plan)
     received, sent, within = (traffic.of(way) for way in Way)
     before, after = _loads(plan, snapshot)
@@ -92,7 +92,7 @@ def view_of(plan: Plan, snapshot: Snapshot | None = None) -> PlanView:
 
 
 def seconds_at(view: PlanView, bytes_per_s: float) -> float:
-    """Return how long it takes at least at that throttle, which holds for each way through each broker."""
+    """Return the least duration at this throttle, which holds for each direction of each broker."""
     traffic = Traffic()
     for each in view.brokers:
         ways = zip(Way, (each.received_bytes, each.sent_bytes, each.dir_bytes), strict=True)
@@ -101,7 +101,7 @@ def seconds_at(view: PlanView, bytes_per_s: float) -> float:
 
 
 def traffic_of(plan: Plan) -> Traffic:
-    """Add up what a plan copies, as if every leader were the first replica."""
+    """Return the bytes that a plan copies, assuming that the first replica leads."""
     traffic = Traffic()
     for move in plan.moves:
         for broker in move.adding:
@@ -129,19 +129,19 @@ def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load],
 
 
 def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int, ...]:
-    """Replicas that are there have their own sizes, those that come their leader's."""
+    """Return the sizes of replicas: existing ones have their own, new ones their leader's."""
     return tuple([move.own_size(broker) for broker in replicas])
 
 
 def own_sizes(partition: Partition) -> tuple[int, ...]:
-    """The bytes of each replica of a partition; the leader's where its own are not known."""
+    """Return the bytes of each replica of a partition; the leader's where its own are unknown."""
     size = partition.size_bytes
     own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
     return tuple([own.get(broker, size) for broker in partition.replicas])
 
 
 class _Sum:
-    """Adds up partitions by broker."""
+    """Sums of partitions by broker."""
 
     def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
         self._bytes: Counter[BrokerId] = Counter()
@@ -158,7 +158,7 @@ class _Sum:
                 self._preferred[replicas[0]] += 1
 
     def know(self, brokers: Iterable[BrokerId]) -> None:
-        """Brokers that are there although they have nothing."""
+        """Add brokers, even if they hold nothing."""
         for broker in brokers:
             self._replicas[broker] += 0
 

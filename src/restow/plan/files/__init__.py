@@ -1,1 +1,1 @@
-"""Plans as files: Restow's own, Kafka's JSON, digests and signatures."""
+"""Plan files: Restow's own format, Kafka's JSON, digests and signatures."""

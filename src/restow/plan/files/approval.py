@@ -1,7 +1,7 @@
-"""Check that a plan is the one that somebody approved: by its digest, or by a signature over that.
+"""Check that a plan is the approved one, by its digest or by a signature over the digest.
 
-A digest says which plan was meant, as long as it came by another way than the file: a ticket, a chat, a merge
-request. A signature says who approved it, and travels in the file itself.
+A digest identifies the plan if it came by another way than the file: a ticket, a chat, a merge request. A
+signature also identifies the approver, and travels in the file itself.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _DIGEST = re.compile(rf"(?:sha256:)?([0-9a-f]{{{_LEAST_DIGITS},64}})")
 
 
 class NotApproved(InvalidInput):
-    """A plan that is not the one that was approved. Nothing was changed."""
+    """The plan is not the approved one. Nothing was changed."""
 
 
 def digest_digits(given: str) -> str:
-    """Return the digits of a digest as a person gives it: with or without "sha256:", or only its start."""
+    """Return the digits of a digest as a user gives it: with or without "sha256:", or only its start."""
     found = _DIGEST.fullmatch(given.strip().lower())
     if found is None:
         raise InvalidInput(
@@ -40,7 +40,7 @@ def digest_digits(given: str) -> str:
 
 
 def check_digest(plan: Plan, given: str, source: str) -> None:
-    """Refuse a plan that does not have this digest. `source` is how the complaint calls the plan."""
+    """Refuse a plan that does not have this digest; `source` names the plan in the error."""
     digits, found = digest_digits(given), digest_of(plan)
     if not found.removeprefix("sha256:").startswith(digits):
         raise NotApproved(
@@ -50,7 +50,7 @@ def check_digest(plan: Plan, given: str, source: str) -> None:
 
 
 def short(digest: str) -> str:
-    """The start of a digest, which is enough to tell plans apart."""
+    """Return the start of a digest, which is enough to tell plans apart."""
     return digest[: len("sha256:") + _LEAST_DIGITS]
 
 
@@ -58,11 +58,11 @@ _MEMBER = "signatures"
 
 
 class CannotSign(RestowError):
-    """Signing needs a library that is not there."""
+    """Signing needs a library that is not installed."""
 
 
 def sign(text: str, key: bytes, source: str, key_source: str) -> str:
-    """Return a plan's file with a signature by this private key (PEM) added to those it has."""
+    """Return the plan's file with a signature by this private key (PEM) added."""
     plan = loads(text, source)
     secret = _private_key(key, key_source)
     made = {
@@ -93,7 +93,7 @@ def check_signed_by(text: str, key: bytes, source: str, key_source: str) -> None
 
 
 def _message(digest: str) -> bytes:
-    """What is signed says what it is, so that a signature over it is good for nothing else."""
+    """Return the signed bytes, with a prefix so that the signature cannot be used for anything else."""
     return f"restow plan {digest}".encode()
 
 
@@ -136,7 +136,7 @@ def _ed25519(key: Any, kind: Any, source: str) -> Any:
 
 
 def _library() -> tuple[Any, Any, Any]:
-    """The parts that are needed of a library that not everybody has."""
+    """Import the parts of the optional library that signing needs."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization

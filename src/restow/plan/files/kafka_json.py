@@ -1,10 +1,10 @@
-"""Kafka's own JSON files for moving partitions: read with its rules, written in its order of fields.
+"""Kafka's own JSON files for reassignments: read by its rules, written in its order of fields.
 
     {"version": 1, "partitions": [
         {"topic": "t", "partition": 0, "replicas": [1, 2], "log_dirs": ["any", "/d"]}]}
     {"version": 1, "topics": [{"topic": "t"}]}
 
-An absent version counts as 1, absent `log_dirs` as all "any". Unknown fields are passed over, as Kafka does.
+A missing version counts as 1, missing `log_dirs` as all "any". Unknown fields are ignored, as in Kafka.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 class InvalidReassignment(InvalidDocument):
-    """A file that Kafka's tool would refuse. `kafka_says` is how that tool puts it."""
+    """A file that Kafka's tool would refuse; `kafka_says` is that tool's message."""
 
     def __init__(self, message: str, kafka_says: str) -> None:
         super().__init__(message)
@@ -33,9 +33,9 @@ class InvalidReassignment(InvalidDocument):
 
 
 def parse_reassignment(text: str, source: str = "the reassignment") -> tuple[Target, ...]:
-    """What each partition is to be, in the file's order. `source` is how complaints call the file.
+    """Return the target of each partition, in the file's order; `source` names the file in errors.
 
-    Only its form is checked; `check_reassignment` knows what Kafka refuses to execute.
+    Only the form is checked; `check_reassignment` has the rules of execution.
     """
     document = _document(text, source)
     return tuple(
@@ -45,7 +45,7 @@ def parse_reassignment(text: str, source: str = "the reassignment") -> tuple[Tar
 
 
 def check_reassignment(targets: Sequence[Target], source: str = "the reassignment") -> None:
-    """Refuse what Kafka's tool refuses before it asks any cluster."""
+    """Refuse what Kafka's tool refuses before it contacts a cluster."""
     if not targets:
         says = "Partition reassignment list cannot be empty"
         raise InvalidReassignment(f"{source} has no partitions: name at least one", says)
@@ -70,7 +70,7 @@ def check_reassignment(targets: Sequence[Target], source: str = "the reassignmen
 
 
 def parse_topics(text: str, source: str = "the list of topics") -> tuple[str, ...]:
-    """The topics to move, each once."""
+    """Return the topics to move, each once."""
     document = _document(text, source)
     topics = []
     for index, entry in enumerate(_list(document, "topics", source)):
@@ -88,7 +88,7 @@ def format_reassignment(
     replicas: Mapping[TopicPartition, Sequence[BrokerId]],
     log_dirs: Mapping[tuple[TopicPartition, BrokerId], str] | None = None,
 ) -> str:
-    """One line of JSON that Kafka's tool reads and would have written: sorted, every directory named."""
+    """Return one line of JSON as Kafka's tool writes it: sorted, with a log dir for every replica."""
     dirs = log_dirs or {}
     entries = (
         f'{{"topic":{json.dumps(name.topic)},"partition":{name.partition},'
@@ -102,7 +102,7 @@ def format_reassignment(
 def reassignment_document(
     entries: Iterable[tuple[TopicPartition, Sequence[BrokerId], Sequence[str]]],
 ) -> dict[str, object]:
-    """What Kafka's tool reads, as a JSON document: partitions with their replicas, and directories if any."""
+    """Return the document that Kafka's tool reads: partitions, replicas, and log dirs if any."""
     rows: list[dict[str, object]] = []
     for name, replicas, dirs in entries:
         row = {"topic": name.topic, "partition": name.partition, "replicas": list(replicas)}
@@ -111,7 +111,7 @@ def reassignment_document(
 
 
 def there_and_back(plan: Plan) -> tuple[dict[str, object], dict[str, object]]:
-    """A plan for Kafka's tool, and the way back from it. That tool knows neither waves nor limits."""
+    """Return a plan and its inverse for Kafka's tool, which has neither waves nor limits."""
     back = []
     for move in plan.moves:
         dirs = [move.dirs_before.get(broker, ANY_DIR) for broker in move.before] if move.log_dirs else []
@@ -121,12 +121,12 @@ def there_and_back(plan: Plan) -> tuple[dict[str, object], dict[str, object]]:
 
 
 def format_topics(topics: Iterable[str]) -> str:
-    """The file that says which topics to move."""
+    """Return the file that lists topics to move."""
     return json.dumps({"topics": [{"topic": topic} for topic in topics], "version": _VERSION})
 
 
 def _document(text: str, source: str) -> Mapping[str, Any]:
-    """The file as a mapping of a version that we know."""
+    """Parse the file and check its version."""
     says = "The input string is not a valid JSON"
     try:
         value = json.loads(text)
@@ -171,7 +171,7 @@ def _record(value: object, where: str) -> Mapping[str, Any]:
 
 
 def _list(document: Mapping[str, Any], key: str, source: str) -> Sequence[object]:
-    """Absent is as good as empty."""
+    """Return a list; a missing one counts as empty."""
     return _array(document.get(key, []), f"{source}, {key}")
 
 

@@ -1,4 +1,4 @@
-"""Plans as files: JSON with one move and one step per line, so that two plans can be compared with `diff`.
+"""Plan files: JSON with one move and one step per line, so that `diff` can compare two plans.
 
     {"restow_plan": 2, "digest": "sha256:…",
     "cluster_id": "…", "created_ms": 1700000000000, "title": "…", "limits": {…},
@@ -12,13 +12,13 @@
     {"topic": "orders", "partition": 0, "before": [1, 2], "after": [1, 3]},
     …], …]}
 
-The digest is the SHA-256 of this text without the digest itself. It is computed from what was read, written
-again by `dumps`: it covers every value that Restow goes by, but neither white space nor the order of names.
-A member that has its default is not written, so that members which later versions add leave it unchanged.
+The digest is the SHA-256 of this text without the digest itself. It is computed from the values read, as
+`dumps` writes them: it covers every value that Restow uses, but neither white space nor the order of names.
+Members with their default value are not written, so members that later versions add leave it unchanged.
 
-A plan is what somebody approved. So reading one checks that it is whole: its digest, and that the steps of
-every partition lead from where it is to where it is to be. Files of format 1 have no digest, no topic ids,
-promises, leaves or sizes; they have a hash of where their moves start.
+A plan is what a person approved. So reading one checks that it is complete: the digest must match, and the
+steps of every partition must lead from its present replicas to its target. Files of format 1 have no digest,
+no topic ids, promises, leaves or sizes; they have a hash of the replicas that their moves start from.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ _KEPT = "_digest"
 
 
 def dumps(plan: Plan) -> str:
-    """The file's text."""
+    """Return the text of the plan's file."""
     body = _body(plan)
     return f'{{"restow_plan": {VERSION}, "digest": "{_digest(plan, body)}",\n{body}}}\n'
 
 
 def digest_of(plan: Plan) -> str:
-    """The digest that the plan's file has, or would have: "sha256:" and 64 hexadecimal digits."""
+    """Return the digest of the plan's file: "sha256:" and 64 hexadecimal digits."""
     known: str | None = vars(plan).get(_KEPT)
     return known or _digest(plan, _body(plan))
 
 
 def document_of(plan: Plan) -> dict[str, Any]:
-    """What the file says, for those that keep it as a part of something else."""
+    """Return the file's contents as a document, to embed in another file."""
     document: dict[str, Any] = json.loads(dumps(plan))
     return document
 
 
 def loads(text: str, source: str = "the plan") -> Plan:
-    """A plan from a file's text. `source` is how complaints call it."""
+    """Parse the text of a plan's file; `source` names it in errors."""
     try:
         document = json.loads(text, parse_constant=fields.no_constant)
     except (ValueError, RecursionError) as error:
@@ -78,7 +78,7 @@ def loads(text: str, source: str = "the plan") -> Plan:
 
 
 def plan_from(document: Mapping[str, Any], source: str) -> Plan:
-    """A plan from what `document_of` made, here or in an earlier version. The digest is checked."""
+    """Return the plan in a document of `document_of`, of this or an earlier version; check its digest."""
     version: Any = document.get("restow_plan")
     if isinstance(version, bool) or version not in range(_OLDEST, VERSION + 1):
         raise InvalidDocument(
@@ -103,14 +103,14 @@ def plan_from(document: Mapping[str, Any], source: str) -> Plan:
 
 
 def _digest(plan: Plan, body: str) -> str:
-    """Compute the digest and keep it with the plan: of a million moves it takes seconds."""
+    """Return the digest and cache it with the plan: for a million moves it takes seconds."""
     found = f"sha256:{hashlib.sha256(body.encode()).hexdigest()}"
     vars(plan)[_KEPT] = found
     return found
 
 
 def _body(plan: Plan) -> str:
-    """Everything but the format and the digest."""
+    """Return the file's text without the format and the digest."""
     head: dict[str, object] = {
         "cluster_id": plan.cluster_id,
         "created_ms": plan.created_ms,
@@ -157,7 +157,7 @@ def _lines(records: Iterable[str]) -> str:
 
 
 def _move_text(move: Move, change: str, quoted: Callable[[str], str]) -> str:
-    """Put a line together by hand: an encoder takes seconds for a million. `quoted` makes texts JSON."""
+    """Format a move by hand: a JSON encoder takes seconds for a million. `quoted` encodes strings."""
     parts = [f'{change}, "size_bytes": {move.size_bytes}']
     if move.log_dirs:
         parts.append(f'"log_dirs": [{", ".join(map(quoted, move.log_dirs))}]')
@@ -177,7 +177,7 @@ def _step_text(
     whole: Mapping[TopicPartition, tuple[tuple[BrokerId, ...], tuple[BrokerId, ...], str]],
     quoted: Callable[[str], str],
 ) -> str:
-    """A line for a step. Most steps are all of their move, whose text is there already."""
+    """Format a step. Most steps are their whole move, whose text exists already."""
     before, after, text = whole.get(step.partition, ((), (), ""))
     same = step.before == before and step.after == after
     return f"{{{text if same else _change(step, quoted)}}}"
@@ -276,7 +276,7 @@ def _step(document: Mapping[str, Any], moves: Mapping[TopicPartition, Move]) -> 
 
 
 def _check_steps(plan: Plan, source: str) -> None:
-    """Refuse steps that do not lead from where their move starts to where it ends."""
+    """Refuse steps that do not lead from the start of their move to its end."""
     now = {move.partition: move.before for move in plan.moves}
     stepped = set()
     for wave in plan.waves:
@@ -310,7 +310,7 @@ def _replicas(value: object) -> tuple[BrokerId, ...]:
 
 
 def _starting_hash(plan: Plan) -> str:
-    """What files of format 1 have instead of a digest: a hash of the replicas that their moves start from."""
+    """Return the hash that files of format 1 have instead of a digest, over the replicas before."""
     lines = [
         f"{topic}\0{partition}\0{','.join(map(str, replicas))}\n"
         for (topic, partition), replicas in sorted((move.partition, move.before) for move in plan.moves)

@@ -1,1 +1,1 @@
-"""The judge of plans: does a plan break anything, and how good is it?"""
+"""Judge plans: does a plan break a rule, and how good is it?"""

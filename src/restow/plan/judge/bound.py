@@ -1,10 +1,10 @@
-"""The least that any plan must copy to reach the same bands.
+"""Compute the least that any plan must copy to reach the same bands.
 
-What lies above a broker's band has to leave it, and what is missing below has to come, whatever else happens.
-For every broker and goal the cheapest replicas that would do (most of the goal for the fewest bytes, the last
-one in part) are added up; a broker's share is its worst goal's. Leadership is taken to be elsewhere already,
-which can only make the bound lower, so it is one. What must move whatever the bands, say from a broker that
-is drained, is counted in full.
+The excess above a broker's band has to leave it, and the shortage below has to arrive, whatever else happens.
+For every broker and goal, the bound adds up the cheapest replicas that would suffice (most of the goal for
+the fewest bytes, the last one in part); a broker counts with its worst goal. Leadership is assumed to have
+moved already, which can only lower the bound. Replicas that must move whatever the bands, for example from a
+drained broker, count in full.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOW = "for each broker the fewest bytes that must leave it, or come to it, to br
 
 
 def least_bytes(asked: Asked) -> float:
-    """No plan that brings the brokers into the bands copies less."""
+    """Return the bytes that every plan into the bands copies at least."""
     slots, problem = asked.slots, asked.problem
     size = asked.arrays.facts.size_bytes[slots.part_of]
     choice = max(float(size[slots.for_racks].sum()), float(size[slots.for_topics].sum()))
@@ -35,7 +35,7 @@ def least_bytes(asked: Asked) -> float:
 
 
 def least_to_shed(problem: Problem, mandatory: Bools) -> float:
-    """The bytes that have to leave brokers, or to come to them, for the bands."""
+    """Return the bytes that have to leave brokers, or to arrive, for the bands."""
     counts = np.diff(problem.offsets)
     part_of = np.repeat(np.arange(len(counts)), counts)
     lightest = np.minimum(problem.leading, problem.following)
@@ -57,7 +57,7 @@ def least_to_shed(problem: Problem, mandatory: Bools) -> float:
 
 
 def _cheapest(weights: Floats, goal: int, amount: float) -> float:
-    """The fewest bytes of replicas that together carry so much of a goal, the last one counted in part."""
+    """Return the fewest bytes of replicas that carry this amount of a goal, the last one counted in part."""
     if goal == 0:
         return amount
     carrying = weights[weights[:, goal] > 0]
@@ -73,7 +73,7 @@ def _cheapest(weights: Floats, goal: int, amount: float) -> float:
 
 
 def _must_come(problem: Problem, carried: Floats, part_of: Ints) -> float:
-    """The bytes missing below the bands."""
+    """Return the bytes missing below the bands."""
     there = problem.home >= 0
     size = np.bincount(problem.home[there], carried[part_of[there], 0], minlength=len(problem.rack))
     return float(np.maximum(problem.lower[:, 0] - size, 0.0).sum())

@@ -1,4 +1,4 @@
-"""Two plans side by side."""
+"""Compare two plans."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanComparison:
-    """What two plans have in common, and what not. Each pair is of the first and the second."""
+    """The similarities and differences of two plans. Pairs hold the first plan's value, then the second's."""
 
     moves: tuple[int, int]
     copied_bytes: tuple[int, int]
     waves: tuple[int, int]
     bound_bytes: tuple[int | None, int | None]
     same: int
-    """Partitions that both move to the same replicas."""
+    """Partitions that both plans move to the same replicas."""
     different: tuple[TopicPartition, ...]
-    """Those that both move, but to other ones."""
+    """Partitions that both plans move, but to different replicas."""
     only: tuple[tuple[TopicPartition, ...], tuple[TopicPartition, ...]]
     same_start: bool
-    """Whether the partitions that both move start from the same replicas."""
+    """Whether the partitions that both plans move start from the same replicas."""
 
 
 def compare(first: Plan, second: Plan) -> PlanComparison:
-    """Lay them side by side."""
+    """Return the comparison of two plans."""
     one = {move.partition: move for move in first.moves}
     two = {move.partition: move for move in second.moves}
     both = sorted(one.keys() & two.keys())

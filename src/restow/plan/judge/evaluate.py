@@ -1,7 +1,7 @@
-"""The judge of plans, ours or another tool's: is anything broken, and how good is it?
+"""Judge any plan, ours or another tool's: does it break a rule, and how good is it?
 
-It shares no code with what makes plans: it counts with dictionaries, partition by partition, what the search
-counts with arrays. `crowded` looks at each topic by itself.
+It shares no code with the planner: it counts with dictionaries, partition by partition, what the search
+counts with arrays. `crowded` judges each topic by itself.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ class Score:
     before: Mapping[BrokerId, float]
     after: Mapping[BrokerId, float]
     share: Mapping[BrokerId, float]
-    """What each would have if all were even, each by its strength."""
+    """The even load of each broker, in proportion to its capacity."""
 
     def ratio(self, *, after: bool = True) -> tuple[float, float]:
-        """The largest and the smallest multiple of its share that a broker has."""
+        """Return the largest and the smallest multiple of its share that a broker has."""
         loads = self.after if after else self.before
         ratios = [loads[broker] / share for broker, share in self.share.items() if share > 0]
         return (max(ratios), min(ratios)) if ratios else (1.0, 1.0)
 
     def out_of_band(self, band: float, *, after: bool = True, counted: bool = False) -> float:
-        """How far brokers are out of a band around their shares, added up, in shares of an average broker."""
+        """Return the sum of the brokers' distances from their bands, in shares of an average broker."""
         loads = self.after if after else self.before
         total = 0.0
         for broker, share in self.share.items():
@@ -64,12 +64,12 @@ class Score:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All that was found."""
+    """The result of an evaluation."""
 
     violations: tuple[PlanViolation, ...]
     scores: Mapping[str, Score]
     crowded: Mapping[str, tuple[int, int]]
-    """Replicas and leaders that brokers have of a topic beyond their share of it, before and after."""
+    """Replicas and leaders of a topic beyond a broker's share, before and after."""
     copied_bytes: int
     moves: int
 
@@ -77,7 +77,7 @@ class Judgement:
 def evaluate(
     snapshot: Snapshot, load: LoadModel | None, moves: Iterable[Move], request: PlanRequest
 ) -> Judgement:
-    """Judge what these moves make of a cluster, by the rules of a request."""
+    """Judge the effect of these moves on a cluster, by the rules of a request."""
     by_name = {move.partition: move for move in moves}
     found = [
         *_unknown(snapshot, by_name),
@@ -112,7 +112,7 @@ def _unknown(snapshot: Snapshot, moves: Mapping[TopicPartition, Move]) -> Iterat
 def _rules(
     snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Iterator[PlanViolation]:
-    """The rules that hold for each partition by itself."""
+    """Check the rules for single partitions."""
     able = _able(snapshot, request)
     racks = _racks(snapshot)
     for name, partition in snapshot.all_partitions():
@@ -147,7 +147,7 @@ def _rules(
 def _could_lead(
     snapshot: Snapshot, partition: Partition, after: tuple[BrokerId, ...], request: PlanRequest
 ) -> list[BrokerId]:
-    """If a demoted broker is the first that could lead: those that could lead instead."""
+    """If a demoted broker is the first able to lead, return the brokers that could lead instead."""
     live = [each for each in after if each in snapshot.broker]
     if not live or live[0] not in request.demote:
         return []
@@ -178,7 +178,7 @@ def _most_racks(
     able: frozenset[BrokerId],
     request: PlanRequest,
 ) -> int:
-    """Over how many racks a partition could be, with what excluded brokers have of it where it is."""
+    """Return the most racks that a partition could span; its replicas on excluded brokers stay."""
     stays = [racks[each] for each in after if each in request.except_brokers]
     possible = {racks[each] for each in (*able, *after)}
     return min(len(set(stays)) + len(after) - len(stays), len(possible))
@@ -211,7 +211,7 @@ def _places(
 
 
 def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]) -> Iterator[PlanViolation]:
-    """No fewer racks than before, as far as there are brokers for that."""
+    """Check that a partition spans no fewer racks than before, as far as brokers allow."""
     kept = {racks[broker] for broker in move.after if broker in move.before}
     possible = len(kept | {racks[broker] for broker in able})
     before = len({racks[broker] for broker in move.before})
@@ -223,7 +223,7 @@ def _spread(move: Move, racks: Mapping[BrokerId, str], able: frozenset[BrokerId]
 def _full(
     snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Iterator[PlanViolation]:
-    """No directory that is given something is filled past its limit, nor is one that is out of order used."""
+    """Check that no target log dir is filled past its limit, and that no failed log dir is used."""
     came: dict[tuple[BrokerId, str], int] = defaultdict(int)
     went: dict[tuple[BrokerId, str], int] = defaultdict(int)
     for move in moves.values():
@@ -269,7 +269,7 @@ def _dirs(snapshot: Snapshot, broker: BrokerId) -> tuple[LogDir, ...]:
 
 
 def _able(snapshot: Snapshot, request: PlanRequest) -> frozenset[BrokerId]:
-    """Brokers that are there, have a directory that works and is open, and may be given something."""
+    """Return the live brokers with a working, open log dir that may receive replicas."""
     open_ones = {
         broker.id
         for broker in snapshot.brokers
@@ -346,7 +346,7 @@ def _score(
 def _strength(
     goal: str, snapshot: Snapshot, load: LoadModel | None, able: list[BrokerId]
 ) -> Mapping[BrokerId, float]:
-    """What a broker's share goes by: the size of its disks, or the capacity that the load model names."""
+    """Return the capacity of each broker: its disk size, or what the load model says."""
     if goal == "disk":
         known = {}
         for broker in snapshot.brokers:
@@ -367,7 +367,7 @@ _BAND = 0.09
 def crowded(
     snapshot: Snapshot, moves: Mapping[TopicPartition, Move], request: PlanRequest
 ) -> Mapping[str, tuple[int, int]]:
-    """Replicas and leaders of topics beyond a broker's share, widened by the band, before and after."""
+    """Return replicas and leaders of topics beyond a broker's share plus band, before and after."""
     there = [
         broker.id
         for broker in snapshot.brokers

@@ -1,7 +1,7 @@
-"""The judge's look at waves: is anything broken on the way, with everything in a wave under way at once?
+"""Judge the waves of a plan: is a rule broken midway, with all steps of a wave under way at once?
 
-It shares no code with what makes waves. A copy counts from when its wave begins; what it replaces is given
-back when the wave has ended.
+It shares no code with the planner. A copy counts from the start of its wave; the replica that it replaces is
+freed at the end of the wave.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Disks:
-    """What lies where: bytes and numbers, counted up and down."""
+    """Bytes and replicas by log dir, counted up and down."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.used: Counter[Place] = Counter()
@@ -48,12 +48,12 @@ class _Disks:
                     self.count[copy.broker, copy.log_dir] += 1
 
     def coming(self, step: Step, broker: BrokerId) -> int:
-        """The bytes that a step copies to a broker: its own within it, the leader's from elsewhere."""
+        """Return the bytes that a step copies to a broker: the leader's size, or its own between log dirs."""
         own = self.size.get((step.partition, broker)) if broker in step.before else None
         return step.size_bytes if own is None else own
 
     def arrivals(self, step: Step) -> list[Place]:
-        """Where a step's copies go: as told, or as a broker chooses, to where the fewest are."""
+        """Return the log dirs of a step's copies: as given, or the one with the fewest partitions."""
         found = []
         for at, broker in enumerate(step.after):
             target = step.log_dirs[at] if step.log_dirs else ANY_DIR
@@ -72,7 +72,7 @@ class _Disks:
 
 
 def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
-    """Every rule that is broken at some moment, and whatever does not end where its move wants it."""
+    """Yield every rule that is broken at some moment, and every partition that misses its target."""
     disks = _Disks(snapshot)
     now = {move.partition: move.before for move in plan.moves}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}

@@ -1,1 +1,1 @@
-"""What a plan is asked to reach, checked and turned into a problem for the search."""
+"""The request for a plan, checked and turned into a problem for the search."""

@@ -1,8 +1,8 @@
-"""What must happen whatever the balance: replicas that have to go, to come, or to be dropped.
+"""Lay out the replicas that must move whatever the balance: forced off, added, or dropped.
 
-Every replica that there will be gets a slot. One that exists has a home; one that a larger factor asks for
-has none yet. Forced ones have to find a new place: for some of them there was no choice (their broker leaves,
-or they are new), others stand for several that would do (one of two in the same rack).
+Every future replica gets a slot. An existing replica has a home; one that a larger replication factor adds
+has none. Forced replicas need a new place. For some there was no choice (their broker leaves, or they are
+new); others were chosen among several (one of two in the same rack).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """The replicas that partitions will have, and which of them must move."""
+    """The future replicas of all partitions, and which of them must move."""
 
     offsets: Ints
     home: Ints
     leader: Ints
     mandatory: Bools
-    """Forced without a choice: any plan has to copy these."""
+    """Forced without a choice: every plan has to copy these."""
     for_racks: Bools
     for_topics: Bools
     pinned: Ints
-    """Where a forced replica has to go; -1 if that is open."""
+    """The target of a forced replica; -1 if it is open."""
     dropped: int
-    """How many replicas a smaller factor drops."""
+    """How many replicas a smaller replication factor drops."""
 
     @property
     def forced(self) -> Bools:
@@ -53,7 +53,7 @@ class Slots:
 
 
 def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) -> Slots:
-    """Lay out the replicas that there will be, and mark what has to move."""
+    """Lay out the future replicas, and mark those that must move."""
     offsets, home, dropped = _with_replication_factors(arrays, request, covered)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     there = home >= 0
@@ -84,9 +84,9 @@ def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) 
 
 
 def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: PlanRequest) -> Ints:
-    """Of each partition the first replica on a broker that works; one that is still to come never.
+    """Return the first replica of each partition on a working broker, never one that is still to be created.
 
-    A dead broker that another takes the place of counts: the other leads what it led.
+    A dead broker that is being replaced counts: its replacement leads what it led.
     """
     nowhere = len(arrays.brokers)
     replaced = mask_of(arrays, request.replace)
@@ -128,10 +128,10 @@ def _fullness(arrays: Arrays) -> Floats:
 def _drop(
     arrays: Arrays, number: int, many: int, request: PlanRequest, fullness: Floats, keep: Bools
 ) -> None:
-    """Choose what a smaller factor drops: what leaves anyway, what is down, then second ones in a rack.
+    """Choose the replicas that a smaller factor drops: on leaving or dead brokers, then second in a rack.
 
-    As many racks as the partition has, or as it will have replicas, stay. Brokers that are excluded keep what
-    they have.
+    The partition keeps as many racks as it has, or as it will have replicas. Excluded brokers keep their
+    replicas.
     """
     first, last = int(arrays.offsets[number]), int(arrays.offsets[number + 1])
     racks_kept = min(last - first - many, len({int(arrays.rack[at]) for at in arrays.holder[first:last]}))
@@ -169,7 +169,7 @@ def _doubled(
     mine: Bools,
     able: Bools,
 ) -> Bools:
-    """Of each rack that has two replicas of a partition, while another could have one, all but one."""
+    """Return all but one of a partition's replicas in a rack, while another rack could take one."""
     forced = np.zeros(len(home), dtype=bool)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     racks = len(np.unique(arrays.rack)) + 1
@@ -199,7 +199,7 @@ def _doubled(
 def _crowded(
     arrays: Arrays, part_of: Ints, home: Ints, forced: Bools, mine: Bools, able: Bools, request: PlanRequest
 ) -> Bools:
-    """Replicas of topics that have too many of them on one broker: the smallest that would do."""
+    """Return the smallest replicas to move where a broker has too many of one topic."""
     band = request.bands.get(TOPIC_REPLICAS, DEFAULT_BAND)
     crowded = np.zeros(len(home), dtype=bool)
     if band is None:
@@ -220,7 +220,7 @@ def _crowded(
 
 
 def demotable(arrays: Arrays, request: PlanRequest, slots: Slots) -> Bools:
-    """Partitions that a demoted broker leads, or would lead, and that another replica could lead."""
+    """Return partitions that a demoted broker leads, or would lead, and that another replica could lead."""
     found = np.zeros(len(arrays.names), dtype=bool)
     for number in led_by_demoted(arrays, request):
         holders = slots.home[int(slots.offsets[number]) : int(slots.offsets[number + 1])].tolist()
@@ -229,7 +229,7 @@ def demotable(arrays: Arrays, request: PlanRequest, slots: Slots) -> Bools:
 
 
 def led_by_demoted(arrays: Arrays, request: PlanRequest) -> list[int]:
-    """Partitions with a demoted broker as their leader, or as the first of their live replicas."""
+    """Return partitions whose leader, or first live replica, is on a demoted broker."""
     if not request.demote:
         return []
     first = arrays.holder[arrays.leader]
@@ -242,10 +242,9 @@ def led_by_demoted(arrays: Arrays, request: PlanRequest) -> list[int]:
 
 
 def with_leaders_in_sync(asked: Asked, holder: Ints, leader: Ints) -> Ints:
-    """The same leaders, but where a demoted broker would still lead the first replica that is in sync does.
+    """Return the leaders, with the first in-sync replica where a demoted broker would still lead.
 
-    The search leaves out partitions with a replica that lags behind: it does not know which one could be
-    elected.
+    The search leaves out partitions with a replica out of sync: it does not know which one could be elected.
     """
     arrays, request, offsets = asked.arrays, asked.request, asked.problem.offsets
     if not request.demote:
@@ -262,7 +261,7 @@ def with_leaders_in_sync(asked: Asked, holder: Ints, leader: Ints) -> Ints:
 
 
 def demoted_last(request: PlanRequest, replicas: list[BrokerId]) -> list[BrokerId]:
-    """The same replicas, those on demoted brokers after the others."""
+    """Return the replicas with those on demoted brokers last."""
     return sorted(replicas, key=lambda broker: broker in request.demote) if request.demote else replicas
 
 

@@ -1,4 +1,4 @@
-"""A request as a problem for the search: bands for every goal, what must move, what may."""
+"""Turn a request into a problem for the search: bands for every goal, what must move, what may."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request in numbers."""
+    """A request as arrays."""
 
     request: PlanRequest
     arrays: Arrays
     slots: Slots
     goals: tuple[Goal, ...]
     share: Floats
-    """Brokers × goals: what each would have if all were even."""
+    """Brokers × goals: the even load."""
     covered: Bools
     able: Bools
-    """Brokers that may be given replicas."""
+    """Brokers that may receive replicas."""
     must: Bools
-    """Partitions that have to change: a replica has to move, or leadership has to leave a broker."""
+    """Partitions that must change: a replica has to move, or leadership has to leave a broker."""
     problem: Problem
 
 
 def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Asked:
-    """Put a request into numbers, or say why it cannot be."""
+    """Turn a request into arrays, or raise an error that says why it is impossible."""
     check_numbers(request)
     arrays = arrays_of(snapshot, load, request.fill)
     check_brokers(arrays, request)
@@ -113,7 +113,7 @@ def ask(snapshot: Snapshot, load: LoadModel | None, request: PlanRequest) -> Ask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Roles:
-    """Which brokers may be given replicas, which may only give, and which may not lead."""
+    """Which brokers may receive replicas, which may only give, and which may not lead."""
 
     able: Bools
     cordoned: Bools
@@ -121,7 +121,7 @@ class _Roles:
 
     @property
     def sharing(self) -> Bools:
-        """Brokers that are looked at when loads are compared."""
+        """Return the brokers that share the load."""
         both: Bools = self.able | self.cordoned
         return both
 
@@ -154,7 +154,7 @@ def _band(request: PlanRequest, goal: Goal) -> float | None:
 
 
 def _covered(arrays: Arrays, request: PlanRequest) -> Bools:
-    """Partitions that may be touched. Patterns that fit no topic are refused: they are likely misspelt."""
+    """Return the partitions that may change. Refuse patterns without a topic: they are likely misspelt."""
     starts = np.flatnonzero(np.diff(arrays.topic, prepend=-1)).tolist()
     topics = {arrays.names[at].topic for at in starts}
     for pattern in (*request.only_topics, *request.replication_factors):
@@ -193,7 +193,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _able(arrays: Arrays, request: PlanRequest) -> tuple[Bools, Bools]:
-    """Which brokers may be given something, and which may only give."""
+    """Return which brokers may receive replicas, and which may only give."""
     may: Bools = arrays.alive & ~mask_of(arrays, request.barred)
     cordoned: Bools = may & (arrays.cordoned | mask_of(arrays, request.cordon))
     able: Bools = may & ~cordoned
@@ -205,7 +205,7 @@ def _able(arrays: Arrays, request: PlanRequest) -> tuple[Bools, Bools]:
 
 
 def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
-    """Over how many racks each partition can be: those that may take replicas, and others where it stays."""
+    """Return how many racks each partition can span, counting racks where its replicas stay."""
     racks = np.unique(arrays.rack[able])
     resting = (slots.home >= 0) & ~slots.forced
     elsewhere = np.flatnonzero(resting & ~np.isin(arrays.rack[slots.home], racks))
@@ -216,7 +216,7 @@ def _racks_wanted(arrays: Arrays, slots: Slots, able: Bools) -> Ints:
 
 
 def _receives(arrays: Arrays, request: PlanRequest, able: Bools, forced: Bools) -> Bools:
-    """Brokers that are being added take everything, unless something else is asked for too."""
+    """Return the receiving brokers: only the added ones, unless the request asks for more."""
     if not request.add or request.balance or request.relieve or forced.any():
         return able
     new: Bools = able & mask_of(arrays, request.add)
@@ -233,9 +233,9 @@ def _topic_limit(arrays: Arrays, part_of: Ints, request: PlanRequest, name: str,
 def _bands(
     arrays: Arrays, slots: Slots, request: PlanRequest, goals: Sequence[tuple[Goal, Columns]], brokers: _Roles
 ) -> tuple[Floats, Floats, Floats]:
-    """Shares, and between what and what each broker should have of each goal.
+    """Return the shares, and the lower and upper bounds of each broker for each goal.
 
-    Where nothing is to be balanced, a broker may keep what it has, but gets no worse than its band.
+    Without balancing, a broker may keep its load, but must not get worse than its band.
     """
     share = np.zeros((len(brokers.able), len(goals)))
     lower, upper = np.zeros_like(share), np.zeros_like(share)
@@ -269,10 +269,10 @@ def _bands(
 
 
 def _shared_out(amount: float, strength: Floats, now: Floats, givers: Bools) -> Floats:
-    """What each broker would have if all were even, each by its strength.
+    """Return the even load of each broker, in proportion to its capacity.
 
-    Cordoned brokers (`givers`) get nothing: one that has less than its share keeps that, and the others share
-    the rest. Its own share is 0 then.
+    Cordoned brokers (`givers`) receive nothing: one below its share keeps its load, with a share of 0, and
+    the others share the rest.
     """
     part = strength > 0
     while True:
@@ -286,14 +286,14 @@ def _shared_out(amount: float, strength: Floats, now: Floats, givers: Bools) -> 
 
 
 def is_asked(request: PlanRequest, leading: Floats, following: Floats) -> bool:
-    """Whether the request is for a goal to be even: for all of them, or for what depends on who leads."""
+    """Return whether the request balances a goal: all goals, or those that depend on leaders."""
     if request.balance or request.add:
         return True
     return request.leaders and bool((leading != following).any())
 
 
 def around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Floats]:
-    """The band around shares; what is counted need not be nearer than the next whole numbers."""
+    """Return the band around the shares; for counted goals, at least to the next whole numbers."""
     band = band or 0.0
     low, high = mean * (1 - min(band, 1.0)), mean * (1 + band)
     if counted:
@@ -302,7 +302,7 @@ def around(mean: Floats, band: float | None, counted: bool) -> tuple[Floats, Flo
 
 
 def _sums(slots: Slots, columns: Columns, sharing: Bools) -> tuple[float, Floats, float]:
-    """All there will be of a goal, what each broker has of it now, and what stays on those left out of it."""
+    """Return the total of a goal, each broker's present load, and the load outside the sharing brokers."""
     counts = np.diff(slots.offsets)
     total = float((columns.leading + columns.following * (counts - 1)).sum())
     carried = columns.following[slots.part_of]

@@ -1,7 +1,7 @@
-"""What a plan promises to reach, and what it leaves behind of that.
+"""What a plan promises to reach, and what it leaves behind.
 
-A promise is checked as a goal when the plan was carried out: the broker is empty, whatever partitions there
-are by then. What the plan cannot do is named with the reason, and makes the plan incomplete.
+A promise is checked as a goal after execution: the broker is empty, whatever partitions exist by then. A
+partition that the plan cannot change is listed with the reason, and makes the plan incomplete.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SLACK = 1e-9
 
 
 def promises_of(asked: Asked, moves: Sequence[Move]) -> tuple[Promise, ...]:
-    """Return what holds when all of these moves are done."""
+    """Return what holds once all of these moves are done."""
     request, topics = asked.request, asked.request.only_topics
     able = tuple(broker for broker, yes in zip(asked.arrays.brokers, asked.able.tolist(), strict=True) if yes)
     found = []
@@ -50,7 +50,7 @@ def promises_of(asked: Asked, moves: Sequence[Move]) -> tuple[Promise, ...]:
 
 
 def _balanced(asked: Asked, moves: Sequence[Move]) -> list[Promise]:
-    """The goals that are to be even and will be, of those that a snapshot shows."""
+    """Return the requested goals that will be balanced, among those that a snapshot shows."""
     if not asked.request.balance:
         return []
     after = loads_of(asked, sides_of(asked.arrays, moves))[1]
@@ -69,7 +69,7 @@ def _balanced(asked: Asked, moves: Sequence[Move]) -> list[Promise]:
 
 
 def left_behind(asked: Asked, moves: Sequence[Move]) -> tuple[Left, ...]:
-    """Name every partition that the request covers and that stays as it is nevertheless."""
+    """Return every partition that the request covers but the plan leaves unchanged."""
     request, arrays = asked.request, asked.arrays
     after = {move.partition: move.after for move in moves}
     found: dict[TopicPartition, str] = {}
@@ -134,7 +134,7 @@ def _still_leads(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str 
 
 
 def _hindrance(arrays: Arrays, request: PlanRequest, number: int) -> str:
-    """Why a partition may not be touched."""
+    """Say why a partition may not change."""
     name, partition = arrays.names[number], arrays.partitions[number]
     if not request.covers(name.topic):
         return "its topic is excluded (--exclude-topics)"
@@ -144,7 +144,7 @@ def _hindrance(arrays: Arrays, request: PlanRequest, number: int) -> str:
 
 
 def unsettled(arrays: Arrays, number: int) -> str | None:
-    """Why nothing can be planned for a partition now; None if it can."""
+    """Say why no move can be planned for a partition now; None if one can."""
     partition = arrays.partitions[number]
     if partition.moving:
         ways = (("adding", partition.adding), ("removing", partition.removing))

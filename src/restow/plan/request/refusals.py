@@ -1,4 +1,4 @@
-"""What a request cannot be: each with what is wrong, where, and what to do."""
+"""Refuse impossible requests: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_numbers(request: PlanRequest) -> None:
 
 
 def check_brokers(arrays: Arrays, request: PlanRequest) -> None:
-    """Brokers that are named have to be there; those that shall receive have to be alive."""
+    """Refuse brokers that do not exist, and receiving brokers that are down."""
     unknown = sorted(request.named - set(arrays.brokers))
     if unknown:
         there = ", ".join(map(str, arrays.brokers))
@@ -82,7 +82,7 @@ def check_replication_factors(arrays: Arrays, slots: Slots, able: Bools) -> None
 
 
 def _check_insync(arrays: Arrays, slots: Slots) -> None:
-    """Fewer replicas than must be in sync means that nobody can write any more."""
+    """Refuse fewer replicas than min.insync.replicas: producers with acks=all could no longer write."""
     counts = np.diff(slots.offsets)
     fewer = np.flatnonzero((counts < arrays.counts) & (counts < arrays.min_insync))
     if fewer.size:
@@ -95,7 +95,7 @@ def _check_insync(arrays: Arrays, slots: Slots) -> None:
 
 
 def check_replacements(arrays: Arrays, request: PlanRequest, slots: Slots) -> None:
-    """A replacement has exactly what the replaced broker had, or it is refused."""
+    """Refuse a replacement that cannot have exactly the replicas of the replaced broker."""
     pinned = np.flatnonzero(slots.pinned >= 0)
     if not pinned.size:
         return

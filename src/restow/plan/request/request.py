@@ -37,35 +37,36 @@ class PlanRequest:
     demote: frozenset[BrokerId] = frozenset()
     replace: Mapping[BrokerId, BrokerId] = field(default_factory=dict)
     replication_factors: Mapping[str, int] = field(default_factory=dict)
-    """Replication factors by topic, or by pattern of topics. A pattern that begins with a wildcard leaves out
-    Kafka's internal topics."""
+    """Replication factors by topic or pattern. A pattern that begins with a wildcard leaves out Kafka's
+    internal topics.
+    """
     relieve: Mapping[str, float] = field(default_factory=dict)
-    """Goal by goal the most a broker may have, in multiples of its share."""
+    """By goal: the most that a broker may have, in multiples of its share."""
     bands: Mapping[str, float | None] = field(default_factory=dict)
-    """Goal by goal how far from its share a broker may be; its own where not given, any if None."""
+    """By goal: how far from its share a broker may be; the goal's default if missing, any if None."""
     weights: Mapping[str, float] = field(default_factory=dict)
-    """Goal by goal how much being out of band counts; 1 where not given."""
+    """By goal: how much being out of band counts; 1 if missing."""
     spread_topics: bool = False
-    """Whether each topic's replicas, and its leaders, are to be spread over the brokers too."""
+    """Whether to spread each topic's replicas and leaders over the brokers too."""
     only_topics: tuple[str, ...] = ()
-    """Patterns as of file names; all topics if empty."""
+    """Patterns like those for file names; all topics if empty."""
     except_topics: tuple[str, ...] = ()
     except_partitions: frozenset[TopicPartition] = frozenset()
     except_brokers: frozenset[BrokerId] = frozenset()
-    """Brokers that get nothing and give nothing."""
+    """Brokers that neither receive nor give replicas."""
     cordon: frozenset[BrokerId] = frozenset()
-    """Brokers that get no replicas, but may give some and may lead what they have."""
+    """Brokers that receive no replicas, but may give some and may lead."""
     any_rack: bool = False
-    """Whether a broker may be replaced by one in a rack that has another replica already."""
+    """Whether a replacement may be in a rack that already has another replica."""
     most_bytes: int | None = None
     most_moves: int | None = None
     fill: float = 0.9
-    """The share of a directory's file system that may be used."""
+    """The share of a log dir's file system that may be used."""
     seed: int = 0
 
     @property
     def sheds(self) -> bool:
-        """Whether brokers that have too much give of it."""
+        """Return whether overloaded brokers give replicas away."""
         return self.balance or bool(self.add) or bool(self.relieve)
 
     @property
@@ -75,12 +76,12 @@ class PlanRequest:
 
     @property
     def leaving(self) -> frozenset[BrokerId]:
-        """Brokers that are to be empty in the end."""
+        """Return the brokers that will be empty."""
         return self.drain | self.replace.keys()
 
     @property
     def barred(self) -> frozenset[BrokerId]:
-        """Brokers that get nothing."""
+        """Return the brokers that receive nothing."""
         return self.leaving | self.except_brokers
 
     @property
@@ -88,11 +89,11 @@ class PlanRequest:
         return self.barred | self.add | self.demote | self.cordon | frozenset(self.replace.values())
 
     def is_about(self, topic: str) -> bool:
-        """Whether the request means this topic, even if it is not to be touched."""
+        """Return whether the request names this topic, even if it must not change."""
         return not self.only_topics or any(fnmatchcase(topic, pattern) for pattern in self.only_topics)
 
     def covers(self, topic: str) -> bool:
-        """Whether this topic may be touched."""
+        """Return whether this topic may change."""
         if any(fnmatchcase(topic, pattern) for pattern in self.except_topics):
             return False
         return self.is_about(topic)
@@ -117,7 +118,7 @@ _MOST_IN = 10 * USUAL.moves_in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedLimits:
-    """Limits of which some are left open until the moves are known."""
+    """Limits, some of which are open until the moves are known."""
 
     extra_copies: int = USUAL.extra_copies
     moves_in: int | None = None
@@ -125,7 +126,7 @@ class RequestedLimits:
     fill: float = USUAL.fill
 
     def for_moves(self, moves: Iterable[Move]) -> Limits:
-        """Where replicas are small more of them may be under way."""
+        """Return the limits for these moves: more replicas at a time if they are small."""
         times = _times_the_usual(moves)
         return Limits(
             extra_copies=self.extra_copies,
@@ -136,14 +137,14 @@ class RequestedLimits:
 
 
 def settled(limits: Limits | RequestedLimits | None, moves: Iterable[Move]) -> Limits:
-    """Limits in numbers, for these moves."""
+    """Return limits without open values, for these moves."""
     if isinstance(limits, Limits):
         return limits
     return (limits or RequestedLimits()).for_moves(moves)
 
 
 def _times_the_usual(moves: Iterable[Move]) -> float:
-    """Where no size is known, or there is nothing to copy, the usual has to do."""
+    """Return the factor for the usual limits; 1 if sizes are unknown or nothing is copied."""
     copies = copied_bytes = 0
     for move in moves:
         made = len(move.adding) + len(move.dir_changes)

@@ -1,7 +1,7 @@
-"""Part of what was found: the changes that help most, as far as a budget goes.
+"""Keep the part of a solution that helps most within a budget.
 
-Changes are made one by one, beginning with where the trouble is worst; each has to fit and must not make a
-goal worse than it is at the beginning. So every prefix is a plan that could be carried out.
+Changes are applied one by one, those on the worst brokers first. Each has to fit and must not make a goal
+worse than at the start. So every prefix is a plan that could be executed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SLACK = 1e-9
 
 
 def changed_by(asked: Asked, solution: Solution) -> Bools:
-    """The partitions that a solution changes."""
+    """Return the partitions that a solution changes."""
     problem = asked.problem
     moved = np.add.reduceat(solution.holder != problem.home, problem.offsets[:-1]) > 0
     changed: Bools = moved | (solution.leader != problem.leader)
@@ -29,7 +29,7 @@ def changed_by(asked: Asked, solution: Solution) -> Bools:
 
 
 def out_of_band(asked: Asked, load: Floats) -> Floats:
-    """Goal by goal how far brokers are out of their bands, in shares of an average broker, added up."""
+    """Return by goal how far brokers are out of their bands, in shares of an average broker, added up."""
     problem = asked.problem
     mean = asked.share.sum(axis=0) / max(int(asked.able.sum()), 1)
     mean = np.where(mean > 0, mean, 1.0)
@@ -39,7 +39,7 @@ def out_of_band(asked: Asked, load: Floats) -> Floats:
 
 
 def load_of(asked: Asked, holder: Ints, leader: Ints) -> Floats:
-    """Brokers × goals: what each carries."""
+    """Return brokers × goals: the load."""
     problem = asked.problem
     there = np.flatnonzero(holder >= 0)
     some_nowhere = len(there) < len(holder)
@@ -56,7 +56,7 @@ def load_of(asked: Asked, holder: Ints, leader: Ints) -> Floats:
 
 
 def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, Bools]:
-    """Holders, leaders, and which partitions change: those that must, and the best of the others."""
+    """Return holders, leaders, and the partitions to change: those that must, and the best others."""
     problem, request = asked.problem, asked.request
     starts, sizes = problem.offsets, asked.arrays.facts.size_bytes
     changed = changed_by(asked, solution)
@@ -113,7 +113,7 @@ def _check_budget(asked: Asked, spent_bytes: float, spent_moves: int) -> None:
 
 
 def _by_need(asked: Asked, load: Floats, holder: Ints, pending: Ints) -> Ints:
-    """Those first that lie where the most is wrong."""
+    """Sort partitions, those on the brokers furthest out of band first."""
     problem = asked.problem
     over = np.maximum(load - problem.upper, 0.0) + np.maximum(problem.lower - load, 0.0)
     mean = asked.share.mean(axis=0)

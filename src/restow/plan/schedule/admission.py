@@ -1,8 +1,8 @@
-"""What may be under way at the same time.
+"""Decide which steps may be under way at the same time.
 
-The one place that knows: the order of a plan is found with it, and the executor asks it before every step.
-Bytes are counted twice while a replica is copied, in the old place and in the new, and only given back when
-the old one is gone. What comes has its leader's size; what goes had its own.
+The planner orders a plan with it, and the executor asks it before every step. While a replica is copied its
+bytes count twice, in the old place and in the new; the old place is freed when the old replica is gone. A new
+replica counts with its leader's size, an old one with its own.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Room:
-    """What is known of one directory: how much is in it, how much may be, and how many partitions it has."""
+    """The state of one log dir: bytes used, bytes allowed, number of partitions."""
 
     used_bytes: int
     limit_bytes: int | None
     partitions: int
     cordoned: bool = False
-    """Brokers choose none of these for a new replica."""
+    """Brokers choose no cordoned log dir for a new replica."""
 
     def takes(self, size_bytes: int) -> bool:
         return self.limit_bytes is None or self.used_bytes + size_bytes <= self.limit_bytes
 
 
 class _Lying(NamedTuple):
-    """Where a replica lies, and its own size."""
+    """The log dir of a replica, and its own size."""
 
     path: str
     size_bytes: int
 
 
 class LogDirSpace:
-    """The directories of all brokers, and what will be in them."""
+    """The log dirs of all brokers, and their future contents."""
 
     def __init__(self, snapshot: Snapshot, fill: float) -> None:
-        """`fill` is the share of a file system that may be used. Where sizes are unknown all fits."""
+        """Take the share of a file system that may be used. Where sizes are unknown, everything fits."""
         self._snapshot = snapshot
         self._rooms: dict[BrokerId, dict[str, Room]] = {}
         self._lies: dict[TopicPartition, dict[BrokerId, _Lying]] = {}
-        """Where replicas lie, of the partitions that were asked for so far."""
+        """The log dirs of the partitions that were asked for so far."""
         for broker in snapshot.brokers:
             self._rooms[broker.id] = {
                 each.path: Room(
@@ -65,7 +65,7 @@ class LogDirSpace:
             self._count_partitions()
 
     def _count_partitions(self) -> None:
-        """Only where there is a choice between directories does it matter how many each has."""
+        """Count partitions by log dir; that matters only where a broker has several."""
         nothing: dict[str, Room] = {}
         for _, partition in self._snapshot.all_partitions():
             for broker, path, _, _, future in partition.copies:
@@ -74,7 +74,7 @@ class LogDirSpace:
                     room.partitions += 1
 
     def _places(self, name: TopicPartition) -> dict[BrokerId, _Lying]:
-        """The directories that a partition's replicas lie in now, as far as they are known."""
+        """Return the present log dirs of a partition's replicas, as far as they are known."""
         found = self._lies.get(name)
         if found is None:
             partition = self._snapshot.partition(name)
@@ -96,7 +96,7 @@ class LogDirSpace:
         return min(open_ones or rooms, key=lambda path: rooms[path].partitions, default=None)
 
     def arrivals(self, step: Step) -> Iterable[tuple[BrokerId, str]]:
-        """The directories that a step copies into, between brokers and within."""
+        """Return the log dirs that a step copies into, between brokers and within."""
         if step.log_dirs:
             return self._targets(step)
         if not self._rooms_known:
@@ -116,12 +116,12 @@ class LogDirSpace:
                 yield broker, path
 
     def _comes(self, step: Step, broker: BrokerId) -> int:
-        """How many bytes a step copies to a broker: the leader's, or its own between its directories."""
+        """Return the bytes that a step copies to a broker: the leader's size, or its own between log dirs."""
         lying = self._places(step.partition).get(broker) if broker in step.before else None
         return step.size_bytes if lying is None else lying.size_bytes
 
     def too_full(self, step: Step) -> tuple[BrokerId, str] | None:
-        """A directory that this step would fill past its limit, if there is one."""
+        """Return a log dir that this step would fill past its limit, if there is one."""
         for broker, path in self.arrivals(step):
             room = self._rooms.get(broker, {}).get(path)
             if room is not None and not room.takes(self._comes(step, broker)):
@@ -129,14 +129,14 @@ class LogDirSpace:
         return None
 
     def begin(self, step: Step) -> dict[BrokerId, str]:
-        """Reserve what the step copies; returns where to."""
+        """Reserve the bytes that the step copies; return their log dirs."""
         where = dict(self.arrivals(step))
         for broker, path in where.items():
             self._add(broker, path, self._comes(step, broker), 1)
         return where
 
     def finish(self, step: Step, where: dict[BrokerId, str]) -> None:
-        """Give back what the step let go of."""
+        """Free the bytes of the replicas that the step removed."""
         if not self._rooms_known and not where:
             return
         places = self._places(step.partition)
@@ -160,14 +160,14 @@ class LogDirSpace:
 
 
 class Route(NamedTuple):
-    """Who is kept busy by a step: those that receive, and the leader that sends."""
+    """The brokers that a step keeps busy: the receivers, and the leader that sends."""
 
     receivers: frozenset[BrokerId]
     sender: BrokerId | None
 
 
 class Gate(NamedTuple):
-    """One end of routes: where a broker receives, or where it sends. Where nobody sends it is always open."""
+    """One end of routes: a broker's receiving or sending side. Without a sender it is always open."""
 
     receives: bool
     broker: BrokerId | None
@@ -183,12 +183,12 @@ class _UnderWay(NamedTuple):
 
 
 class Admission:
-    """Which steps may begin, given what is under way."""
+    """Decides which steps may begin, given those under way."""
 
     def __init__(
         self, snapshot: Snapshot, limits: Limits, held: Callable[[Step], str | None] | None = None
     ) -> None:
-        """`held` may name further reasons to wait: what is known of the cluster now and was not then."""
+        """Set the limits; `held` may give further reasons to wait, from the present state of the cluster."""
         self.limits = limits
         self._held = held
         self.disks = LogDirSpace(snapshot, limits.fill)
@@ -202,7 +202,7 @@ class Admission:
         return tuple(each.step for each in self._under_way.values())
 
     def route(self, step: Step) -> Route:
-        """Replicas are copied from the leader, wherever they go; within a broker it copies from itself."""
+        """Return the route of a step: from the leader to the receivers, or within one broker."""
         adding = step.adding
         within = self.disks.arrivals(step) if step.log_dirs else ()
         receivers = frozenset((*adding, *(broker for broker, _ in within)))
@@ -210,7 +210,7 @@ class Admission:
         return Route(receivers, None if partition is None else partition.leader)
 
     def shut(self, gate: Gate) -> bool:
-        """Whether a broker is receiving, or sending, as many as it may."""
+        """Return whether a broker receives, or sends, as many replicas as it may."""
         receives, broker = gate
         if broker is None:
             return False
@@ -219,7 +219,7 @@ class Admission:
         return self._out_of.get(broker, 0) >= self.limits.moves_out
 
     def shut_gate(self, route: Route) -> Gate | None:
-        """The first end of a route that is shut; None if it is open."""
+        """Return the first end of a route that is shut; None if both are open."""
         receivers, sender = route
         most = self.limits.moves_in
         for broker in receivers:
@@ -230,7 +230,7 @@ class Admission:
         return None
 
     def busy(self, route: Route) -> str | None:
-        """Why nothing may go this way now, in a few words."""
+        """Say why this route is busy now; None if it is free."""
         for broker in route.receivers:
             if self._into[broker] >= self.limits.moves_in:
                 return f"broker {broker} is receiving {self._into[broker]} replicas"
@@ -239,7 +239,7 @@ class Admission:
         return None
 
     def hindrance(self, step: Step, route: Route | None = None) -> str | None:
-        """Why this step has to wait, in a few words; None if it may begin. `route` is its own, if known."""
+        """Say why this step has to wait; None if it may begin. `route` is its own, if known."""
         if step.partition in self._under_way:
             return "an earlier step of the same partition is under way"
         if reason := self.busy(self.route(step) if route is None else route):
@@ -255,19 +255,19 @@ class Admission:
         self._under_way[step.partition] = _UnderWay(step, self.disks.begin(step), route)
 
     def let_go(self, step: Step) -> None:
-        """Nothing is copied for a step any more, though how it ended is not known yet: others may copy."""
+        """Let other steps copy, although the outcome of this one is not known yet: its copying has ended."""
         under_way = self._under_way[step.partition]
         self._count(under_way.route, -1)
         self._under_way[step.partition] = under_way._replace(route=NOWHERE)
 
     def finish(self, step: Step) -> None:
-        """A step has ended well."""
+        """Count a step as completed."""
         under_way = self._under_way.pop(step.partition)
         self._count(under_way.route, -1)
         self.disks.finish(step, under_way.where)
 
     def give_up(self, step: Step) -> None:
-        """A step has been taken back: what it was copying is gone again."""
+        """Count a step as cancelled: its copies are gone again."""
         under_way = self._under_way.pop(step.partition)
         self._count(under_way.route, -1)
         self.disks.give_back(step, under_way.where)

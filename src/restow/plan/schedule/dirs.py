@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Directory:
-    """What is in one directory, and how much may be."""
+    """The contents of one log dir, and its limit."""
 
     path: str
     total: float
     used: float
-    """Of the file system, by anything."""
+    """Bytes used on the file system, by anything."""
     limit: float
     cordoned: bool = False
-    """It keeps what it has and takes no more."""
+    """It keeps its replicas and receives no more."""
     held: dict[TopicPartition, float] = field(default_factory=dict)
     load: float = 0.0
     """The bytes of replicas in it."""
@@ -47,7 +47,7 @@ class Directory:
 
 
 class Shelves:
-    """The directories of every broker that has some, as they will be when all moves are done."""
+    """The log dirs of every broker, as they will be once all moves are done."""
 
     def __init__(self, snapshot: Snapshot, fill: float) -> None:
         self._snapshot = snapshot
@@ -65,11 +65,11 @@ class Shelves:
                     directory.load += size
 
     def several(self, broker: BrokerId) -> bool:
-        """Whether there is a choice."""
+        """Return whether the broker has more than one log dir."""
         return len(self._of.get(broker, {})) > 1
 
     def remove(self, partition: TopicPartition, broker: BrokerId) -> None:
-        """A replica leaves."""
+        """Remove a replica."""
         directories = self._of.get(broker)
         there = self._snapshot.partition(partition) if directories else None
         if there is None or not directories:
@@ -80,7 +80,7 @@ class Shelves:
             directory.take(partition)
 
     def add(self, partition: TopicPartition, broker: BrokerId, size: float) -> str | None:
-        """A replica comes: the path it goes to, or None if it fits in none."""
+        """Add a replica; return its log dir, or None if it fits into none."""
         fitting = [each for each in self._of.get(broker, {}).values() if each.fits(size)]
         if not fitting:
             return None
@@ -91,13 +91,13 @@ class Shelves:
         return best.path
 
     def known(self, broker: BrokerId) -> bool:
-        """Whether anything is known of its directories."""
+        """Return whether the broker's log dirs are known."""
         return bool(self._of.get(broker))
 
     def even_out(
         self, broker: BrokerId, band: float, movable: Iterable[TopicPartition]
     ) -> dict[TopicPartition, str]:
-        """Change the directories of replicas until each has its share; say which went where."""
+        """Move replicas between log dirs until each has its share; return the new log dirs."""
         directories = list(self._of.get(broker, {}).values())
         may = set(movable)
         went: dict[TopicPartition, str] = {}
@@ -113,7 +113,7 @@ class Shelves:
 
 
 def _shares(directories: list[Directory]) -> dict[str, float]:
-    """What each would have if all were even; a cordoned one that has less keeps that."""
+    """Return the even load of each log dir; a cordoned one below it keeps its load."""
     part = list(directories)
     while True:
         weight = sum(each.total or 1.0 for each in part)
@@ -129,7 +129,7 @@ def _shares(directories: list[Directory]) -> dict[str, float]:
 def _best_change(
     directories: list[Directory], share: Mapping[str, float], band: float, may: set[TopicPartition]
 ) -> tuple[TopicPartition, Directory, Directory] | None:
-    """The change that brings directories nearest to their bands; None if none does."""
+    """Return the change that brings log dirs nearest to their bands; None if none does."""
 
     def beyond(directory: Directory, change: float = 0.0) -> float:
         mean, load = share[directory.path], directory.load + change

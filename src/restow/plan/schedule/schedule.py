@@ -1,10 +1,9 @@
-"""The order of steps: who begins next when something has ended.
+"""Order the steps: which begins next when another has ended.
 
-Steps wait in lines, one line for each way through the cluster (from that leader to those brokers). Each line
-stands at a gate, which is one end of its way: a broker that sends or one that receives. A gate that is shut
-holds all its lines, and a line that finds the other end of its way shut goes to wait there. So lines gather
-where the cluster is busiest, and asking for the next steps costs about as much as there are brokers and steps
-that begin, however many wait.
+Steps wait in lines, one line for each route (a leader and its receivers). Each line waits at a gate, which is
+one end of its route: a sending or a receiving broker. A gate that is shut holds all its lines, and a line
+whose other end is shut moves to that gate. So lines gather where the cluster is busiest, and finding the next
+steps costs about as much as there are brokers and steps that begin, however many wait.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def steps_of(move: Move, extra_copies: int = 1) -> tuple[Step, ...]:
-    """At least one step; its last leaves the replicas as the move wants them, in their order."""
+    """Return at least one step; the last one ends at the move's replicas, in their order."""
     if extra_copies < 1:
         raise ValueError(f"a move needs room for at least one extra copy, not {extra_copies}")
     most = max(len(move.before), len(move.after)) + extra_copies
@@ -49,7 +48,7 @@ def steps_of(move: Move, extra_copies: int = 1) -> tuple[Step, ...]:
 
 
 def _next(now: tuple[BrokerId, ...], after: tuple[BrokerId, ...], most: int) -> tuple[BrokerId, ...]:
-    """The replicas to have after one step."""
+    """Return the replicas after one step."""
     missing = [broker for broker in after if broker not in now]
     coming = missing[: most - len(now)]
     if len(coming) == len(missing):
@@ -63,27 +62,27 @@ def _next(now: tuple[BrokerId, ...], after: tuple[BrokerId, ...], most: int) -> 
 
 @dataclass(slots=True)
 class _Line:
-    """Steps that wait to go the same way, by their turns."""
+    """Steps that wait for the same route, by their turns."""
 
     route: Route
     steps: list[tuple[int, Step]] = field(default_factory=list)
 
 
 _Entry: TypeAlias = tuple[int, int, _Line]
-"""The turn of who is first in a line, a number that is never the same again, and the line."""
+"""The turn of a line's first step, a unique number, and the line."""
 
 SPECIAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 
 
 class Schedule:
-    """What waits, what is under way, what is left. First come, first served, as far as there is room."""
+    """The waiting, running and remaining steps. First come, first served, as far as there is room."""
 
     def __init__(self, chains: Iterable[Sequence[Step]], admission: Admission) -> None:
-        """Each chain is one partition's steps, to be done one after the other."""
+        """Take one chain per partition: its steps, to be carried out one after the other."""
         self._admission = admission
         self._lines: dict[Route, _Line] = {}
         self._gates: dict[Gate, list[_Entry]] = {}
-        """Lines by the turn of who is first in them; some entries are outdated."""
+        """Lines by the turn of their first step; some entries are outdated."""
         self._serial = count()
         self._rest: dict[TopicPartition, tuple[int, deque[Step]]] = {}
         self.left = 0
@@ -96,11 +95,11 @@ class Schedule:
 
     @property
     def waiting(self) -> tuple[Step, ...]:
-        """The next step of each partition that has not begun it."""
+        """Return the next step of each partition that has not begun it."""
         return tuple(step for line in self._lines.values() for _, step in line.steps)
 
     def admit(self) -> list[Step]:
-        """Begin every step that may, and say which."""
+        """Begin every step that may begin, and return them."""
         admission = self._admission
         order = [(ways[0][0], ways[0][1], gate, ways) for gate, ways in self._gates.items() if ways]
         heapq.heapify(order)
@@ -129,7 +128,7 @@ class Schedule:
         return begun
 
     def finish(self, step: Step) -> None:
-        """A step has ended well; its partition's next one lines up."""
+        """Count a step as completed; the next one of its partition lines up."""
         self._admission.finish(step)
         self.left -= 1
         turn, rest = self._rest[step.partition]
@@ -140,12 +139,12 @@ class Schedule:
             del self._rest[step.partition]
 
     def adopt(self, step: Step) -> None:
-        """A partition's next step is under way already, whether or not it would be admitted."""
+        """Count a partition's next step as under way, whether or not it would be admitted."""
         self._leave_line(step)
         self._admission.begin(step)
 
     def drop(self, step: Step) -> None:
-        """A step was taken back, or will not begin; neither it nor what follows on it will be done."""
+        """Remove a step that was cancelled or will not begin, and all later steps of its partition."""
         if step in self._admission.under_way:
             self._admission.give_up(step)
         else:
@@ -153,16 +152,16 @@ class Schedule:
         self.left -= len(self._rest.pop(step.partition)[1])
 
     def put_back(self, step: Step) -> None:
-        """A step that was begun could not be; it waits again."""
+        """Let a step wait again that could not begin after all."""
         self._admission.give_up(step)
         self._line_up(self._rest[step.partition][0], step)
 
     def rest_of(self, partition: TopicPartition) -> tuple[Step, ...]:
-        """What is still to be done of one partition, the step that is under way included."""
+        """Return the remaining steps of one partition, including the one under way."""
         return tuple(self._rest[partition][1]) if partition in self._rest else ()
 
     def why_stuck(self) -> str | None:
-        """If nothing is under way and nothing may begin: what hinders the first that waits."""
+        """Say what blocks the first waiting step if nothing is under way."""
         if self._admission.under_way:
             return None
         for line in self._lines.values():
@@ -178,7 +177,7 @@ class Schedule:
                 self._put_up(line, self._ways_from(line))
 
     def _line_up(self, turn: int, step: Step) -> None:
-        """A partition keeps its turn: what has begun is rather brought to its end than left halfway."""
+        """Line up a step with its partition's turn, so that partitions under way are completed first."""
         route = self._admission.route(step)
         line = self._lines.get(route)
         if line is None:
@@ -188,26 +187,26 @@ class Schedule:
             self._put_up(line, self._ways_from(line))
 
     def _ways_from(self, line: _Line) -> list[_Entry]:
-        """The lines at the gate of a line's sender, where it stands at first."""
+        """Return the lines at the sending end of a line's route, where it waits at first."""
         return self._gates.setdefault(Gate(False, line.route.sender), [])
 
     def _put_up(self, line: _Line, ways: list[_Entry]) -> None:
-        """Enter a line at one end of its way, with the turn of who is first in it now."""
+        """Enter a line at one end of its route, with the turn of its first step."""
         if line.steps:
             heapq.heappush(ways, (line.steps[0][0], next(self._serial), line))
 
 
 class Order(NamedTuple):
-    """Waves, and what can never be in one, each with what hinders it."""
+    """Waves, and the steps that fit into none, each with the reason."""
 
     waves: tuple[tuple[Step, ...], ...]
     stuck: tuple[tuple[Step, str], ...]
 
 
 def order_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> Order:
-    """The steps of all moves in an order that keeps the limits at every moment.
+    """Return the steps of all moves in an order that keeps the limits at every moment.
 
-    Special topics come last, one replica at a time, for every group and every transaction needs them.
+    Special topics come last, one replica at a time, because every group and every transaction needs them.
     """
     moves = tuple(moves)
     admission = Admission(snapshot, limits)
@@ -231,5 +230,5 @@ def order_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> Order
 
 
 def waves_of(moves: Iterable[Move], snapshot: Snapshot, limits: Limits) -> tuple[tuple[Step, ...], ...]:
-    """The waves alone. What can never be admitted is left out; the caller sees that by what is missing."""
+    """Return only the waves, without the steps that can never be admitted."""
     return order_of(moves, snapshot, limits).waves

@@ -1,7 +1,7 @@
-"""What each broker has to receive, send, and copy between its own directories; and how long that takes.
+"""Compute what each broker has to receive, send, and copy between its log dirs, and how long that takes.
 
-The broker that has most to do sets the time, the others wait for it. `restow show` estimates a plan this
-way, and a run what is left of it.
+The broker with the most to do sets the time. `restow show` estimates a plan this way, and a run estimates the
+rest of its plan.
 """
 
 from __future__ import annotations
@@ -49,31 +49,31 @@ class Traffic:
     by_channel: Counter[Channel] = field(default_factory=Counter)
 
     def copy(self, size_bytes: int, *, to: BrokerId, sender: BrokerId | None) -> None:
-        """Count a replica that a broker receives from its leader; nobody sends where there is none."""
+        """Count a replica that a broker receives from its leader, if there is one."""
         self.by_channel[Channel(Way.RECEIVED, to)] += size_bytes
         if sender is not None:
             self.by_channel[Channel(Way.SENT, sender)] += size_bytes
 
     def copy_within(self, size_bytes: int, broker: BrokerId) -> None:
-        """Count a replica that goes from one directory of a broker to another."""
+        """Count a replica that moves between two log dirs of a broker."""
         self.by_channel[Channel(Way.WITHIN, broker)] += size_bytes
 
     def of(self, way: Way) -> dict[BrokerId, int]:
-        """Bytes by broker, one way."""
+        """Return the bytes by broker, for one way."""
         return {broker: size for (each, broker), size in self.by_channel.items() if each is way}
 
     @property
     def copied_bytes(self) -> int:
-        """All that is copied; what is sent is what others receive."""
+        """Return all bytes copied; sent bytes are other brokers' received bytes."""
         return sum(size for (way, _), size in self.by_channel.items() if way is not Way.SENT)
 
     def busiest(self) -> tuple[Channel, int] | None:
-        """The channel with most bytes; None where there are none."""
+        """Return the channel with the most bytes; None if there are none."""
         most = max(self.by_channel.items(), key=lambda item: item[1], default=None)
         return most if most is not None and most[1] > 0 else None
 
     def seconds_at(self, rates: Mapping[Way, float]) -> float | None:
-        """Return how long the busiest broker takes at these rates; None if a rate it needs is not known.
+        """Return how long the busiest broker takes at these rates; None if a rate it needs is unknown.
 
         A channel without bytes needs no rate.
         """

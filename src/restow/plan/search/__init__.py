@@ -1,4 +1,4 @@
-"""The search for a better assignment, on arrays. `solve` is the way in; it brings numba with it."""
+"""The search for a better assignment, on arrays. `solve` is the entry point; it imports numba."""
 
 from restow.plan.search.problem import Problem, Solution
 from restow.plan.search.solve import never, solve

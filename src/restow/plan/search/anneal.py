@@ -1,8 +1,8 @@
-"""Trying things out: the last resort where the straight way leaves brokers out of their bands or copies much.
+"""Simulated annealing, where the direct search leaves brokers out of their bands or copies much.
 
-Replicas change brokers, two change places, leadership passes on, all at random; what makes things worse is
-taken less and less often as time goes on. For clusters of a few hundred replicas this finds what nothing
-else finds; for large ones it is too slow, and not needed.
+Replicas change brokers, two swap places, leadership changes, all at random; changes for the worse are
+accepted less and less often. For clusters of a few hundred replicas this finds what the direct search misses;
+for large ones it is too slow, and not needed.
 """
 
 from __future__ import annotations
@@ -18,68 +18,68 @@ if TYPE_CHECKING:
     from restow.plan.search.leaders import Lead
     from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
 
-# What being out of band by the share of an average broker counts in the end against copying its bytes. On the
-# way it counts less, so that one good state can be reached from another through worse ones.
+# The final cost of being out of band by an average broker's load, relative to copying its bytes. It is lower
+# before, so that the search can pass through worse states.
 _PENALTY = 1e4
-# Getting worse in a goal than at the beginning counts this much more.
+# The extra cost of making a goal worse than at the start.
 _WORSE = 10.0
 
 
 class Chances(NamedTuple):
-    """What may be changed, and what it costs."""
+    """The allowed changes, and their costs."""
 
     replicas: Ints
     """Replicas that may change brokers."""
     partitions: Ints
     """Partitions whose leader may change."""
     targets: Ints
-    """Brokers that may be given replicas,"""
+    """Brokers that may receive replicas."""
     is_target: Bools
-    """and for each broker whether it is one."""
+    """By broker: whether it is in `targets`."""
     home: Ints
     size: Floats
-    """What one replica of each partition costs to copy, in average brokers."""
+    """The cost of copying one replica of each partition, in average brokers."""
     room: Floats
     """How much of that each broker may hold."""
     held: Floats
-    """How much of that each broker holds; changed."""
+    """How much of that each broker holds; changed in place."""
     at_first: Floats
-    """Goal by goal how far out of the bands everything was at the beginning."""
+    """By goal: how far out of the bands all brokers were at the start."""
 
 
 class Cooling(NamedTuple):
-    """How long it is tried, and what is taken meanwhile."""
+    """How many attempts to make, and which changes to accept."""
 
     steps: int
     penalty: float
-    """What being out of band by an average broker's load counts against copying one."""
+    """The cost of being out of band by an average broker's load, relative to copying it."""
     hot: float
-    """What a change may cost at first to be taken now and then,"""
+    """The cost of a change that is accepted now and then, at the start."""
     cold: float
-    """and in the end."""
+    """The same at the end."""
     seed: int
 
 
 class Try(NamedTuple):
-    """A change to be looked at: leadership of a partition, or one replica's place, or two of them."""
+    """A change to consider: the leader of a partition, or the place of one replica or of two."""
 
     here: int
     there: int
-    """The broker that something goes to; -1 if it is nothing that could be."""
+    """The target broker; -1 if the change is not possible."""
     partition: int
-    """The partition whose leadership it is, -1 if replicas move."""
+    """The partition whose leader changes; -1 if replicas move."""
     first: int
     second: int
-    """The replica that comes back, or that leads; -1 if there is none."""
+    """The replica that comes back, or the new leader; -1 if there is none."""
     fare: float
 
 
 @compiled
 def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, cooling: Cooling) -> float:
-    """So many attempts while it cools down; leaves the best that was found, and returns its cost.
+    """Make so many attempts while cooling down; leave the best state found, and return its cost.
 
-    Of `state` the holders and the spread are changed, of `lead` loads, holders and leaders; its holders are
-    the same array as those of `state`.
+    Changes the holders and the spread of `state`, and the loads, holders and leaders of `lead`, whose holders
+    are the same array as those of `state`.
     """
     np.random.seed(cooling.seed)
     out = _out_of_band(lead)
@@ -121,7 +121,7 @@ def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, coo
 
 @compiled
 def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
-    """Another replica of some partition leads it."""
+    """Propose another leader for a random partition."""
     partition = chances.partitions[np.random.randint(len(chances.partitions))]
     first_of, end = lead.offsets[partition], lead.offsets[partition + 1]
     second = first_of + np.random.randint(end - first_of)
@@ -136,7 +136,7 @@ def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
 def _try_replica(
     ground: Ground, state: SearchState, lead: Lead, chances: Chances, moved: Floats, back: Floats
 ) -> Try:
-    """A replica goes somewhere else, or two change places."""
+    """Propose another broker for a replica, or a swap of two replicas."""
     first, second = chances.replicas[np.random.randint(len(chances.replicas))], -1
     here = state.holder[first]
     _carried(ground, lead, first, moved)
@@ -167,7 +167,7 @@ def _restore(ground: Ground, state: SearchState, chances: Chances, holder: Ints)
 
 @compiled
 def _somewhere(chances: Chances, replica: int, draw: float) -> int:
-    """Home now and then, else any broker that may be given replicas."""
+    """Return the replica's home now and then, otherwise any broker that may receive replicas."""
     if draw < 0.6:
         return int(chances.home[replica])
     return int(chances.targets[np.random.randint(len(chances.targets))])
@@ -189,7 +189,7 @@ def _welcome(chances: Chances, replica: int, there: int) -> bool:
 
 @compiled
 def _carried(ground: Ground, lead: Lead, replica: int, into: Floats) -> None:
-    """What goes with a replica, leadership included if it leads."""
+    """Write the load of a replica, including leadership if it leads."""
     partition = ground.part_of[replica]
     into[:] = lead.following[partition]
     if lead.leader[partition] == replica:
@@ -198,7 +198,7 @@ def _carried(ground: Ground, lead: Lead, replica: int, into: Floats) -> None:
 
 @compiled
 def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int) -> float:
-    """What it costs to have a replica there instead of here; nothing where its partition has been."""
+    """Return the cost of moving a replica there from here; zero where its partition has been."""
     partition = ground.part_of[replica]
     fare = 0.0
     for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
@@ -228,7 +228,7 @@ def _beyond(lead: Lead, broker: int, goal: int, value: float) -> float:
 
 @compiled
 def _out_of_band(lead: Lead) -> Floats:
-    """Goal by goal how far brokers are out of their bands, added up."""
+    """Return by goal how far brokers are out of their bands, added up."""
     out = np.zeros(lead.load.shape[1])
     for broker in range(lead.load.shape[0]):
         for goal in range(lead.load.shape[1]):
@@ -255,7 +255,7 @@ def _cost(out: Floats, at_first: Floats) -> float:
 
 @compiled
 def _swap(ground: Ground, state: SearchState, lead: Lead, chances: Chances, tried: Try) -> bool:
-    """Let them change places if the rules allow it, and say whether."""
+    """Swap two replicas if the rules allow it, and return whether they do."""
     first, second, here, there = tried.first, tried.second, tried.here, tried.there
     size = chances.size[ground.part_of[first]]
     other = chances.size[ground.part_of[second]] if second >= 0 else 0.0

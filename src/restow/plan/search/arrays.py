@@ -1,4 +1,4 @@
-"""A snapshot in numbers: brokers, partitions and replicas become indices before any search looks at them."""
+"""A snapshot as arrays: brokers, partitions and replicas become indices for the search."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 
 _MOST = 1e18
-"""No partition carries more, and sums of such numbers are still numbers."""
+"""The most that a partition may carry, so that sums stay finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrays:
-    """Brokers come sorted by id, live ones and those that only still have replicas; partitions by name."""
+    """Brokers are sorted by id, dead ones with replicas included; partitions are sorted by name."""
 
     brokers: tuple[BrokerId, ...]
     index: Mapping[BrokerId, int]
     alive: Bools
-    """Brokers that are there and have a directory that works."""
+    """Live brokers with a working log dir."""
     cordoned: Bools
-    """Live brokers that may be given no replicas, because all their working directories are cordoned."""
+    """Live brokers that may receive no replicas, because all their working log dirs are cordoned."""
     cordoned_dirs: tuple[tuple[BrokerId, str], ...]
     rack: Ints
-    """Brokers without a rack count as one rack each, if no broker has one; else as one together."""
+    """If no broker has a rack, each broker is its own; otherwise those without one share one."""
     rack_names: tuple[str, ...]
-    """Each broker's rack as it is called; empty where none is known."""
+    """Each broker's rack name; empty if unknown."""
     names: tuple[TopicPartition, ...]
     partitions: tuple[Partition, ...]
     topic: Ints
@@ -51,19 +51,20 @@ class Arrays:
     offsets: Ints
     holder: Ints
     leader: Ints
-    """The replica that should lead: the first one on a broker that is there, or the first."""
+    """The replica that should lead: the first one on a live broker, or the first."""
     settled: Bools
-    """Partitions that have a leader and are not being moved; the others are left alone."""
+    """Partitions that have a leader and are not moving; the others are left alone."""
     lagging: Bools
-    """Partitions with a replica on a live broker that is not in sync: it could not be elected."""
+    """Partitions with a live replica out of sync, which could not be elected."""
     internal: Bools
-    """Partitions of Kafka's own topics."""
+    """Partitions of Kafka's internal topics."""
     min_insync: Ints
     """Each partition's min.insync.replicas."""
     facts: Facts
     room: Floats
-    """The most bytes of replicas each broker may hold, counting the leader's size for every replica; infinite
-    where sizes are unknown."""
+    """The most bytes of replicas that each broker may hold, counting the leader's size for every replica;
+    infinite if sizes are unknown.
+    """
 
     @property
     def counts(self) -> Ints:
@@ -76,7 +77,7 @@ class Arrays:
 
 
 def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays:
-    """Number everything, or say what is wrong with it."""
+    """Return the snapshot as arrays, or raise an error that says what is wrong with it."""
     names, partitions = snapshot.names, snapshot.partitions
     if not names:
         raise InvalidInput("the cluster has no partitions: there is nothing to plan")
@@ -141,7 +142,7 @@ def mask_of(arrays: Arrays, brokers: Collection[BrokerId]) -> Bools:
 
 
 def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
-    """Of each partition the first replica on a broker that works, or the first of all."""
+    """Return the first replica of each partition on a working broker, or the first of all."""
     replicas = np.arange(len(holder))
     able = alive[holder] if len(alive) else np.zeros(0, dtype=bool)
     first = np.minimum.reduceat(np.where(able, replicas, len(holder)), offsets[:-1])
@@ -160,7 +161,7 @@ def _is_cordoned(snapshot: Snapshot, broker: BrokerId) -> bool:
 
 
 def _lagging(partitions: Sequence[Partition], alive: frozenset[BrokerId]) -> Bools:
-    """Look closely only where the ISR is short, which it is rarely."""
+    """Return partitions with a live replica out of sync; only those with a short ISR are examined."""
     return np.array(
         [
             len(isr) < len(replicas) and any(each in alive and each not in isr for each in replicas)
@@ -195,7 +196,7 @@ def _racks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Ints:
 
 
 def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
-    """The size of each broker's working directories together; the average where it is unknown."""
+    """Return the size of each broker's working log dirs together; the average if unknown."""
     totals = {
         broker.id: [each.total_bytes for each in broker.log_dirs if not each.failed]
         for broker in snapshot.brokers
@@ -210,9 +211,9 @@ def _disks(snapshot: Snapshot, brokers: Sequence[BrokerId]) -> Floats:
 
 
 def _room(snapshot: Snapshot, brokers: Sequence[BrokerId], fill: float, held: Floats) -> Floats:
-    """What each broker holds (`held`, by leaders' sizes) and what fits into its open directories beside that.
+    """Return what each broker holds (`held`, by leaders' sizes) plus what fits into its open log dirs.
 
-    Cordoned directories keep what they have and take no more.
+    Cordoned log dirs keep their replicas and receive no more.
     """
     room = np.full(len(brokers), np.inf)
     if not any(broker.log_dirs for broker in snapshot.brokers):
@@ -247,7 +248,7 @@ def _resources(load: LoadModel, names: Sequence[TopicPartition]) -> Mapping[str,
 
 
 def _rows(load: LoadModel, names: Sequence[TopicPartition]) -> Ints:
-    """Where the load model has each of these. Mostly it has them in the same order."""
+    """Return the rows of these partitions in the load model. Mostly the order is the same."""
     if load.partitions == names:
         return np.arange(len(names), dtype=np.int64)
     row = {name: number for number, name in enumerate(load.partitions)}
@@ -261,7 +262,7 @@ def _rows(load: LoadModel, names: Sequence[TopicPartition]) -> Ints:
 
 
 def checked(resource: str, given: Floats, load: LoadModel) -> Floats:
-    """A column of a load model, if it can be one."""
+    """Return a column of a load model, or refuse it."""
     if len(given) != len(load.partitions):
         raise InvalidInput(
             f"the load model has {len(load.partitions)} partitions but {len(given)} values of {resource}"

@@ -1,11 +1,11 @@
-"""Compiled loops, and what all of them use: draws by a seed, and sorting into groups.
+"""Compile the loops of the search, and share random draws and grouping among them.
 
-The search takes one move after the other, each seeing what those before it did.
+In a loop, each move sees the moves before it.
 
-numba's own cache keeps the compiled code beside the module or, where that cannot be written, in the user's
-cache folder; only the first plan on a machine waits for the compiler.
+numba caches the compiled code beside the module or, where that is not writable, in the user's cache folder;
+only the first plan on a machine waits for the compiler.
 
-Large arrays are made outside and filled inside: numpy asks for huge pages, which are there much sooner.
+Large arrays are allocated outside the loops: numpy uses huge pages, which is much faster.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ register("numba:compile", _compiler)  # type: ignore[no-untyped-call]
 
 
 def compiled(function: F) -> F:
-    """The same function, compiled at its first call for the types it is called with."""
+    """Return the function, compiled at its first call for the types of its arguments."""
     return cast("F", njit(cache=True, nogil=True)(function))
 
 
 def compiler_s() -> float:
-    """For how long this process has waited for the compiler, which no limit of a search's time means."""
+    """Return how long this process has waited for the compiler, which the search's time limit excludes."""
     return cast("float", _compiler.duration) if _compiler.done else 0.0
 
 
@@ -46,24 +46,24 @@ _LOWER = np.uint64(0xFFFFFFFF)
 
 @compiled
 def begin(seed: int) -> np.uint64:
-    """The state that a row of draws starts from."""
+    """Return the state that a sequence of draws starts from."""
     return step(step(np.uint64(seed) ^ _TERM))
 
 
 @compiled
 def step(state: np.uint64) -> np.uint64:
-    """The next state; `pick` reads a number off it."""
+    """Return the next state; `pick` reads a number off it."""
     return np.uint64(state * _FACTOR + _TERM)
 
 
 @compiled
 def pick(state: np.uint64, many: int) -> int:
-    """One of so many, fewer than 2³², from 0 on: the upper half of the state as a share of them."""
+    """Return a number from 0 to `many` - 1, with `many` below 2³², from the upper half of the state."""
     return np.int64(((state >> _HALF) * (np.uint64(many) & _LOWER)) >> _HALF)  # type: ignore[return-value]
 
 
 def by_group(group: Ints, many: int) -> tuple[Ints, Ints]:
-    """Where each of so many groups begins, and the numbers of all, group by group and in their order."""
+    """Return where each group begins, and all members, group by group and in their order."""
     begins, order = np.zeros(many + 1, np.int64), np.empty(len(group), np.int64)
     _sort(group, many, begins, order)
     return begins, order

@@ -1,4 +1,4 @@
-"""Settling who leads, once it is settled who has what."""
+"""Choose the leaders, once the replicas have their brokers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Floats, Ints, Problem
     from restow.plan.search.scale import Scaled
 
-# Leaders cost nothing, so their bands are aimed at this far inside, as a share of their width: the search
-# need not end exactly at the edge.
+# Leaders cost nothing, so the search aims this far inside their bands, as a share of their width: it need not
+# end exactly at the edge.
 _INSIDE = 0.05
 _PASSES = 200
 
 
 def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside: float = 0.0) -> Lead:
-    """All that leadership depends on, with the loads as they are with these leaders."""
+    """Return all that leadership depends on, with the loads of these leaders."""
     brokers = len(problem.rack)
     load = sums(holder, scaled.following, scaled.replicas.part_of, brokers)
     load += sums(holder[leader], scaled.extra, np.arange(len(leader)), brokers)
@@ -49,7 +49,7 @@ def lead_of(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints, inside
 
 
 def table(problem: Problem, holder: Ints, part_of: Ints, wanted: bool) -> Ints:
-    """Topics × brokers: how many of these each has; empty if nobody asks."""
+    """Return topics × brokers: the replicas of each broker; empty if not wanted."""
     if not wanted or problem.topic is None:
         return np.zeros((0, 0), dtype=np.int64)
     topics, brokers = int(problem.topic.max()) + 1, len(problem.rack)
@@ -59,7 +59,7 @@ def table(problem: Problem, holder: Ints, part_of: Ints, wanted: bool) -> Ints:
 
 
 def choose(problem: Problem, scaled: Scaled, holder: Ints) -> Ints:
-    """The leader of each partition."""
+    """Return the leader of each partition."""
     lead = lead_of(problem, scaled, holder, problem.leader.copy(), _INSIDE)
     _leave_the_unable(lead)
     if len(lead.topic_most):
@@ -69,14 +69,14 @@ def choose(problem: Problem, scaled: Scaled, holder: Ints) -> Ints:
 
 
 def _traded(problem: Problem, scaled: Scaled, lead: Lead) -> Ints:
-    """The same leaders or better ones: trades are made as far as the bands themselves are left."""
+    """Return the same or better leaders: trades continue only while the bands themselves are missed."""
     if out_of_band(scaled, lead.load).sum() > 0.0:
         trade_leaders(lead._replace(lower=scaled.lower, upper=scaled.upper), problem.seed)
     return lead.leader
 
 
 def _leave_the_unable(lead: Lead) -> None:
-    """Brokers that may not lead pass it on where that may be changed, to the first replica that may."""
+    """Take leadership from brokers that may not lead, for the first replica that may."""
     for partition in np.flatnonzero(~lead.may_lead[lead.holder[lead.leader]] & lead.may_change).tolist():
         first, last = int(lead.offsets[partition]), int(lead.offsets[partition + 1])
         for replica in range(first, last):
@@ -90,7 +90,7 @@ def _leave_the_unable(lead: Lead) -> None:
 
 
 def out_of_band(scaled: Scaled, load: Floats) -> Floats:
-    """Goal by goal how far brokers are out of their bands, added up."""
+    """Return by goal how far brokers are out of their bands, added up."""
     over = np.maximum(load - scaled.upper, 0.0) + np.maximum(scaled.lower - load, 0.0)
     total: Floats = over.sum(axis=0)
     return total

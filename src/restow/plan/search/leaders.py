@@ -1,4 +1,4 @@
-"""Who leads: leadership passes between replicas that are there anyway, which copies nothing."""
+"""Choose leaders among existing replicas, which copies nothing."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class Lead(NamedTuple):
     lower: Floats
     upper: Floats
     leading: Floats
-    """Partitions × goals: what leading adds to what a broker carries,"""
+    """Partitions × goals: the load that leading adds."""
     following: Floats
-    """and what each replica is whoever leads."""
+    """Partitions × goals: the load of a replica that does not lead."""
     offsets: Ints
     part_of: Ints
     """Each replica's partition."""
     holder: Ints
     leader: Ints
-    """Which replica leads each partition."""
+    """The leading replica of each partition."""
     may_lead: Bools
-    """Which brokers may."""
+    """Brokers that may lead."""
     may_change: Bools
-    """Which partitions' leaders may change."""
+    """Partitions whose leader may change."""
     topic: Ints
     """Each partition's topic."""
     topic_most: Ints
-    """The most leaders of each topic that one broker may have; empty if that does not matter."""
+    """The most leaders of each topic that one broker may have; empty without such a limit."""
     spread: Ints
-    """Topics × brokers: how many leaders of a topic each broker has; empty if that does not matter."""
+    """Topics × brokers: each broker's leaders of a topic; empty without a limit."""
 
 
 @compiled
 def choose_leaders(lead: Lead, passes: int) -> int:
-    """Pass leadership on wherever that brings brokers nearer to their bands; return how often it was.
+    """Pass leadership on wherever that brings brokers nearer to their bands; return how often.
 
-    `lead.load` and `lead.leader` are changed.
+    Changes `lead.load` and `lead.leader`.
     """
     off = np.empty(lead.load.shape[0])
     for broker in range(len(off)):
@@ -89,7 +89,7 @@ def _best_leader(lead: Lead, off: Floats, partition: int) -> int:
 
 @compiled
 def pass_on(lead: Lead, off: Floats, partition: int, replica: int) -> None:
-    """Let another replica lead a partition; loads, and what is wrong with both brokers, follow."""
+    """Make another replica lead a partition; update the loads and the distances from the bands."""
     here, there = lead.holder[lead.leader[partition]], lead.holder[replica]
     for goal in range(lead.load.shape[1]):
         lead.load[here, goal] -= lead.leading[partition, goal]
@@ -105,14 +105,14 @@ def pass_on(lead: Lead, off: Floats, partition: int, replica: int) -> None:
 
 @compiled
 def is_crowded(lead: Lead, partition: int, broker: int, beyond: int) -> bool:
-    """Whether a broker leads as many partitions of this one's topic as it may, or so many more."""
+    """Return whether a broker leads as many partitions of this one's topic as allowed, plus `beyond`."""
     topic = lead.topic[partition]
     return bool(lead.spread[topic, broker] >= lead.topic_most[topic] + beyond)
 
 
 @compiled
 def spread_leaders(lead: Lead) -> None:
-    """Take leadership from brokers that lead too many partitions of one topic, for the least harm."""
+    """Take leadership from brokers that lead too many partitions of a topic, at the least cost."""
     load, lower, upper, leading = lead.load, lead.lower, lead.upper, lead.leading
     off = np.empty(load.shape[0])
     for broker in range(len(off)):

@@ -1,7 +1,7 @@
-"""Bringing brokers into their bands that are still a little out of them.
+"""Bring brokers into their bands that are slightly out of them.
 
-First with what moves anyway: it may go somewhere else, or two may change places, and no byte more is copied.
-Then, if that does not do it, with what did not move so far, or by leaving where it is something that did.
+First with replicas that move anyway: they go somewhere else, or two swap places, and no more bytes are
+copied. Then with replicas that did not move so far, or by keeping one at home that did.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
 
 _NOTHING = 1e-19
-# A change must be worth this share of what is wrong with the broker that it is made for.
+# A change must reduce its broker's distance from the bands by this share.
 _WORTH = 1e-3
-# One that takes away this much of it is good enough, once a few have been tried.
+# A change that reduces it by this much is accepted, once a few have been tried.
 _GOOD = 0.02
 _AT_A_TIME = 128
-# Of what a broker has, no more than so many are looked at.
+# At most this many of a broker's replicas are examined.
 _OWN = 4_096
 
 
 class Task(NamedTuple):
-    """What may be changed, and what that costs."""
+    """The allowed changes, and their costs."""
 
     home: Ints
     candidates: Ints
     """Replicas that may change places."""
     receives: Bools
     cost: float
-    """What copying an average broker's bytes counts, in what is wrong; going home saves as much."""
+    """The cost of copying an average broker's bytes, relative to the distances; going home saves as much."""
     drawn: int
-    """How many changes of each kind are tried for a broker before it is given up."""
+    """How many changes of each kind are tried for a broker before giving up."""
 
 
 class Lists(NamedTuple):
-    """Which candidates each broker holds, as chains: candidates go by their place in the list of them."""
+    """The candidates of each broker as linked lists; a candidate is its index in the list of all."""
 
     first: Ints
-    """Of each broker, -1 if it has none,"""
+    """By broker: its first candidate, -1 for none."""
     after: Ints
-    """of each candidate the one after it, -1 if it is the last,"""
+    """By candidate: the next one, -1 for the last."""
     before: Ints
-    """and the one before it."""
+    """By candidate: the one before it."""
 
 
 @compiled
 def mend(ground: Ground, state: SearchState, task: Task, rounds: int, seed: int) -> float:
-    """Change the places of candidates as long as that helps the worst broker; return what is still wrong."""
+    """Move candidates while that helps the worst broker; return the distance that remains."""
     brokers = state.load.shape[0]
     off = np.empty(brokers)
     for broker in range(brokers):
@@ -87,7 +87,7 @@ def mend(ground: Ground, state: SearchState, task: Task, rounds: int, seed: int)
 
 @compiled
 def _worst(off: Floats, stuck: Bools) -> int:
-    """The broker most out of its bands for which not everything has been tried, or -1."""
+    """Return the broker furthest out of its bands that is not stuck, or -1."""
     found, most = -1, _NOTHING
     for broker in range(len(off)):
         if not stuck[broker] and off[broker] > most:
@@ -99,10 +99,11 @@ def _worst(off: Floats, stuck: Bools) -> int:
 def _best_change(
     ground: Ground, state: SearchState, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
 ) -> tuple[int, int, int]:
-    """Which candidate should come to this broker, which go from it, -1 for none; and from or to whom.
+    """Return the candidates that should come to this broker and go from it, -1 for none, and the other
+    broker.
 
-    Tries are made in rounds of three: one comes, one goes, one comes for another. Where there are few, each
-    is tried; else they are drawn.
+    Tries come in rounds of three: one comes, one goes, one comes for another. A few candidates are all tried;
+    of many, some are drawn.
     """
     brokers, many, count = len(off), len(task.candidates), len(own)
     best_comes, best_goes, best_other, best_gain = -1, -1, -1, -off[broker] * _WORTH
@@ -143,7 +144,7 @@ def _gain(
     goes: int,
     to_beat: float,
 ) -> float:
-    """By how much less is wrong, and cheaper, as a negative number; 0 or more if it does not help."""
+    """Return the improvement in distance and cost as a negative number; 0 or more if there is none."""
     coming = ground.part_of[task.candidates[comes]] if comes >= 0 else -1
     going = ground.part_of[task.candidates[goes]] if goes >= 0 else -1
     gain = change(ground, state, broker, coming, going, off[broker])
@@ -162,7 +163,7 @@ def _gain(
 
 @compiled
 def _fare(ground: Ground, task: Task, replica: int, here: int, there: int) -> float:
-    """What it costs to have a replica there instead of here; negative if it need not be copied any more."""
+    """Return the cost of moving a replica there from here; negative if it need not be copied any more."""
     if here == task.home[replica]:
         return task.cost * float(ground.weight[ground.part_of[replica], 0])
     if there == task.home[replica]:
@@ -223,7 +224,7 @@ def _unlink(lists: Lists, at: int, broker: int) -> None:
 
 @compiled
 def _gather(lists: Lists, broker: int, into: Ints) -> int:
-    """The first candidates that a broker holds; says how many."""
+    """Write the first candidates of a broker; return how many."""
     count, at = 0, lists.first[broker]
     while at >= 0 and count < len(into):
         into[count] = at

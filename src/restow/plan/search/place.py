@@ -1,4 +1,4 @@
-"""Where the replicas go that have left: each to the broker that lacks most of what it carries."""
+"""Place the replicas that have left: each on the broker that lacks most of its load."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from restow.plan.search.rules import may_go, settle
 if TYPE_CHECKING:
     from restow.plan.search.problem import Floats, Ground, Ints, SearchState
 
-# This share of them, drawn at random, goes as they come; the rest from large to small, to fill the gaps.
+# This share of them, drawn at random, is placed in any order; the rest from large to small, to fill gaps.
 _AT_RANDOM = 0.7
-# So many of the receivers that lack something are asked for each; all of them if none of these can take it.
+# How many receivers are examined for each replica; all of them if none of these can take it.
 _ASKED = 24
 
 
 def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
-    """The order to place them in.
+    """Return the order to place them in.
 
-    All from large to small would be wrong: the emptiest brokers would be filled with large ones until they
-    have their bytes but not their number.
+    Placing all from large to small would be wrong: the emptiest brokers would fill up with large ones until
+    they have enough bytes but too few replicas.
     """
     shuffled = rng.permutation(len(movers))
     first, last = np.split(shuffled, [int(len(movers) * _AT_RANDOM)])
@@ -34,10 +34,10 @@ def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
 def place(
     ground: Ground, state: SearchState, movers: Ints, receivers: Ints, wanted: Floats, seed: int
 ) -> Ints:
-    """Place each mover on the receiver that it brings nearest to what is wanted there.
+    """Place each replica on the receiver that it brings nearest to its wanted load.
 
-    A receiver is not filled past its band as long as another can take the replica. Returns what fits nowhere;
-    if somebody holds that, it stays there, and its load is counted there again.
+    A receiver is not filled past its band while another can take the replica. Return the replicas that fit
+    nowhere; those that have a broker stay there and count there again.
     """
     left = np.empty(len(movers), np.int64)
     count = 0
@@ -80,7 +80,7 @@ def _is_full(state: SearchState, wanted: Floats, broker: int) -> bool:
 
 @compiled
 def _without(brokers: Ints, many: int, broker: int) -> int:
-    """Take one from the first so many, if it is there, and say how many are left."""
+    """Remove a broker from the first `many`, if it is there, and return how many are left."""
     for at in range(many):
         if brokers[at] == broker:
             brokers[at] = brokers[many - 1]
@@ -119,7 +119,7 @@ def _take(ground: Ground, state: SearchState, replica: int, there: int) -> None:
 def _best_receiver(
     ground: Ground, state: SearchState, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
 ) -> int:
-    """The one of these that lacks most of what the replica carries, -1 if none can take it."""
+    """Return the receiver that lacks most of the replica's load, -1 if none can take it."""
     load, weight, upper, room = state.load, ground.weight, ground.upper, ground.room
     partition = ground.part_of[replica]
     size = weight[partition, 0]

@@ -1,4 +1,4 @@
-"""What is asked of the search, and what it answers: arrays in, arrays out."""
+"""The input and the output of the search, as arrays."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 class Ground(NamedTuple):
-    """What stays as it is."""
+    """The constant part."""
 
     weight: Floats
-    """Partitions × goals: what one replica carries wherever it is."""
+    """Partitions × goals: the load of one replica on any broker."""
     part_of: Ints
     """Each replica's partition."""
     offsets: Ints
     rack: Ints
     """Each broker's rack."""
     racks_wanted: Ints
-    """Over how many racks each partition should be spread."""
+    """How many racks each partition should span."""
     lower: Floats
     """Brokers × goals: the bands."""
     upper: Floats
@@ -34,25 +34,25 @@ class Ground(NamedTuple):
     topic: Ints
     """Each partition's topic."""
     topic_most: Ints
-    """The most replicas of each topic that one broker may have; empty if that does not matter."""
+    """The most replicas of each topic that one broker may have; empty without such a limit."""
 
 
 class SearchState(NamedTuple):
-    """What the search changes, in place."""
+    """The part that the search changes in place."""
 
     load: Floats
     """Brokers × goals."""
     holder: Ints
     """The broker of each replica."""
     spread: Ints
-    """Topics × brokers: how many replicas of a topic each broker has; empty if that does not matter."""
+    """Topics × brokers: each broker's replicas of a topic; empty without a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A cluster in numbers, the bands to bring it into, and what may be touched for that.
+    """A cluster as arrays, the bands to bring it into, and the allowed changes.
 
-    Loads are in whatever units the goals have. The first goal is bytes on disk: what moving costs.
+    Loads are in the units of the goals. The first goal is bytes on disk, the cost of moving.
     """
 
     rack: Ints
@@ -62,52 +62,52 @@ class Problem:
     home: Ints
     """The broker of each replica; -1 for one that does not exist yet."""
     leader: Ints
-    """Which replica leads each partition."""
+    """The leading replica of each partition."""
     leading: Floats
-    """Partitions × goals: what the leader carries."""
+    """Partitions × goals: the load of the leader."""
     following: Floats
-    """Partitions × goals: what each other replica carries."""
+    """Partitions × goals: the load of each other replica."""
     lower: Floats
     """Brokers × goals: the bands."""
     upper: Floats
     room: Floats
-    """The most bytes each broker may have."""
+    """The most bytes that each broker may have."""
     racks_wanted: Ints
-    """Over how many racks each partition should be spread."""
+    """How many racks each partition should span."""
     receives: Bools
-    """Which brokers may be given replicas."""
+    """Brokers that may receive replicas."""
     may_lead: Bools
-    """Which brokers may lead."""
+    """Brokers that may lead."""
     forced: Bools
-    """Replicas that must go somewhere else."""
+    """Replicas that must move."""
     movable: Bools
-    """Replicas that may, if that helps."""
+    """Replicas that may move."""
     may_change_leader: Bools
     """Partitions whose leader may change."""
     importance: Floats | None = None
-    """Goal by goal how much being out of band counts; all the same if None."""
+    """By goal: how much being out of band counts; all the same if None."""
     pinned: Ints | None = None
-    """Where a forced replica has to go, -1 if that is open; open for all if None."""
+    """The target of each forced replica, -1 if open; all open if None."""
     topic: Ints | None = None
     """Each partition's topic."""
     topic_replicas: Ints | None = None
-    """The most replicas of each topic that one broker should have; empty or None if that does not matter."""
+    """The most replicas of each topic that one broker should have; empty or None without such a limit."""
     topic_leaders: Ints | None = None
-    """The same of leaders."""
+    """The same for leaders."""
     sheds: bool = True
-    """Whether brokers with too much give of it; else only what is forced moves."""
+    """Whether overloaded brokers give replicas away; otherwise only forced replicas move."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solution:
-    """Where every replica is to be and which one leads."""
+    """The broker of every replica, and the leaders."""
 
     holder: Ints
     leader: Ints
     homeless: Ints
-    """Replicas that had to move and fit nowhere; if there are any, the rest is not looked for."""
+    """Forced replicas that fit nowhere; if there are any, the search stops there."""
     wrong: float
-    """How far out of the bands that still is; 0 if it is not."""
+    """The distance from the bands that remains."""
     finished: bool = True
-    """Whether the search came to its end by itself and not because time was up."""
+    """Whether the search ended by itself and not because time was up."""

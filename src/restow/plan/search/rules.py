@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @compiled
 def may_go(ground: Ground, state: SearchState, replica: int, there: int) -> bool:
-    """Whether a replica may go to a broker: no second one of its partition there, and no rack fewer.
+    """Return whether a replica may go to a broker: no second replica of its partition, no rack fewer.
 
-    A partition that is spread over fewer racks than it could be may stay so, but never gets worse. A replica
-    that nobody holds has to make it as good as it can be.
+    A partition that spans fewer racks than it could may stay so, but never gets worse. A replica without a
+    broker has to make it as good as possible.
     """
     rack, holder = ground.rack, state.holder
     partition = ground.part_of[replica]
@@ -44,7 +44,7 @@ def may_go(ground: Ground, state: SearchState, replica: int, there: int) -> bool
 
 @compiled
 def racks_of(ground: Ground, state: SearchState, partition: int) -> int:
-    """Over how many racks a partition is spread."""
+    """Return how many racks a partition spans."""
     distinct = 0
     for replica in range(ground.offsets[partition], ground.offsets[partition + 1]):
         here = state.holder[replica]
@@ -60,7 +60,7 @@ def racks_of(ground: Ground, state: SearchState, partition: int) -> int:
 
 @compiled
 def has_room(ground: Ground, state: SearchState, broker: int, comes: int, goes: int) -> bool:
-    """Whether a broker's disks hold one partition's replica more and another's less; -1 for none."""
+    """Return whether a broker has disk space for one replica more and another less; -1 for none."""
     size = 0.0
     if comes >= 0:
         size += ground.weight[comes, 0]
@@ -71,7 +71,7 @@ def has_room(ground: Ground, state: SearchState, broker: int, comes: int, goes: 
 
 @compiled
 def wrong(load: Floats, lower: Floats, upper: Floats, broker: int) -> float:
-    """How far a broker is out of its bands: the squares of what is too much and too little, summed up."""
+    """Return a broker's distance from its bands: the sum of the squares of excess and shortage."""
     total = 0.0
     for goal in range(load.shape[1]):
         value = load[broker, goal]
@@ -86,7 +86,7 @@ def wrong(load: Floats, lower: Floats, upper: Floats, broker: int) -> float:
 def wrong_after(
     load: Floats, lower: Floats, upper: Floats, broker: int, weight: Floats, comes: int, goes: int
 ) -> float:
-    """The same if what one partition weighs came and what another weighs went; -1 for none."""
+    """Return the distance if one partition's replica came and another's went; -1 for none."""
     total = 0.0
     for goal in range(load.shape[1]):
         value = load[broker, goal]
@@ -103,14 +103,14 @@ def wrong_after(
 
 @compiled
 def change(ground: Ground, state: SearchState, broker: int, comes: int, goes: int, now: float) -> float:
-    """By how much a broker gets more wrong, or less if that is negative, when replicas come and go."""
+    """Return the change of a broker's distance from its bands when replicas come and go."""
     after = wrong_after(state.load, ground.lower, ground.upper, broker, ground.weight, comes, goes)
     return after - now
 
 
 @compiled
 def transfer(ground: Ground, state: SearchState, replica: int, there: int) -> None:
-    """Let a broker have a replica of another's."""
+    """Move a replica to another broker."""
     here = state.holder[replica]
     partition = ground.part_of[replica]
     for goal in range(state.load.shape[1]):
@@ -121,7 +121,7 @@ def transfer(ground: Ground, state: SearchState, replica: int, there: int) -> No
 
 @compiled
 def settle(ground: Ground, state: SearchState, replica: int, there: int) -> None:
-    """Write down that a broker holds a replica now; loads are not touched."""
+    """Record that a broker holds a replica; loads are not changed."""
     here = state.holder[replica]
     state.holder[replica] = there
     if len(ground.topic_most):

@@ -1,4 +1,4 @@
-"""The problem in shares of an average broker, so that goals can be weighed against each other."""
+"""Scale the problem to shares of an average broker, so that goals can be compared."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from restow.plan.search.problem import Bools, Floats, Ints, Problem
 
 
-# A goal belongs to replicas rather than to leaders if this share of it stays when leadership changes.
+# A goal belongs to replicas rather than leaders if this share of it stays when leadership changes.
 _BELONGS_TO_REPLICAS = 0.5
-# Bands are aimed at a little inside, by this share of an average broker,
+# The search aims inside the bands by this share of an average broker,
 _INSIDE = 1e-4
-# and in the end kept so far inside that rounding does not lead out of them.
+# and finally stays this far inside, so that rounding does not lead out of them.
 _BARELY_INSIDE = 1e-9
 
 
@@ -27,25 +27,25 @@ class Scaled(NamedTuple):
     """Loads and bands in shares."""
 
     replicas: Ground
-    """With the bands that are aimed at;"""
+    """With the bands to aim at, for the load of replicas."""
     lowest: Floats
-    """and the ones that must not be left,"""
+    """The lower bounds that must hold, for the load of replicas."""
     highest: Floats
-    """both for what replicas carry wherever they are."""
+    """The upper bounds that must hold, for the load of replicas."""
     goals: Ints
-    """Which goals belong to replicas."""
+    """The goals that belong to replicas."""
     following: Floats
-    """Partitions × goals: what each replica is whoever leads,"""
+    """Partitions × goals: the load of a replica that does not lead."""
     extra: Floats
-    """and what leading adds to that."""
+    """Partitions × goals: the load that leading adds."""
     lower: Floats
     upper: Floats
     size: Floats
-    """What one replica of each partition costs to copy."""
+    """The cost of copying one replica of each partition."""
 
 
 def scale(problem: Problem) -> Scaled:
-    """All that stays as it is during the search."""
+    """Return the constant part of the search."""
     counts = np.diff(problem.offsets)
     part_of = np.repeat(np.arange(len(counts)), counts)
     alone = counts == 1
@@ -91,7 +91,7 @@ def scale(problem: Problem) -> Scaled:
 
 @compiled
 def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
-    """Brokers × goals: what replicas of these partitions weigh together at these brokers, -1 being none."""
+    """Return brokers × goals: the total load of these replicas by broker, -1 being none."""
     goals = weight.shape[1]
     found = np.zeros((brokers, goals))
     for replica in range(len(holder)):
@@ -103,7 +103,7 @@ def sums(holder: Ints, weight: Floats, part_of: Ints, brokers: int) -> Floats:
 
 
 def _shares(problem: Problem, unit: Floats, goals: Ints, alone: Bools) -> tuple[Floats, Floats, Floats]:
-    """What replicas are, what leading adds, and what they weigh in these goals: a lone one always leads."""
+    """Return the loads of replicas, of leading, and in these goals; a lone replica always leads."""
     follows, extra = np.empty(problem.following.shape), np.empty(problem.following.shape)
     weight = np.empty((len(alone), len(goals)))
     _divide(problem.leading, problem.following, unit, goals, alone, follows, extra, weight)
@@ -133,9 +133,9 @@ def _divide(
 def _without_leading(
     lower: Floats, upper: Floats, led: Floats, now: Floats, whole: Floats
 ) -> tuple[Floats, Floats]:
-    """Bands for what replicas carry alone: less what each broker will carry for leading its share.
+    """Return bands for the load of replicas alone, without each broker's share of leading.
 
-    Who is in band with the leaders as they are need not move anything.
+    A broker in band with its present leaders need not move anything.
     """
     leading = led * (lower + upper) / 2
     low, high = np.maximum(lower - leading, 0.0), upper - leading
@@ -145,7 +145,7 @@ def _without_leading(
 
 
 def _inside(lower: Floats, upper: Floats, now: Floats, most: float) -> tuple[Floats, Floats]:
-    """Bands drawn in a little, but not so far that who is in band now would be out of it."""
+    """Return slightly narrower bands, but not so narrow that a broker in band now would be out."""
     margin = np.minimum(most, (upper - lower) / 2)
     low = np.where(now < lower, lower + margin, np.minimum(lower + margin, now))
     high = np.where(now > upper, upper - margin, np.maximum(upper - margin, now))
@@ -156,7 +156,7 @@ _HALVINGS = 50
 
 
 def drained_to(load: Floats, lower: Floats, upper: Floats, coming: Floats) -> Floats:
-    """What each broker keeps: its upper band, or less if those below need more than is above and coming."""
+    """Return what each broker keeps: its upper bound, or less if brokers below their band need more."""
     above = np.maximum(load - upper, 0.0).sum(axis=0)
     below = np.maximum(lower - load, 0.0).sum(axis=0)
     needed = np.maximum(above, below - coming)
@@ -164,12 +164,12 @@ def drained_to(load: Floats, lower: Floats, upper: Floats, coming: Floats) -> Fl
 
 
 def filled_to(load: Floats, lower: Floats, upper: Floats, coming: Floats) -> Floats:
-    """What each broker should get to: its lower band, or more if more is coming than those below need."""
+    """Return the target of each broker: its lower bound, or more if more arrives than is missing."""
     return _level(lower, upper, lambda level: np.maximum(level - load, 0.0).sum(axis=0) < coming)
 
 
 def _level(start: Floats, end: Floats, too_near: Callable[[Floats], Bools]) -> Floats:
-    """The first level on the way from start to end that is not too near the start, goal by goal."""
+    """Return by goal the first level from start to end that is not too near the start."""
     near, far = np.zeros(start.shape[1]), np.ones(start.shape[1])
     for _ in range(_HALVINGS):
         middle = (near + far) / 2

@@ -1,12 +1,12 @@
-"""Which replicas leave the brokers that have too much.
+"""Choose the replicas that leave overloaded brokers.
 
-A broker has a certain excess in each of several goals: so many bytes, so many replicas, so much traffic. The
-replicas that leave should together be just that much of everything. So each one taken is the one, out of a
-few drawn at random, that points most nearly in the direction of what is still too much; near the end more are
-looked at, for one that leaves the least over. What was taken is then exchanged for less where that will do.
+A broker exceeds several goals at once: by so many bytes, replicas, and traffic. The replicas that leave
+should add up to just that. So each one taken is the one, of a few drawn at random, whose load points most
+nearly in the direction of the remaining excess; near the end more are examined, to leave the least over.
+Afterwards, replicas taken are exchanged for smaller ones where those suffice.
 
-A broker's replicas are shuffled once, and drawn as a run of neighbours from anywhere: as good as drawing each
-by itself, and memory is read in its order, which counts where a broker has a hundred thousand.
+A broker's replicas are shuffled once, and drawn as neighbours from a random start: as good as single draws,
+and memory is read in order, which counts for a broker with a hundred thousand.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
 
 _DRAWN = 16
 _DRAWN_NEAR_THE_END = 256
-# The end begins when so little of the first goal, in shares of an average broker, is left to be shed.
+# The end begins when this much of the first goal, in shares of an average broker, is left.
 _NEAR_THE_END = 0.004
-# And when so little is left, all are looked at; or no more than so many average replicas of the broker, for
-# where one has very many, looking at all of them again and again would take the most time.
+# When this much is left, all are examined; or at most so many average replicas of the broker, because
+# examining very many again and again would take the most time.
 _AT_THE_END = 0.0005
 _LAST = 10.0
 _NOTHING = 1e-9
-# What a byte too many counts against a byte too few that leaves.
+# The cost of a byte too many that leaves, relative to a byte too few.
 _OVERSHOOT = 3.0
 _GOLDEN = 0.618033988749895
-# How many exchanges are tried at least, and for each replica taken.
+# How many exchanges to try at least, and for each replica taken.
 _TRIES, _TRIES_EACH = 2_000, 8
 
 
 def shed(
     ground: Ground, state: SearchState, givers: Ints, keep: Floats, first_of: Ints, held: Ints, seed: int
 ) -> Ints:
-    """Take from each giver until it has no more than it keeps; return what was taken.
+    """Take replicas from each giver until it has no more than `keep`; return those taken.
 
-    `held` lists the movable replicas broker by broker, those of broker b from `first_of[b]` on. Loads are
-    changed, holders are not: what is taken is on its way.
+    `held` lists the movable replicas by broker, those of broker b from `first_of[b]` on. Loads are changed,
+    holders are not: the replicas taken are on their way.
     """
     most = int(np.diff(first_of)[givers].max(initial=0))
     bench = Bench(np.empty(most, np.int64), np.empty((most, ground.weight.shape[1] + 1)))
@@ -51,9 +51,9 @@ def shed(
 
 
 class Bench(NamedTuple):
-    """Room for one broker's replicas after the other, and for what they weigh.
+    """Buffers for the replicas of one broker at a time, and their loads.
 
-    The last column has one over the length of the weights before it.
+    The last column is one over the length of the load vector before it.
     """
 
     mine: Ints
@@ -95,7 +95,7 @@ def _shed(
 
 @compiled
 def _shuffle(ground: Ground, held: Ints, mine: Ints, weight: Floats) -> None:
-    """Put far apart what was near: each goes so many places beyond the one before, around and around."""
+    """Shuffle by strides: each replica goes a fixed number of places after the last, modulo the length."""
     many, goals = len(held), ground.weight.shape[1]
     stride, place = _stride(many), 0
     for each in held:
@@ -113,7 +113,7 @@ def _shuffle(ground: Ground, held: Ints, mine: Ints, weight: Floats) -> None:
 
 @compiled
 def _stride(many: int) -> int:
-    """About a golden part of them, and without a divisor in common with how many there are."""
+    """Return about the golden section of `many`, without a common divisor."""
     stride = int(many * _GOLDEN) + 1
     while True:
         one, other = stride, many
@@ -126,7 +126,7 @@ def _stride(many: int) -> int:
 
 @compiled
 def _take(weight: Floats, mine: Ints, excess: Floats, spare: Floats, seed: int) -> int:
-    """Put what leaves at the end of `mine`, and say where that begins."""
+    """Move the replicas that leave to the end of `mine`, and return where they begin."""
     kept, draw = len(mine), begin(seed)
     while kept > 0 and excess.max() > _NOTHING:
         near_the_end = excess[0] < _NEAR_THE_END
@@ -152,7 +152,7 @@ def _take(weight: Floats, mine: Ints, excess: Floats, spare: Floats, seed: int) 
 
 @compiled
 def _exchange(weight: Floats, mine: Ints, excess: Floats, spare: Floats, kept: int, seed: int) -> None:
-    """Let smaller replicas leave in the place of larger ones as long as nothing is too much after it."""
+    """Exchange replicas that leave for smaller ones while no excess remains."""
     gone, draw = len(mine) - kept, begin(seed + 1)
     if gone == 0 or kept == 0:
         return
@@ -187,7 +187,7 @@ def _trade(weight: Floats, mine: Ints, one: int, other: int) -> None:
 
 @compiled
 def _direction(excess: Floats, weight: Floats, at: int) -> float:
-    """How nearly a replica points where the excess does."""
+    """Return how closely a replica's load points in the direction of the excess."""
     along = 0.0
     for goal in range(len(excess)):
         if excess[goal] > 0:
@@ -198,7 +198,7 @@ def _direction(excess: Floats, weight: Floats, at: int) -> float:
 
 @compiled
 def _fit(excess: Floats, weight: Floats, at: int) -> float:
-    """How much of the excess a replica takes away, and how little else."""
+    """Return how much of the excess a replica takes away, and how little else."""
     useful = 0.0
     for goal in range(len(excess)):
         if excess[goal] > 0:

@@ -1,10 +1,10 @@
-"""The search from beginning to end.
+"""The search from start to end.
 
-    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► save ─► leaders ─► try things out
+    forced ─► shed ─► place ─► mend with what moves ─► mend with the rest ─► save ─► leaders ─► anneal
 
-Bytes first: replicas carry some of every goal wherever they are, so only copying them changes that. Then
-leadership, which costs nothing, settles the goals that only leaders have. All of it is deterministic for a
-seed. When time is up, the best so far is the answer: what is forced has found its place by then.
+Replicas first: their load goes wherever they are, so only copying changes it. Then leadership, which costs
+nothing, settles the goals that depend on leaders alone. The result is deterministic for a seed. When time is
+up, the best so far is the answer; forced replicas have their place by then.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ _ROUNDS = 20_000
 _ROUNDS_AT_A_TIME = 2_000
 _DRAWN_OF_MOVERS = 2_000
 _DRAWN_OF_ALL = 10_000
-# What moves anyway is tried as long as that takes away so much of what is wrong at a time; the rest longer.
+# Replicas that move anyway are tried while a round reduces the distance by this share; the rest longer.
 _PROGRESS_OF_MOVERS = 0.2
 _PROGRESS = 1e-6
-# What copying a whole broker counts against what is wrong: enough to prefer small replicas.
+# The cost of copying a whole broker, relative to the distances: enough to prefer small replicas.
 _COST = 5.0
 _RIGHT = 1e-18
-# Copying so little more than must be is not worth looking for less;
+# A plan this close to the minimum of bytes is not improved further;
 _THRIFTY = 1.002
-# else it is looked for in turns of so many tries for each replica that moves,
+# otherwise rounds of so many tries for each moving replica look for savings,
 _SAVINGS, _TRIES_EACH = 60, 100
-# as long as a turn saves this share.
+# while a round saves this share.
 _WORTH_A_TURN = 1e-3
 _SLACK = 1e-9
 
 
 def never() -> bool:
-    """There is all the time in the world."""
+    """Never stop."""
     return False
 
 
 def solve(
     problem: Problem, out_of_time: Callable[[], bool] = never, *, enough_bytes: float = 0.0
 ) -> Solution:
-    """The best assignment found. With `enough_bytes` or fewer copied it is not looked for a thriftier one."""
+    """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
     scaled = scale(problem)
     ground = scaled.replicas
     state, movers, homeless = _settle_forced(problem, ground)
@@ -79,7 +79,7 @@ def solve(
 
 
 def _settle_forced(problem: Problem, ground: Ground) -> tuple[SearchState, Ints, Ints]:
-    """A place for everything that must move: the state after that, what moved, and what fits nowhere."""
+    """Place all forced replicas; return the state, the replicas that moved, and those that fit nowhere."""
     brokers = len(problem.rack)
     resting = ~problem.forced
     receivers = np.flatnonzero(problem.receives)
@@ -111,14 +111,14 @@ def _settle_forced(problem: Problem, ground: Ground) -> tuple[SearchState, Ints,
 
 
 def _wanted(problem: Problem, ground: Ground, state: SearchState, movers: Ints) -> Floats:
-    """How much each broker should have of every goal when these have come."""
+    """Return the wanted load of each broker once these replicas have arrived."""
     coming = ground.weight[ground.part_of[movers]].sum(axis=0)
     able = problem.receives[:, None]
     return filled_to(state.load, np.where(able, ground.lower, 0.0), np.where(able, ground.upper, 0.0), coming)
 
 
 def _rebalance(problem: Problem, ground: Ground, state: SearchState) -> Ints:
-    """Take from brokers that have too much and give it to those that have too little; return what moved."""
+    """Move replicas from overloaded to underloaded brokers; return those that moved."""
     keep = drained_to(state.load, ground.lower, ground.upper, np.zeros(state.load.shape[1]))
     givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
     givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
@@ -134,7 +134,7 @@ def _rebalance(problem: Problem, ground: Ground, state: SearchState) -> Ints:
 def _save(
     problem: Problem, ground: Ground, state: SearchState, out_of_time: Callable[[], bool], enough_bytes: float
 ) -> None:
-    """Bring home what need not move, as long as that is worth it and more moves than must."""
+    """Return replicas home that need not move, while that saves enough."""
     away = np.flatnonzero(state.holder != problem.home)
     copied = float(problem.following[ground.part_of[away], 0].sum())
     least = enough_bytes * _THRIFTY
@@ -156,7 +156,7 @@ def _save(
 
 
 def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
-    """The replicas that may move, broker by broker, and where each broker's begin."""
+    """Return the movable replicas by broker, and where each broker's begin."""
     movable = problem.movable & ~problem.forced
     if movable.all():
         return by_group(problem.home, len(problem.rack))
@@ -186,7 +186,7 @@ def _mended(
     progress: float,
     out_of_time: Callable[[], bool],
 ) -> bool:
-    """Whether there is nothing more to do: all is right, or time is up."""
+    """Return whether nothing is left to do: all brokers are in band, or time is up."""
     before = np.inf
     for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
         if out_of_time():

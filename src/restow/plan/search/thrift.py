@@ -1,4 +1,4 @@
-"""Saving bytes where all is in band already: what moved goes home again, or changes places with less."""
+"""Save bytes once all is in band: return moved replicas home, or swap them for smaller ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def save(
     tries: int,
     seed: int,
 ) -> float:
-    """Try so often to bring a mover home, alone or for something smaller; return what that saves.
+    """Try so often to return a replica home, alone or for a smaller one; return the bytes saved.
 
-    `held` lists the replicas that may move by the brokers they came from, those of broker b from
-    `first_of[b]` on. Nothing leaves its band that is in it.
+    `held` lists the movable replicas by the broker they came from, those of broker b from `first_of[b]` on. A
+    broker in band stays in band.
     """
     saved, draw = 0.0, begin(seed)
     for _ in range(tries if len(movers) else 0):
@@ -59,7 +59,7 @@ def save(
 
 @compiled
 def _gain(ground: Ground, task: Task, mover: int, other: int, here: int, home: int) -> float:
-    """The bytes that are not copied any more."""
+    """Return the bytes that need not be copied any more."""
     gain = float(ground.weight[ground.part_of[mover], 0])
     if other >= 0 and task.home[other] == home:
         gain -= ground.weight[ground.part_of[other], 0]

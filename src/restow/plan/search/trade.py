@@ -1,4 +1,4 @@
-"""Two partitions change their leaders at once, where passing on one alone does not help any more."""
+"""Change the leaders of two partitions at once, where changing one does not help any more."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 _NOTHING = 1e-18
 _TRIES = 20_000
-# A trade must take away this share of what is wrong with the broker that it is made for,
+# A trade must reduce its broker's distance from the bands by this share,
 _WORTH = 1e-3
-# and one that takes away so much is made at once.
+# and one that reduces it by this much is made at once.
 _GOOD = 0.1
 _ROUNDS = 50
 
 
 @compiled
 def trade_leaders(lead: Lead, seed: int) -> float:
-    """Let brokers that are out of their bands lead one partition for another; return what is still wrong.
+    """Let brokers out of band trade the lead of one partition for another; return the remaining distance.
 
-    `lead.load` and `lead.leader` are changed.
+    Changes `lead.load` and `lead.leader`.
     """
     brokers = lead.load.shape[0]
     off = np.empty(brokers)
@@ -52,7 +52,7 @@ def trade_leaders(lead: Lead, seed: int) -> float:
 
 @compiled
 def _slots_of(lead: Lead, broker: int) -> Ints:
-    """The replicas that a broker has of partitions whose leader may change."""
+    """Return a broker's replicas of partitions whose leader may change."""
     found = np.empty(len(lead.holder), np.int64)
     count = 0
     for replica in range(len(lead.holder)):
@@ -64,7 +64,7 @@ def _slots_of(lead: Lead, broker: int) -> Ints:
 
 @compiled
 def _best_trade(lead: Lead, off: Floats, broker: int, mine: Ints, draw: np.uint64) -> tuple[int, int]:
-    """A replica of this broker's that should lead, and one elsewhere that should for another of its own."""
+    """Return a replica of this broker that should lead, and one elsewhere that should lead in return."""
     best_taken, best_given, best_gain = -1, -1, -off[broker] * _WORTH
     for _ in range(_TRIES if len(mine) > 1 and lead.may_lead[broker] else 0):
         draw = step(draw)

@@ -1,4 +1,4 @@
-"""When to try things out at random, and for how long."""
+"""Decide when to use simulated annealing, and for how long."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEPS_WHEN_SMALL = 1_000_000
 _STEPS = 3_000_000
 _PENALTIES = (3.0, 30.0, 10.0, 100.0, 1000.0)
 _HOT, _COLD = 0.5, 5e-4
-# With many replicas a change is small, and so is what it may cost on the way.
+# With many replicas a change is small, and so is its cost.
 _COLD_WHEN_LARGE = 1e-3
 _RIGHT = 1e-9
 _THRIFTY = 1.001
@@ -38,11 +38,11 @@ def improve(
     out_of_time: Callable[[], bool],
     enough_bytes: float,
 ) -> tuple[Ints, Ints]:
-    """What was found, or something better.
+    """Return the given solution, or a better one.
 
-    A small cluster is tried on until it is in its bands for hardly more bytes than must be; a larger one only
-    while something is out of band. At first only leaders change, which copies nothing: for one turn, or half
-    of the time in a larger cluster. In one that is very large nothing else changes.
+    A small cluster is annealed until it is in band at hardly more bytes than the minimum; a larger one only
+    while a broker is out of band. At first only leaders change, which copies nothing: for one turn, or half
+    of the time in a larger cluster. In a very large one nothing else changes.
     """
     limited = any(
         limit is not None and len(limit) for limit in (problem.topic_replicas, problem.topic_leaders)
@@ -89,7 +89,7 @@ def improve(
 
 
 def _may_copy(turn: int, turns: int, led: Bools, small: bool) -> bool:
-    """Whether replicas may change brokers in this turn."""
+    """Return whether replicas may change brokers in this turn."""
     return not led.any() or (turn < turns if small else turn >= turns // 2)
 
 
@@ -103,7 +103,7 @@ def _cooling(problem: Problem, scaled: Scaled, turn: int, small: bool) -> Coolin
 
 
 def _racks_kept(problem: Problem) -> Ints:
-    """The racks each partition must be in: as many as before, or as wanted if it has to move."""
+    """Return how many racks each partition must span: as before, or as wanted if it has to move."""
     starts = problem.offsets[:-1]
     part_of = np.repeat(np.arange(len(starts)), np.diff(problem.offsets))
     racks = int(problem.rack.max()) + 1
@@ -115,7 +115,7 @@ def _racks_kept(problem: Problem) -> Ints:
 
 
 def _at_home_where_possible(problem: Problem, holder: Ints, leader: Ints) -> tuple[Ints, Ints]:
-    """The same places, but no replica stands where another of its partition has been all along."""
+    """Return equivalent places where no replica moves to a broker that another of its partition leaves."""
     home = np.where(problem.forced, -1, problem.home)
     moved = np.flatnonzero(np.add.reduceat(holder != home, problem.offsets[:-1]) > 1)
     for partition in moved.tolist():
@@ -147,7 +147,7 @@ def _per_byte(problem: Problem, scaled: Scaled) -> float:
 
 
 def _near_trouble(problem: Problem, scaled: Scaled, holder: Ints, leader: Ints) -> Bools:
-    """Partitions with a replica on a broker that is out of a band."""
+    """Return partitions with a replica on a broker that is out of a band."""
     load = lead_of(problem, scaled, holder, leader).load
     outside = np.maximum(load - scaled.upper, scaled.lower - load) > _RIGHT
     off: Bools = np.any(outside, axis=1)
