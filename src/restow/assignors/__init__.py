@@ -1,4 +1,4 @@
-"""Consumer assignment: who in a group reads which partition.
+"""Consumer assignment: which member of a group reads which partition.
 
     from restow.assignors import Member, TopicPartition, assign
     assign("sticky", partitions={"t": 12}, members=[Member(id="c1", topics=("t",)), …])

@@ -1,4 +1,4 @@
-"""The one way in: checks what is asked, asks the assignor, and checks a stranger's answer."""
+"""The entry point: check the input, call the assignor, and check a plugin's answer."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def assign(
     members: Iterable[Member],
     partition_racks: PartitionRacks | None = None,
 ) -> Assignment:
-    """Deal a group's partitions out by the assignor of that name.
+    """Assign a group's partitions with the assignor of that name.
 
-    `partitions` says how many each topic has; topics without any, and topics that are not there, are
-    skipped. `partition_racks` gives for each topic the racks of each partition's replicas. Every member
-    is a key of the answer.
+    `partitions` has the count of each topic; topics without partitions, and topics that do not exist, are
+    skipped. `partition_racks` has, for each topic, the racks of each partition's replicas. Every member is a
+    key of the answer.
     """
     assignor = get(name)
     with _collector_paused():
@@ -47,10 +47,10 @@ def assign(
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """No cyclic garbage collection meanwhile.
+    """Pause the cyclic garbage collector.
 
-    An answer of a million partitions is a million objects, all of which live on; walking them over
-    and over while they are made takes longer than making them.
+    An answer of a million partitions is a million live objects; visiting them again and again takes longer
+    than creating them.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""What an assignor is, and the one way to ask it."""
+"""The interface of an assignor."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
     from restow.model import Member, Rack, TopicPartition
 
-# For each topic one collection of replica racks per partition.
+# By topic: one collection of replica racks per partition.
 PartitionRacks: TypeAlias = "Mapping[str, Sequence[Iterable[Rack | None]]]"
 Assignment: TypeAlias = "dict[str, list[TopicPartition]]"
 
 
 class Assignor(ABC):
-    """Deals a group's partitions out to its members.
+    """Assigns a group's partitions to its members.
 
-    An assignor keeps no state between calls: what a member held before is in its `Member`, and what
-    it should say when it joins again is `user_data`. So one instance serves any number of groups.
+    An assignor keeps no state between calls: the previous partitions of a member are in its `Member`, and
+    `user_data` returns what it sends when it joins again. So one instance serves any number of groups.
     """
 
     name: ClassVar[str]
-    """How the group protocol knows it; all members of a group must offer a common name."""
+    """The name in the group protocol; all members of a group must offer a common one."""
 
     cooperative: ClassVar[bool] = False
     """Whether members may keep their partitions while the group rebalances (KIP-429)."""
@@ -35,11 +35,12 @@ class Assignor(ABC):
         members: Sequence[Member],
         partition_racks: PartitionRacks | None = None,
     ) -> Assignment:
-        """Who gets what. Every member is a key; a topic absent from `partitions` is nobody's.
+        """Return the partitions of each member. Every member is a key; topics missing from `partitions` are
+        skipped.
 
-        `partitions` holds positive counts and members are unique: `restow.assignors.assign` sees to it.
+        `restow.assignors.assign` ensures that `partitions` holds positive counts and that members are unique.
         """
 
     def user_data(self, owned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:  # noqa: ARG002
-        """What a member puts into its subscription, given its last assignment (None: never had one)."""
+        """Return a member's user data, given its last assignment (None: it never had one)."""
         return None

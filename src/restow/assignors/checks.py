@@ -1,7 +1,7 @@
-"""What a group must look like before an assignor sees it, and an answer before a caller does.
+"""Check a group before an assignor gets it, and an answer before the caller does.
 
-Types are checked although they are declared: groups come out of files and other people's clients, and a wrong
-one should be told in a sentence, not found out halfway through.
+Types are checked although they are declared: groups come from files and other clients, and a wrong type
+should give a clear error, not a failure halfway.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _MOST_PARTITIONS = 2**31 - 1
 
 
 def check_members(members: Iterable[object]) -> tuple[Member, ...]:
-    """The members, each sound by itself and none there twice."""
+    """Return the members; refuse invalid members and duplicates."""
     checked: dict[str, Member] = {}
     instances: dict[str, str] = {}
     known: set[int] = set()
     for member in _iterated(members, "members must be a sequence of members"):
         if not isinstance(member, Member):
             raise InvalidGroup(f"a member must be a restow.assignors.Member, not {member!r}")
-        if id(member.topics) not in known:  # members made in one go mostly share them
+        if id(member.topics) not in known:  # members created together mostly share them
             _check_topics(member)
             known.add(id(member.topics))
         _check_member(member)
@@ -66,14 +66,14 @@ def _check_topics(member: Member) -> None:
     if not isinstance(topics, tuple | list | set | frozenset):
         raise InvalidGroup(f"member {member.id!r}: topics must be a tuple of names, not {topics!r}")
     try:
-        "".join(topics)  # the quickest way to ask whether all are strings
+        "".join(topics)  # the fastest way to check that all are strings
     except TypeError:
         odd = next(topic for topic in topics if not isinstance(topic, str))
         raise InvalidGroup(f"member {member.id!r}: topics must be names, not {odd!r}") from None
 
 
 def check_partitions(partitions: object) -> None:
-    """How many partitions each topic has."""
+    """Check the number of partitions of each topic."""
     if not isinstance(partitions, Mapping):
         raise InvalidGroup(f"partitions must map each topic to its number of partitions, not {partitions!r}")
     for topic, count in partitions.items():
@@ -84,7 +84,7 @@ def check_partitions(partitions: object) -> None:
 
 
 def check_racks(partitions: Mapping[str, int], partition_racks: object) -> None:
-    """One collection of racks per partition."""
+    """Check that there is one collection of racks per partition."""
     if partition_racks is None:
         return
     if not isinstance(partition_racks, Mapping):
@@ -107,7 +107,7 @@ def check_racks(partitions: Mapping[str, int], partition_racks: object) -> None:
 def check_answer(
     name: str, partitions: Mapping[str, int], members: Sequence[Member], answer: object
 ) -> Assignment:
-    """A plugged-in assignor must not make two members read one partition, or lose a member."""
+    """Refuse a plugin's answer that gives a partition to two members, or omits a member."""
     if not isinstance(answer, dict):
         raise AssignorFailed(f"assignor {name!r} must answer with a dict of lists, not {answer!r:.100}")
     wanted = {member.id: frozenset(member.topics) for member in members}

@@ -1,8 +1,8 @@
-"""Who held what before, as far as the members' own words can be believed.
+"""Find the previous owners of partitions, as far as the members' claims are reliable.
 
-Each member claims partitions in some generation. Where claims collide the highest generation is
-right; where two share the highest, neither is, and the partition is *contested*: it has no owner, but
-a cooperative group must still let go of it before a third member gets it.
+Each member claims partitions in some generation. Where claims collide, the highest generation wins; where two
+share the highest, neither does, and the partition is *contested*: it has no owner, but in a cooperative group
+its claimants must still revoke it before a third member gets it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _PARTITIONS = 2**31
 
 @dataclass(frozen=True)
 class Claims:
-    """The owner of each partition, or nobody; and who contests what."""
+    """The owner of each partition, if any, and the contested partitions."""
 
     owner: NDArray[np.int64]
     contested: dict[int, tuple[int, ...]]
@@ -43,14 +43,14 @@ class Claims:
     claimed: NDArray[np.int64]
     """The partition of every claim, in the members' order."""
     claimant: NDArray[np.int64]
-    """Who makes that claim."""
+    """The member of every claim."""
     said: tuple[Sequence[TopicPartition], ...]
-    """What each member said, word for word."""
+    """The claims of each member, unchanged."""
     proper: bool
-    """Whether all of that is in partitions as we make them ourselves."""
+    """Whether all claims are instances of our own `TopicPartition`."""
 
     def unchanged(self, owner: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which members have, under these owners, exactly what they said they had, and said it in order."""
+        """Return which members have, under these owners, exactly what they claimed, in the same order."""
         members = len(self.said)
         holds = np.bincount(owner + 1, minlength=members + 1)[1:]
         keeps = np.bincount(self.claimant[owner[self.claimed] == self.claimant], minlength=members)
@@ -64,7 +64,7 @@ class Claims:
 
 
 def read_claims(group: NumberedGroup, claim_of: Callable[[Member], Claim]) -> Claims:
-    """What every member held, checked against what exists and against each other."""
+    """Return all members' claims, checked against the topics and against each other."""
     claims = [claim_of(member) for member in group.members]
     said = tuple(claim.owned for claim in claims)
     coded = _coded(group, said)
@@ -79,10 +79,10 @@ def read_claims(group: NumberedGroup, claim_of: Callable[[Member], Claim]) -> Cl
 
 
 def _coded(group: NumberedGroup, said: Sequence[Sequence[TopicPartition]]) -> _Coded:
-    """Each claim as one integer, topic and partition, with who makes it.
+    """Return each claim as one integer (topic and partition), with its member.
 
-    The quick way takes proper partitions of known topics, which is what members mostly say; it looks at the
-    first and last of each member's claims to tell whether they are, and trusts its type for those between.
+    The fast way takes proper partitions of known topics, which claims mostly are. It checks the type of the
+    first and the last claim of each member only.
     """
     base = {topic: number << _SHIFT for number, topic in enumerate(group.topics)}
     with suppress(KeyError, TypeError, ValueError, OverflowError):
@@ -97,10 +97,10 @@ def _coded(group: NumberedGroup, said: Sequence[Sequence[TopicPartition]]) -> _C
 
 
 def _coded_by_columns(base: Mapping[str, int], said: Sequence[Sequence[TopicPartition]]) -> _Coded:
-    """The same for proper partitions: each member's topics in one row, its partition numbers in another.
+    """Do the same for proper partitions: each member's topics in one row, its partition numbers in another.
 
     Many members have the same topics in the same order, one partition of each; so rows of topics are looked
-    up whole.
+    up as a whole.
     """
     topics: list[Sequence[str]] = []
     partitions: list[Sequence[int]] = []
@@ -128,7 +128,7 @@ def _who(lengths: list[int]) -> NDArray[np.int64]:
 
 
 def _checked(member: Member, claims: Iterable[object]) -> Iterator[tuple[str, int]]:
-    """A member's claims one by one; what is no partition is an error, what cannot exist is left out."""
+    """Yield a member's claims one by one; raise an error for a non-partition, skip one that cannot exist."""
     wrong = f"member {member.id!r}: owned must hold (topic, partition) pairs, not"
     try:
         listed = list(claims)
@@ -144,7 +144,7 @@ def _checked(member: Member, claims: Iterable[object]) -> Iterator[tuple[str, in
 
 
 def _existing(group: NumberedGroup, coded: _Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The claimed partitions that exist, by number, with who claims each."""
+    """Return the claimed partitions that exist, by number, with their claimants."""
     codes, claimant, _ = coded
     topic = codes >> _SHIFT
     partition = codes - (topic << _SHIFT)
@@ -160,7 +160,7 @@ def _let_the_latest_win(
     claimant: NDArray[np.int64],
     generations: list[int],
 ) -> dict[int, tuple[int, ...]]:
-    """Let the highest generation win where claims collide; return what stays contested."""
+    """Let the highest generation win where claims collide; return the contested partitions."""
     rivals: dict[int, set[int]] = {}
     collides = np.bincount(claimed)[claimed] > 1
     for partition, member in zip(claimed[collides].tolist(), claimant[collides].tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""The judge: what an assignment is worth, and what it cost to get there."""
+"""Compare assignments: their balance, and the movement between them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignmentComparison:
-    """Two assignments of one group beside each other."""
+    """The comparison of two assignments of one group."""
 
     balance_score: int
-    """Kafka's: the sum over all pairs of members of how much their counts differ; 0 is even."""
+    """Kafka's score: the sum over all pairs of members of the difference of their counts; 0 is even."""
     balance_score_before: int
     moved: int
-    """Partitions that one member had and another has now."""
+    """Partitions that changed from one member to another."""
     revoked: int
-    """Partitions taken from a member that is still there, handed on or not."""
+    """Partitions taken from a member that is still there, given to another or not."""
     counts: Mapping[str, int]
-    """How many each member has now."""
+    """The number of partitions of each member now."""
 
 
 def compare(
     before: Mapping[str, Sequence[TopicPartition]], after: Mapping[str, Sequence[TopicPartition]]
 ) -> AssignmentComparison:
-    """What changed from one assignment to the next, and how balanced each is."""
+    """Return the changes from one assignment to the next, and the balance of each."""
     had = {partition: member for member, partitions in before.items() for partition in partitions}
     has = {partition: member for member, partitions in after.items() for partition in partitions}
     taken = [(old, has.get(p)) for p, old in had.items() if has.get(p) != old]
@@ -43,7 +43,7 @@ def compare(
 
 
 def balance_score(counts: Iterable[int]) -> int:
-    """The sum of all pairwise differences, without looking at all pairs.
+    """Return the sum of all pairwise differences, without visiting all pairs.
 
     In ascending order the i-th of n counts is the larger one in i pairs and the smaller in n − 1 − i.
     """

@@ -1,15 +1,15 @@
-"""The exact end of balancing: exchanges until none is left that would help.
+"""The exact last step of balancing: exchange partitions until no exchange helps.
 
-Picture the members and kinds as a flow from kinds to members. Moving one partition of some kind from
-a to b has a price, in this order: how much the balance worsens, whether a partition leaves the member
-that held it (or comes back to it), whether it is now read across racks. A chain of such moves from a
-to b changes only the loads of its ends, and a closed chain changes none. By the theory of minimum-cost
-flows an assignment is the best there is exactly when no chain has a negative price; so they are looked
-for (Bellman–Ford, all members and kinds at once) and carried out until none is left.
+See the assignment as a flow from kinds to members. Moving one partition of a kind from a to b has a price, in
+this order: how much the balance worsens, whether a partition leaves its previous owner (or comes back to it),
+whether it is now read across racks. A chain of such moves from a to b changes only the loads of its ends, and
+a closed chain changes none. By the theory of minimum-cost flows, an assignment is optimal exactly when no
+chain has a negative price; so such chains are searched (Bellman–Ford, all members and kinds at once) and
+applied until none is left.
 
-The balance enters as the sum of squared loads. Among all ways to deal the partitions one sorted list of
-loads is at least as level as any other at every step (the loads form an integral base polyhedron), and
-both the squares and Kafka's sum of pairwise differences have their minimum exactly there.
+The balance enters as the sum of squared loads. Among all assignments, one sorted list of loads is at least as
+level as any other at every step (the loads form an integral base polyhedron), and both the squares and
+Kafka's sum of pairwise differences have their minimum exactly there.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _RACK_SEARCHES = 64
 
 
 def settle(ledger: BalanceTable) -> None:
-    """Carry out exchanges until the ledger is the best there is.
+    """Apply exchanges until the table is optimal.
 
-    In this order: balance, partitions left with those who held them, partitions read within a rack.
-    The last is given up after a bounded number of searches; a cross-rack read is no fault.
+    In this order: balance, partitions kept by their previous owners, partitions read within a rack. The last
+    stops after a bounded number of searches; a cross-rack read is no error.
     """
     _improve(_Search(ledger, None, loads_may_change=True))
     if ledger.far is not None:
@@ -42,7 +42,7 @@ def settle(ledger: BalanceTable) -> None:
 
 
 def swap(ledger: BalanceTable) -> None:
-    """Only such exchanges as leave everybody with as many as they have: back to who held it, or nearer."""
+    """Apply only exchanges that keep every count: back to the previous owner, or to a nearer rack."""
     _improve(_Search(ledger, ledger.far, loads_may_change=False))
 
 
@@ -57,7 +57,7 @@ def _improve(search: _Search) -> None:
 
 
 class _Search:
-    """What it costs to take a partition of a kind from, or give it to, each member; the search over that."""
+    """The prices of taking a partition of a kind from, or giving it to, each member, and the search."""
 
     def __init__(
         self, ledger: BalanceTable, far: NDArray[np.bool_] | None, *, loads_may_change: bool
@@ -82,7 +82,7 @@ class _Search:
         self.give[kind, member] = np.where(ledger.allowed[kind, member], back + far, _NEVER)
 
     def improve(self) -> int:
-        """Find and carry out exchanges; what they gained in all."""
+        """Find and apply exchanges; return the total gain."""
         reached, kind_before, member_before = self._shortest()
         ends = _loops(member_before)
         if self.loads_may_change:
@@ -96,7 +96,7 @@ class _Search:
         return gained
 
     def _shortest(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Least price of a chain to each member, with the last kind and the member before it."""
+        """Return the least price of a chain to each member, with the last kind and the member before it."""
         loads = self.ledger.loads
         members = np.arange(len(loads))
         reached = np.where(loads > 0, -self.step * (2 * loads - 1), _NEVER)
@@ -120,10 +120,10 @@ class _Search:
         return reached, kind_before, member_before
 
     def _try(self, chain: list[tuple[int, int, int]]) -> int:
-        """Carry the chain out if that still helps; what it gained.
+        """Apply the chain if that still helps; return the gain.
 
         Its price is first looked up as a whole, which is wrong only if it uses one cell twice; so it is
-        added up once more on the way, and undone if it was.
+        summed again on the way, and undone if it was wrong.
         """
         kinds, givers, takers = np.array(chain).T
         price = int(self.take[kinds, givers].sum() + self.give[kinds, takers].sum())
@@ -152,7 +152,7 @@ class _Search:
 def _walk(
     end: int, kind_before: NDArray[np.int64], member_before: NDArray[np.int64]
 ) -> list[tuple[int, int, int]]:
-    """The chain that leads to a member, or the closed one that its way back runs into."""
+    """Return the chain that leads to a member, or the closed one that its way back runs into."""
     chain: list[tuple[int, int, int]] = []
     seen = {end: 0}
     at = end
@@ -168,7 +168,7 @@ def _walk(
 
 
 def _loops(member_before: NDArray[np.int64]) -> list[int]:
-    """A member of each closed chain, if there are any: their ways back never reach a root."""
+    """Return a member of each closed chain: their ways back never reach a root."""
     back = np.where(member_before == _ROOT, np.arange(len(member_before)), member_before)
     steps = 1
     while steps < len(back):  # doubling: one step back, two, four, …

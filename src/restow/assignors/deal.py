@@ -1,4 +1,4 @@
-"""From counts back to partitions: who keeps which, and who gets which of the rest."""
+"""Turn counts back into partitions: which ones a member keeps, and who gets the rest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """An owner for each partition such that each member has its count of each kind.
+    """Return an owner for each partition such that each member has its count of each kind.
 
-    Everybody keeps the first of what they held, up to their count. What is left goes round the members
-    of its kind that still want some, so that neighbours in a topic go to different members.
+    Members keep the first of their previous partitions, up to their count. The rest goes round the members of
+    its kind that still need some, so that neighbours in a topic go to different members.
     """
     members = counts.shape[1]
     owner, kept = _keep(kinds, claims.owner, counts)
@@ -47,7 +47,7 @@ def deal(kinds: Kinds, claims: Claims, counts: NDArray[np.int64]) -> NDArray[np.
 def _near(
     kinds: Kinds, racks: Racks, free: NDArray[np.int64], takers: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The takers of each kind in an order that lets many read near by."""
+    """Return the takers of each kind in an order that lets many read within their rack."""
     starts = np.flatnonzero(np.diff(kinds.kind_of[free], prepend=-1)).tolist()
     reordered: list[int] = []
     for start, end in pairwise((*starts, len(free))):
@@ -58,7 +58,7 @@ def _near(
 def _keep(
     kinds: Kinds, before: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """What stays where it was, and how many that is per kind and member."""
+    """Return the partitions that stay with their owner, and their number per kind and member."""
     members = counts.shape[1]
     owner = np.full(len(before), NOBODY, dtype=np.int64)
     held = np.flatnonzero(before != NOBODY)
@@ -78,7 +78,7 @@ def _keep(
 def _prefer_claimants(
     kinds: Kinds, claims: Claims, owner: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> None:
-    """A contested partition rather goes to one of its claimants, who need not wait for it."""
+    """Give a contested partition to one of its claimants, who need not wait for it."""
     for partition, claimants in claims.contested.items():
         kind = kinds.kind_of[partition]
         for member in claimants:

@@ -1,13 +1,14 @@
-"""Leveling that takes as little as possible from those who held it before.
+"""Level a group while taking as little as possible from the previous owners.
 
-A cooperative group pays for every partition that changes hands: it stands still until its old reader has
-let go of it and the group has met again. So here a group counts as level when no direct move would improve
-it, which is where Kafka stops too, and among the many ways to get there one is looked for that takes little:
+A cooperative group pays for every partition that changes owner: no member reads it until its old owner has
+revoked it and the group has rebalanced again. So here a group counts as level when no direct move would
+improve it, which is where Kafka stops too. Among the many ways to get there, one is searched that takes
+little:
 
-- what is new to its holder is passed on, along chains if need be, before anybody loses what they held;
-- where a member would have to lose something, another with one partition less (or more) takes its place
+- partitions new to their holder are passed on, along chains if need be, before a member loses old ones;
+- where a member would have to lose one, another with one partition less (or more) takes its place
   if that ends the matter;
-- when all is level, what was taken is given back as long as the group can stay level.
+- when all is level, partitions are given back as long as the group can stay level.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ if TYPE_CHECKING:
 
     from restow.assignors.ledger import BalanceTable
 
-# All this searches: worth it up to about so many kinds × members. Larger groups are leveled directly.
+# This search pays up to about so many kinds × members. Larger groups are leveled directly.
 _CELLS = 4096
-# And giving back is given up after so many partitions in a row that cannot be.
+# Giving back stops after so many failures in a row.
 _TRIES = 64
 
 
 def share_out_gently(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
-    """Share out and level a group so that little is taken from those who held it.
+    """Share out and level a group so that little is taken from the previous owners.
 
-    Where everybody may read everything the direct way already takes the least there is. Elsewhere the
-    searches below are worth their time up to some size. They choose the first among equal members, and that
-    can be unlucky; so the group is gone through in several orders, and the one that took the least is kept.
+    Where every member may read everything, the direct way already takes the least. Elsewhere the searches
+    below pay up to some size. They choose the first among equal members, which can be unlucky; so they run
+    with the members in several orders, and the result that took the least is kept.
     """
     direct = ledger.copy()
     direct.share_out(shares)
@@ -74,7 +75,7 @@ def _level_gently(ledger: BalanceTable) -> None:
 
 
 def _give_back(ledger: BalanceTable) -> bool:
-    """Return one partition to who held it, if the group can be made level again without taking others."""
+    """Return one partition to its previous owner, if the group can be leveled again without taking others."""
     tries = _TRIES
     for kind, loser in np.argwhere(ledger.held < ledger.owned).tolist():
         for holder in np.flatnonzero(ledger.held[kind] > ledger.owned[kind]).tolist():
@@ -91,7 +92,7 @@ def _give_back(ledger: BalanceTable) -> bool:
 
 class _Gentle(Levels):
     def run(self, *, hurting: bool) -> bool:
-        """Level the group; False if that would hurt somebody and may not."""
+        """Level the group; return False if that would take from a previous owner and must not."""
         sidesteps = len(self.loads)
         while True:
             if any(self._pass_on(giver, chains=False) for giver in self._from_the_top()):
@@ -113,7 +114,7 @@ class _Gentle(Levels):
         return [member for height in reversed(self.heights) for member in bits(self.at_load[height])]
 
     def _most_unfair(self) -> tuple[int, int] | None:
-        """Who should give to whom; rather one that nobody would then have to give something in turn."""
+        """Return a giver and a taker, preferably a taker that need not give anything away in turn."""
         found: tuple[int, int] | None = None
         above: list[int] = []
         for height in reversed(self.heights):
@@ -129,7 +130,7 @@ class _Gentle(Levels):
         return found
 
     def _pass_on(self, giver: int, *, chains: bool) -> bool:
-        """Relieve a member by a chain of partitions, each new to who gives it, to one with two less."""
+        """Relieve a member by a chain of partitions, each new to its giver, to a member with two fewer."""
         below = self.members_up_to(self.loads[giver] - 2)
         came: dict[int, tuple[int, int]] = {}
         seen = 1 << giver
@@ -153,7 +154,7 @@ class _Gentle(Levels):
             end = member
 
     def _spare_giver(self, giver: int) -> bool:
-        """Let one with one less have something new of the giver's, if nobody can then ask it for anything."""
+        """Give something new to a member with one fewer, if no other member can then ask it for anything."""
         load = self.loads[giver]
         below = self.members_up_to(load - 2)
         for kind in bits(self.spare[giver]):
@@ -164,9 +165,10 @@ class _Gentle(Levels):
         return False
 
     def _spare_taker(self, taker: int) -> bool:
-        """Fill the taker up by a chain of partitions, each new to its giver, from one that can do with less.
+        """Fill the taker up by a chain of partitions, each new to its giver, from a member that can spare
+        one.
 
-        That is one with at most one more than the taker, to whom nobody with much more can then give.
+        That is one with at most one more than the taker, to which no member with many more can then give.
         """
         return any(self._fill_up(taker, kind) for kind in bits(self.wants[taker]))
 
@@ -194,7 +196,7 @@ class _Gentle(Levels):
         return False
 
     def _can_be_given(self, member: int) -> bool:
-        """Whether somebody could give to this member if it had one less."""
+        """Return whether another member could give to this one if it had one fewer."""
         least = self.loads[member] + 1
         return any(
             self.holds[giver] & self.wants[member]

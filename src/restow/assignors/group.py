@@ -1,14 +1,14 @@
-"""A group in numbers: members and partitions become indices before any algorithm looks at them.
+"""A group as numbers: members and partitions become indices before any algorithm runs.
 
-Members are numbered in an order of Kafka's (see `in_line` and `by_id`), topics by name, and partitions
-topic by topic, so that sorting numbers sorts the names:
+Members are numbered in an order of Kafka's (see `in_line` and `by_id`), topics by name, and partitions topic
+by topic, so that sorting numbers sorts the names:
 
     topic 0        topic 1     topic 2
     0 1 2 3 4 5    6 7 8       9 10 11 12     ← partition numbers
     starts = [0, 6, 9, 13]
 
-Member counts are in the thousands and partitions may be a million, so whatever goes over partitions
-is numpy's or one of the interpreter's own loops.
+There may be thousands of members and a million partitions, so loops over partitions are numpy's or run inside
+the interpreter.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ NOBODY = -1
 
 
 def java_order(text: str) -> bytes:
-    """A key that sorts as Java's String.compareTo does: by UTF-16 code units, not code points."""
+    """Return a key that sorts like Java's String.compareTo: by UTF-16 code units, not code points."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 @dataclass(frozen=True)
 class NumberedGroup:
-    """The members and what they may read, numbered."""
+    """The members and their topics, numbered."""
 
     members: tuple[Member, ...]
     topics: tuple[str, ...]
     counts: NDArray[np.int64]
     starts: NDArray[np.int64]
     subscription_of: NDArray[np.int64]
-    """For each member which of the distinct subscriptions it has."""
+    """Each member's distinct subscription."""
     subscriptions: NDArray[np.bool_]
     """Distinct subscriptions × topics."""
 
@@ -80,7 +80,7 @@ class NumberedGroup:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions there are to deal out."""
+        """The number of partitions to assign."""
         return int(self.starts[-1])
 
     @cached_property
@@ -90,21 +90,21 @@ class NumberedGroup:
 
     @cached_property
     def subscribers(self) -> list[list[int]]:
-        """For each topic the members that want it, in order; topics wanted by the same ones share a list."""
+        """By topic: its subscribers in order; topics with the same subscribers share a list."""
         columns, which = distinct_columns(self.subscriptions)
         lists = [np.flatnonzero(column).tolist() for column in columns[self.subscription_of].T]
         return [lists[kind] for kind in which.tolist()]
 
     def around(self) -> list[list[TopicPartition]]:
-        """All partitions in one row, dealt around the members."""
+        """Return all partitions in one row, dealt around the members."""
         row: list[TopicPartition] = []
         for topic, count in zip(self.topics, self.counts.tolist(), strict=True):
             row += partitions_of(topic, count)
         return [row[turn :: len(self.members)] for turn in range(len(self.members))]
 
     def lists(self, owner: NDArray[np.int64], of: NDArray[np.bool_]) -> list[list[TopicPartition]]:
-        """What each of the chosen members has, sorted, given the owner (or nobody) of each partition."""
-        chosen = np.append(of, False)  # nobody is the last
+        """Return the sorted partitions of each chosen member, given the owner of each partition."""
+        chosen = np.append(of, False)  # -1, no owner, is the last index
         mine = np.flatnonzero(chosen[owner])
         # Sixteen bits where they suffice: numpy sorts those by radix, ten times faster.
         narrow = owner[mine].astype(np.uint16) if len(of) < 2**16 else owner[mine]
@@ -115,12 +115,12 @@ class NumberedGroup:
         return [row[start:end] for start, end in pairwise((0, *np.cumsum(counts).tolist()))]
 
     def assignment(self, dealt: Sequence[list[TopicPartition]]) -> Assignment:
-        """The answer: each member's id with its list."""
+        """Return the answer: each member's id with its list."""
         return {member.id: mine for member, mine in zip(self.members, dealt, strict=True)}
 
 
 def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """The distinct columns of a table, and for each column which of them it is."""
+    """Return the distinct columns of a table, and the index of each column among them."""
     packed = np.packbits(table, axis=0).T
     number: dict[bytes, int] = {}
     which = [number.setdefault(column.tobytes(), len(number)) for column in packed]
@@ -129,12 +129,12 @@ def distinct_columns(table: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArr
 
 
 def in_line(member: Member) -> tuple[bool, bytes]:
-    """The order of range and roundrobin: static members by instance id, then the others by member id."""
+    """Return the sort key of range and roundrobin: static members by instance id, then by member id."""
     if member.instance_id is not None:
         return False, java_order(member.instance_id)
     return by_id(member)
 
 
 def by_id(member: Member) -> tuple[bool, bytes]:
-    """The order of the sticky ones."""
+    """Return the sort key of the sticky assignors."""
     return True, java_order(member.id)

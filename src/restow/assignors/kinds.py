@@ -1,4 +1,4 @@
-"""Which partitions are interchangeable: same possible readers, and replicas in the same racks."""
+"""Find interchangeable partitions: the same subscribers, and replicas in the same racks."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from restow.assignors.base import PartitionRacks
     from restow.assignors.group import NumberedGroup
 
-# Beyond this many kinds × members, partitions are not told apart by racks: the table would not pay.
+# Beyond this many kinds × members, racks do not distinguish partitions: the table would be too large.
 _CELLS_FOR_RACKS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """The kind of each partition, and who may read each kind."""
+    """The kind of each partition, and the possible readers of each kind."""
 
     kind_of: NDArray[np.int64]
     allowed: NDArray[np.bool_]
     far: NDArray[np.bool_] | None
-    """Kinds × members: whether no replica is in the member's rack, where kinds are told apart by racks."""
+    """Kinds × members: whether no replica is in the member's rack, if racks distinguish kinds."""
     racks: Racks | None
-    """The racks, where there are too many for that."""
+    """The racks, if there are too many for that."""
 
     @classmethod
     def of(cls, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Kinds:
-        """Tell the partitions of a group apart only where it matters."""
+        """Distinguish the partitions of a group only where it matters."""
         columns, kind_of_topic = distinct_columns(group.subscriptions)
         allowed = columns[group.subscription_of].T.copy()
         kind_of = np.repeat(kind_of_topic, group.counts)
@@ -48,9 +48,9 @@ class Kinds:
         return bool(self.allowed.all()) and self.far is None and self.racks is None
 
     def shares(self, group: NumberedGroup, owner: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """What is to be shared out, as (kind, how many), in Kafka's order.
+        """Return what to share out, as (kind, count), in Kafka's order.
 
-        Topics with fewer possible readers come first, since they leave less choice; then by name.
+        Topics with fewer subscribers come first, because they leave less choice; then by name.
         """
         kept = (owner != NOBODY) & self.allowed[self.kind_of, owner]
         topic_of = np.repeat(np.arange(len(group.topics)), group.counts)[~kept]
@@ -63,7 +63,7 @@ class Kinds:
         return list(zip(kinds[starts].tolist(), lengths.tolist(), strict=True))
 
     def ledger(self, owner: NDArray[np.int64]) -> BalanceTable:
-        """The table to balance, with what each member held and may keep."""
+        """Return the table to balance, with the previous partitions that each member may keep."""
         kinds, members = self.allowed.shape
         had = owner != NOBODY
         cell = self.kind_of[had] * members + owner[had]
@@ -77,7 +77,7 @@ class Kinds:
 
 
 def _split_by_racks(kinds: Kinds, racks: Racks) -> Kinds:
-    """Kinds told apart by their replicas' racks too, as long as that makes no monstrous table."""
+    """Return kinds that also differ by their replicas' racks, unless the table would get too large."""
     pairs, kind_of = np.unique(kinds.kind_of * len(racks.sets) + racks.set_of, return_inverse=True)
     if len(pairs) * len(racks.stands) > _CELLS_FOR_RACKS:
         return Kinds(kinds.kind_of, kinds.allowed, None, racks)

@@ -1,8 +1,8 @@
-"""How many partitions of each kind each member holds: all that balance and movement depend on.
+"""The number of partitions of each kind that each member holds: all that balance and movement depend on.
 
-Partitions that the same members may read (and whose replicas stand in the same racks) are of one
-*kind*, and interchangeable but for who held them before. So a group of a million partitions becomes a
-table of kinds × members, often with a single row, and an assignment becomes counts in that table.
+Partitions with the same possible readers (and replicas in the same racks) are of one *kind*. They are
+interchangeable except for their previous owners. So a group of a million partitions becomes a table of kinds
+× members, often with a single row, and an assignment becomes counts in that table.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class BalanceTable:
-    """Counts per kind and member, changed in place by the steps that balance them."""
+    """Counts per kind and member, changed in place by the balancing steps."""
 
     supply: NDArray[np.int64]
-    """Kinds: how many partitions there are."""
+    """By kind: the number of partitions."""
     allowed: NDArray[np.bool_]
-    """Kinds × members: who may read it."""
+    """Kinds × members: whether the member may read it."""
     owned: NDArray[np.int64]
-    """Kinds × members: what each held before and may keep."""
+    """Kinds × members: how many the member held before and may keep."""
     far: NDArray[np.bool_] | None
-    """Kinds × members: whether no replica is in the member's rack; None where racks do not matter."""
+    """Kinds × members: whether no replica is in the member's rack; None if racks do not matter."""
     held: NDArray[np.int64] = field(init=False)
     loads: NDArray[np.int64] = field(init=False)
 
@@ -40,36 +40,36 @@ class BalanceTable:
         self.loads = self.held.sum(axis=0)
 
     def copy(self) -> BalanceTable:
-        """One to try things out on."""
+        """Return a copy to try changes on."""
         other = BalanceTable(self.supply, self.allowed, self.owned, self.far)
         other.adopt(self)
         return other
 
     def adopt(self, other: BalanceTable) -> None:
-        """Take over what was found out on another one."""
+        """Take over the counts of another table."""
         self.held, self.loads = other.held.copy(), other.loads.copy()
 
     def reordered(self, order: NDArray[np.int64]) -> BalanceTable:
-        """The same with the members in another order, before anything was shared out."""
+        """Return the table with the members in another order, before anything was shared out."""
         far = None if self.far is None else self.far[:, order]
         return BalanceTable(self.supply, self.allowed[:, order], self.owned[:, order], far)
 
     @property
     def moved(self) -> int:
-        """Partitions that some member held before and no longer does."""
+        """Return the number of partitions that have left their previous owner."""
         return int(np.maximum(self.owned - self.held, 0).sum())
 
     def shift(self, kind: int, giver: int, taker: int) -> None:
-        """One partition of this kind changes hands."""
+        """Move one partition of this kind."""
         self.held[kind, giver] -= 1
         self.held[kind, taker] += 1
         self.loads[giver] -= 1
         self.loads[taker] += 1
 
     def share_out(self, shares: Iterable[tuple[int, int]]) -> None:
-        """Give what nobody holds to the least loaded, share by share (a kind and how many of it).
+        """Give unassigned partitions to the least loaded members, share by share (a kind and a count).
 
-        Near members come before far ones, up to what is fair.
+        Members in a replica's rack come before others, up to a fair load.
         """
         left = list(shares)
         if self.far is not None:
@@ -89,15 +89,14 @@ class BalanceTable:
             self.loads[takers] += poured
 
     def surely_best(self) -> bool:
-        """Whether balance and movement cannot be better, and nothing else matters."""
+        """Return whether balance and movement cannot improve, and nothing else matters."""
         return self.far is None and self.surely_least_moved()
 
     def surely_least_moved(self) -> bool:
-        """Whether loads differ by at most one and no fewer moves could have made them so.
+        """Return whether loads differ by at most one and no fewer moves could have achieved that.
 
-        A quick proof that holds for most groups. Loads of q and q + 1 are the most balanced there
-        are; whoever held more than q had to give the rest away, except that as many as may have
-        q + 1 keep one more.
+        A fast proof that holds for most groups. Loads of q and q + 1 are the best balance; a member that held
+        more than q had to give the rest away, except that as many as may have q + 1 keep one more.
         """
         if np.ptp(self.loads) > 1:
             return False

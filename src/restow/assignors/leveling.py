@@ -1,4 +1,4 @@
-"""Direct moves: as long as some member may take a partition from one with at least two more, it does."""
+"""Direct moves: while a member may take a partition from one with at least two more, it does."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def level(ledger: BalanceTable) -> None:
 
 
 def is_level(ledger: BalanceTable) -> bool:
-    """Whether no direct move would improve the balance."""
+    """Return whether no direct move would improve the balance."""
     levels = Levels(ledger)
     return all(levels.least_loaded_taker(member) is None for member in range(len(levels.loads)))
 
 
 def _sweep(levels: Levels) -> bool:
-    """Go over the members once, most loaded first; whether anything moved."""
+    """Visit the members once, most loaded first; return whether anything moved."""
     moved = False
     top: int | None = levels.heights[-1]
     while top is not None and top - levels.heights[0] > 1:

@@ -1,7 +1,7 @@
-"""A ledger as bit sets: who stands at which load, who holds, wants, has to spare and has lost what.
+"""The table as bit sets: members by load, and kinds that are held, wanted, spare and lost.
 
-Sets of members and of kinds are bits of Python integers. "Which members at this load may take something
-this one holds" is then a couple of operations at the machine's speed, whatever the size of the group.
+Sets of members and of kinds are bits of Python integers. "Which members at this load may take something that
+this one holds" is then a few fast operations, whatever the size of the group.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def lowest(mask: int) -> int:
-    """The number of the lowest bit that is set."""
+    """Return the index of the lowest bit that is set."""
     return (mask & -mask).bit_length() - 1
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The numbers of all bits that are set."""
+    """Yield the indices of all bits that are set."""
     while mask:
         yield lowest(mask)
         mask &= mask - 1
@@ -37,7 +37,7 @@ def _masks(table: NDArray[np.bool_]) -> list[int]:
 
 
 class Levels:
-    """The sets, kept in step with the ledger by `move`."""
+    """The sets; `move` keeps them in step with the table."""
 
     def __init__(self, ledger: BalanceTable) -> None:
         self.ledger = ledger
@@ -54,11 +54,11 @@ class Levels:
         self._reach: dict[int, int] = {}
 
     def members_up_to(self, load: int) -> int:
-        """All members with at most this load."""
+        """Return all members with at most this load."""
         return sum(self.at_load[height] for height in self.heights if height <= load)
 
     def reach(self, giver: int) -> int:
-        """All who may take something that this one holds."""
+        """Return all members that may take something from this one."""
         reach = self._reach.get(giver)
         if reach is None:
             reach = 0
@@ -68,7 +68,7 @@ class Levels:
         return reach
 
     def least_loaded_taker(self, giver: int) -> int | None:
-        """Who would best take something from this member, if anybody has at least two less."""
+        """Return the best member to take something from this one; None if none has at least two fewer."""
         reach = self.reach(giver)
         for height in self.heights:
             if height > self.loads[giver] - 2:
@@ -78,13 +78,13 @@ class Levels:
         return None
 
     def cheapest_kind(self, giver: int, taker: int) -> int:
-        """What to give: rather what the giver did not hold before, and what the taker did."""
+        """Return the kind to give: preferably new to the giver, and previously owned by the taker."""
         kinds = self.holds[giver] & self.wants[taker]
         spare, lost = self.spare[giver], self.lost[taker]
         return lowest(kinds & spare & lost or kinds & (spare | lost) or kinds)
 
     def move(self, kind: int, giver: int, taker: int) -> None:
-        """One partition of this kind changes hands."""
+        """Move one partition of this kind."""
         ledger = self.ledger
         ledger.shift(kind, giver, taker)
         self._climb(giver, -1)

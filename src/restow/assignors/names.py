@@ -1,7 +1,7 @@
-"""Partitions as the objects that callers see, made as cheaply as the interpreter can.
+"""Make partition objects for callers as cheaply as the interpreter can.
 
-Making the answer's objects takes longer than finding the answer. A group is assigned again and again, and
-partitions are values, so those of groups up to a moderate size are kept and handed out again.
+Creating the answer's objects takes longer than finding the answer. A group is assigned again and again, and
+partitions are values, so those of groups up to a moderate size are cached.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 # About twelve megabytes.
 _KEPT_AT_MOST = 1 << 17
 
-# Half the price of calling the class: no argument parsing, and map() stays inside the interpreter.
+# Half the cost of calling the class: no argument parsing, and map() stays inside the interpreter.
 _make = partial(tuple.__new__, TopicPartition)
 
 
 class _Kept(dict[str, list[TopicPartition]]):
-    """Topics' partitions; when there are too many, it begins anew."""
+    """Cached partitions by topic; cleared when there are too many."""
 
     total = 0
 
@@ -45,7 +45,7 @@ _kept_numbers: list[int] = []
 
 
 def _numbers(count: int) -> Iterable[int]:
-    """The numbers below this; the same objects for all topics, which spares the processor's cache."""
+    """Return the numbers below this; the same objects for all topics, which saves processor cache."""
     if count > _KEPT_AT_MOST:
         return range(count)
     _kept_numbers.extend(range(len(_kept_numbers), count))
@@ -53,7 +53,7 @@ def _numbers(count: int) -> Iterable[int]:
 
 
 def partitions_of(topic: str, count: int) -> list[TopicPartition]:
-    """All partitions of a topic, in order. The list may be shared: it is to be read only."""
+    """Return all partitions of a topic, in order. The list may be shared: do not change it."""
     known = _kept.get(topic)
     if known is None or len(known) < count:
         known = list(map(_make, zip(repeat(topic, count), _numbers(count), strict=False)))
@@ -64,7 +64,7 @@ def partitions_of(topic: str, count: int) -> list[TopicPartition]:
 def named(
     topics: Sequence[str], counts: NDArray[np.int64], topic: NDArray[np.int64], partition: NDArray[np.int64]
 ) -> list[TopicPartition]:
-    """The partitions with these topics' numbers and these partition numbers, in this order."""
+    """Return the partitions with these topic indices and partition numbers, in this order."""
     if int(counts.sum()) > min(_KEPT_AT_MOST, 4 * len(topic)):
         names = map(topics.__getitem__, topic.tolist())
         return list(map(_make, zip(names, partition.tolist(), strict=True)))

@@ -1,4 +1,4 @@
-"""Which replicas stand in which member's rack, and dealing so that members read near by (KIP-881)."""
+"""Match replicas and members by rack, so that members read within their rack (KIP-881)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Racks:
-    """For each partition a set of racks, by number, and for each member where it stands."""
+    """The racks of each partition, by number, and the rack of each member."""
 
     sets: tuple[frozenset[Rack], ...]
     set_of: NDArray[np.int64]
@@ -27,9 +27,9 @@ class Racks:
 
     @classmethod
     def of(cls, group: NumberedGroup, partition_racks: PartitionRacks | None) -> Racks | None:
-        """The racks of a group, or None where Kafka would not look at them.
+        """Return the racks of a group, or None where Kafka would ignore them.
 
-        It does if some member stands in a replica's rack and not every partition is in all racks.
+        Kafka uses them if some member is in a replica's rack and not every partition is in all racks.
         """
         stands = tuple(member.rack or None for member in group.members)
         if partition_racks is None or not any(stands):
@@ -46,9 +46,9 @@ class Racks:
         return cls(tuple(number), np.array(set_of, dtype=np.int64), stands)
 
     def deal_near(self, partitions: Sequence[int], members: Sequence[int]) -> list[int]:
-        """The same members, in an order such that many partitions meet one in a rack of theirs.
+        """Return the members in an order such that many partitions meet one in a rack of theirs.
 
-        Each partition takes from the rack of its own that has most left; what finds none gets the rest.
+        Each partition takes from its rack with the most members left; partitions without one get the rest.
         """
         waiting: dict[Rack | None, list[int]] = {}
         for member in reversed(members):

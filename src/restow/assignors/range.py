@@ -1,16 +1,16 @@
 """Kafka's range assignor, with KIP-881's rack matching.
 
-Per topic, the members that want it stand in order and each takes the next stretch of partitions;
-when they do not divide evenly the first few members take one more. Topics with the same members and
-the same number of partitions are thereby co-partitioned: partition 3 of each goes to one member.
+Per topic, its subscribers are in order and each takes the next range of partitions; if they do not divide
+evenly, the first few members take one more. So topics with the same members and partition count are
+co-partitioned: partition 3 of each goes to one member.
 
-Racks change who takes which partition, and who takes an extra one, but not how many anybody may take.
-A topic *calls for* matching if some member stands in a rack of its replicas and not every partition is in
-all of those racks. If one topic calls for it, then before the plain ranges are dealt
+Racks change which partitions a member takes, and which members take an extra one, but not how many. A topic
+*calls for* matching if some member is in a rack of its replicas and not every partition is in all of those
+racks. If one topic calls for it, then before the plain ranges
 
 - topics with the same members and partition count are matched together: for each partition number the
-  first member that stands in a replica's rack in all of them, and has room, takes it in all of them;
-- a topic by itself that calls for it: each member in order takes what matches, as far as it has room.
+  first member that is in a replica's rack in all of them, and has room, takes it in all of them;
+- a single topic that calls for it: each member in order takes what matches, as far as it has room.
 
 A member without a rack matches everything.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Range(Assignor):
-    """Consecutive stretches of each topic."""
+    """Consecutive ranges of each topic."""
 
     name = "range"
 
@@ -71,7 +71,7 @@ def _plain(group: NumberedGroup) -> list[list[TopicPartition]]:
 
 @dataclass(slots=True)
 class _Table:
-    """One topic while it is dealt: who stands around it and what each may still take."""
+    """One topic during assignment: its subscribers, and how many each may still take."""
 
     members: tuple[int, ...]
     racks: tuple[frozenset[Rack], ...]
@@ -124,7 +124,7 @@ def _matched(group: NumberedGroup, tables: list[_Table]) -> list[list[TopicParti
 
 
 def _match_together(tables: list[_Table], racks: list[Rack | None]) -> None:
-    """All tables stay in step, so the first one's room is everybody's."""
+    """Match several topics together; they stay in step, so the first one's room is that of all."""
     first = tables[0]
     standing: dict[Rack | None, list[int]] = {}
     for member in reversed(first.members):

@@ -1,4 +1,4 @@
-"""Which assignors there are: our own, those registered by hand, those of installed packages."""
+"""The known assignors: our own, registered ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _known: dict[str, Assignor] = {a.name: a for a in (Range(), RoundRobin(), Sticky
 
 
 def register(assignor: Assignor | type[Assignor]) -> None:
-    """Make an assignor known under its name; a later one of the same name takes its place."""
+    """Register an assignor under its name; a later one of the same name replaces it."""
     instance = _instance(assignor, repr(assignor))
     _known[instance.name] = instance
 
 
 def get(name: str) -> Assignor:
-    """The assignor of that name; installed packages are asked only for names not known yet."""
+    """Return the assignor of that name; look in installed packages only for unknown names."""
     if name not in _known:
         for entry in _plugged_in():
             if entry.name == name:
@@ -37,7 +37,7 @@ def get(name: str) -> Assignor:
 
 
 def names() -> tuple[str, ...]:
-    """All names, our own first."""
+    """Return all names, our own first."""
     return tuple(dict.fromkeys((*_known, *(entry.name for entry in _plugged_in()))))
 
 
@@ -60,7 +60,7 @@ def _load(entry: EntryPoint) -> None:
 
 
 def _instance(given: object, what: str) -> Assignor:
-    """An assignor from whatever a stranger gave us."""
+    """Return an assignor from a plugin's object; refuse anything else."""
     try:
         instance = given() if isinstance(given, type) else given
     except Exception as error:

@@ -1,8 +1,8 @@
 """Kafka's roundrobin assignor.
 
-All partitions in one row, topic by topic; the members in a circle; each partition goes to the next
-member in the circle that wants its topic. Members with the same subscriptions end up with counts
-that differ by at most one; with different ones the circle may be unfair, and that too is Kafka's.
+All partitions are in one row, topic by topic, and the members in a circle; each partition goes to the next
+member in the circle that subscribes to its topic. Members with the same subscriptions get counts that differ
+by at most one; with different ones the circle may be unfair, as in Kafka.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kafka's sticky and cooperative-sticky assignors: balanced, and as little moved as possible.
 
-Kafka has two algorithms for this, one for groups whose members all want the same topics and a quadratic
+Kafka has two algorithms for this, one for groups whose members all have the same topics and a quadratic
 search for the others. Here it is one: the group becomes a table of counts (`ledger`), which is balanced
 exactly (`cycles`) or gently (`gentle`) and then turned back into partitions (`deal`).
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class _Sticking(Assignor):
-    """What the two have in common: who held what, the new balance, who keeps what."""
+    """The common part of both: previous owners, the new balance, the partitions that are kept."""
 
     def assign(
         self,
@@ -61,21 +61,21 @@ class _Sticking(Assignor):
 
     @abstractmethod
     def claim(self, member: Member) -> Claim:
-        """What a member held, and since when."""
+        """Return a member's previous partitions and their generation."""
 
     @abstractmethod
     def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
-        """Share out what is nobody's and move what has to be moved."""
+        """Share out unassigned partitions and move those that have to move."""
 
     @abstractmethod
     def hand_over(self, claims: Claims, owner: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What of the new assignment may take effect at once."""
+        """Return the part of the new assignment that takes effect at once."""
 
 
 class Sticky(_Sticking):
-    """Members let go of everything and get back what they can: the eager protocol.
+    """The eager protocol: members revoke everything and get back what they can.
 
-    The balance is the best there is, and no assignment with that balance moves less.
+    The balance is optimal, and no assignment with that balance moves less.
     """
 
     name = "sticky"
@@ -96,23 +96,24 @@ class Sticky(_Sticking):
 
 
 class CooperativeSticky(_Sticking):
-    """Members go on reading what they keep; what changes hands is first only let go of.
+    """The cooperative protocol: members keep reading; a partition that changes owner is only revoked at
+    first.
 
-    The group meets again when that is done, and only then is it handed out. Since that is what costs a
-    group its time, balance stops where Kafka's does, and little is taken to get there.
+    The group rebalances again after that, and only then is the partition given out. Since that costs a group
+    time, balance stops where Kafka's does, and little is taken to get there.
     """
 
     name = "cooperative-sticky"
     cooperative = True
 
     def claim(self, member: Member) -> Claim:
-        """The subscription says what is owned; user data, where given, says since when."""
+        """Return the owned partitions from the subscription, and the generation from user data if given."""
         if member.user_data is not None:
             return Claim(member.owned, decode_generation(member.user_data))
         return Claim(member.owned, member.generation)
 
     def balance(self, ledger: BalanceTable, shares: Sequence[tuple[int, int]]) -> None:
-        if not ledger.owned.any():  # nobody has anything to lose
+        if not ledger.owned.any():  # no member has anything to lose
             _balance_exactly(ledger, shares)
             return
         share_out_gently(ledger, shares)
@@ -141,7 +142,7 @@ def _balance_exactly(ledger: BalanceTable, shares: Sequence[tuple[int, int]]) ->
 
 
 def _answer(group: NumberedGroup, claims: Claims, owner: NDArray[np.int64]) -> Assignment:
-    """Each member's list; who has what they had gets back their own words, which need not be made again."""
+    """Return each member's list; members without a change get back their own objects."""
     same = claims.unchanged(owner)
     made = iter(group.lists(owner, of=~same))
     return group.assignment(

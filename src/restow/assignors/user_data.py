@@ -1,12 +1,11 @@
-"""The bytes that Kafka's sticky assignors put into a subscription.
+"""The user data that Kafka's sticky assignors put into a subscription.
 
     sticky v1:           array of (topic string, array of int32 partitions), int32 generation
     sticky v0:           the same without the generation
     cooperative-sticky:  int32 generation
 
-All big-endian; a string is an int16 length and UTF-8, an array an int32 length and its elements.
-As in Kafka, v1 is tried first, bytes behind the end are ignored, and what can be read neither way
-counts as "had nothing".
+All big-endian; a string is an int16 length and UTF-8, an array an int32 length and its elements. As in Kafka,
+v1 is tried first, trailing bytes are ignored, and data that is neither counts as "had nothing".
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _INT32 = struct.Struct(">i")
 
 
 class Claim(NamedTuple):
-    """What a member says it held, and in which generation (None: it does not say)."""
+    """A member's previous partitions, and their generation (None if missing)."""
 
     owned: tuple[TopicPartition, ...]
     generation: int | None
@@ -33,7 +32,7 @@ NOTHING = Claim((), NO_GENERATION)
 
 
 def encode_claim(owned: tuple[TopicPartition, ...], generation: int | None) -> bytes:
-    """Schema v1, or v0 when there is no generation. Topics come in the order of their first partition."""
+    """Encode v1, or v0 without a generation. Topics are in the order of their first partition."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in owned:
         by_topic.setdefault(topic, []).append(partition)
@@ -48,7 +47,7 @@ def encode_claim(owned: tuple[TopicPartition, ...], generation: int | None) -> b
 
 
 def decode_claim(data: bytes) -> Claim:
-    """Read v1, else v0, else nothing, exactly where Kafka does each."""
+    """Decode v1, else v0, else nothing, exactly where Kafka does each."""
     if not data:
         return Claim((), None)
     try:
@@ -61,12 +60,12 @@ def decode_claim(data: bytes) -> Claim:
 
 
 def encode_generation(generation: int) -> bytes:
-    """What cooperative-sticky says of itself."""
+    """Encode the user data of cooperative-sticky."""
     return _INT32.pack(generation)
 
 
 def decode_generation(data: bytes) -> int:
-    """The generation, or −1 when fewer than four bytes are there."""
+    """Return the generation, or −1 if there are fewer than four bytes."""
     if len(data) < _INT32.size:
         return NO_GENERATION
     generation: int = _INT32.unpack_from(data)[0]
@@ -97,6 +96,6 @@ def _read_owned(data: bytes) -> tuple[tuple[TopicPartition, ...], int]:
 
 
 def _check_length(length: int, room: int) -> None:
-    """A length is checked before anything is allocated for it."""
+    """Check a length before anything is allocated for it."""
     if not 0 <= length <= room:
         raise _CorruptError

@@ -1,4 +1,4 @@
-"""Pouring: give units to the least loaded, as water finds its level."""
+"""Give units to the least loaded, as water finds its level."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def pour(loads: NDArray[np.int64], units: int) -> NDArray[np.int64]:
-    """How many of the units each gets so that the loads end as level as they can; ties go to the first."""
+    """Return the units for each so that the loads end as level as possible; ties go to the first."""
     order = np.argsort(loads, kind="stable")
     rising = loads[order]
     # Room below each step: what it takes to lift all lower ones to this one's height.

@@ -1,4 +1,4 @@
-"""The values that every part of Restow speaks in: frozen, slotted, hardly any behaviour of their own."""
+"""The values that all parts of Restow share: frozen, slotted, with hardly any behaviour."""
 
 from restow.model.assignment import ReplicaAssignment
 from restow.model.broker import Broker

@@ -1,13 +1,13 @@
-"""A partition's replicas, at rest or on the move.
+"""A partition's replicas, at rest or during a reassignment.
 
-While it moves, the replicas it is to have come first, then those it had and is to lose:
+During a reassignment the target replicas come first, then those to be removed:
 
     at rest   1 2 3
     moving    3 4 5 6 1 2      adding 4 5 6, removing 1 2      (to 3 4 5 6)
     at rest   3 4 5 6
 
-What it is to have can be read off in its order; what it had only as a set, for the order of those that stay
-is the new one already.
+The target can be read off in order. The original can be read off only as a set, because the replicas that
+stay are in the new order already.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 
 class ReplicaAssignment(NamedTuple):
-    """Replicas in order, the first of which should lead, and which of them a running move adds and removes.
+    """Replicas in order, the preferred leader first, and those that a reassignment adds and removes.
 
-    A tuple, because a controller keeps one for every partition there is.
+    A tuple, because a controller keeps one for every partition.
     """
 
     replicas: tuple[int, ...]
@@ -27,27 +27,27 @@ class ReplicaAssignment(NamedTuple):
 
     @property
     def is_moving(self) -> bool:
-        """Whether some replica is still to be added or removed."""
+        """Whether a replica is still to be added or removed."""
         return bool(self.adding or self.removing)
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas it is to have."""
+        """The target replicas."""
         return _without(self.replicas, self.removing)
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas it had before the move."""
+        """The replicas before the reassignment."""
         return _without(self.replicas, self.adding)
 
     def reassign_to(self, target: tuple[int, ...]) -> ReplicaAssignment:
-        """On its way from where it was at rest to the target, wherever another move has got to."""
+        """Start a reassignment from the original replicas to the target, replacing one in progress."""
         origin = self.origin
         replicas = tuple(dict.fromkeys(target + origin))
         return ReplicaAssignment(replicas, _without(replicas, origin), _without(replicas, target))
 
     def cancel(self) -> ReplicaAssignment:
-        """At rest again, with the replicas it had."""
+        """Return to the original replicas."""
         return self.reassign_to(self.origin)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """An id, and the rack it stands in if that is known."""
+    """An id, and the rack if it is known."""
 
     id: BrokerId
     rack: Rack | None = None

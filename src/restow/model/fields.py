@@ -1,7 +1,7 @@
-"""Check the values of files that were made elsewhere: each function returns the value or raises a ValueError.
+"""Check the values in files from elsewhere: each function returns the value or raises a ValueError.
 
-Files reach Restow damaged, edited by hand or made to do harm. A value that Kafka could not have (a broker
-twice in a list of replicas, a size of 10^400, half a surrogate) is refused here, before it is used.
+Files may be damaged, edited by hand or malicious. A value that Kafka could not have (a broker twice in a list
+of replicas, a size of 10^400, half a surrogate) is refused here, before it is used.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
-"""What reading a damaged document may raise."""
+"""The errors that reading a damaged document may raise."""
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 _SHOWN = 60
 
 
 def number(value: object, most: int = LONG_MAX, least: int = 0) -> int:
-    """A whole number within bounds."""
+    """Return an integer within bounds."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{shown(value)} is not a whole number")  # noqa: TRY004
     if not least <= value <= most:
@@ -31,14 +31,14 @@ def number(value: object, most: int = LONG_MAX, least: int = 0) -> int:
 
 
 def real(value: object) -> float:
-    """A finite number."""
+    """Return a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ValueError(f"{shown(value)} is not a number")
     return float(value)
 
 
 def text(value: object) -> str:
-    """A text that can be written to a file or a terminal."""
+    """Return a string that can be written to a file or a terminal."""
     if not isinstance(value, str):
         raise ValueError(f"{shown(value)} is not a text")  # noqa: TRY004
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
@@ -47,33 +47,33 @@ def text(value: object) -> str:
 
 
 def items(value: object) -> list[Any]:
-    """A list of anything."""
+    """Return a list of anything."""
     if not isinstance(value, list):
         raise ValueError(f"{shown(value)} is not a list")  # noqa: TRY004
     return value
 
 
 def members(value: object) -> dict[str, Any]:
-    """A JSON object."""
+    """Return a JSON object."""
     if not isinstance(value, dict):
         raise ValueError(f"{shown(value)} is not an object with named members")  # noqa: TRY004
     return value
 
 
 def optional(value: object, checked: Callable[[object], T]) -> T | None:
-    """None, or what is wanted."""
+    """Return None, or the checked value."""
     return None if value is None else checked(value)
 
 
 def flag(value: object) -> bool:
-    """True or false."""
+    """Return a boolean."""
     if not isinstance(value, bool):
         raise ValueError(f"{shown(value)} is not true or false")  # noqa: TRY004
     return value
 
 
 def texts(value: object) -> tuple[str, ...]:
-    """A list of texts."""
+    """Return a list of strings."""
     return tuple(map(text, items(value)))
 
 
@@ -82,7 +82,7 @@ def broker(value: object) -> BrokerId:
 
 
 def brokers(value: object) -> tuple[BrokerId, ...]:
-    """Broker ids, none of them twice."""
+    """Return broker ids without duplicates."""
     found = tuple(items(value))
     if not found:
         return ()
@@ -94,22 +94,22 @@ def brokers(value: object) -> tuple[BrokerId, ...]:
 
 
 def by_broker(value: object, checked: Callable[[object], T]) -> dict[BrokerId, T]:
-    """An object whose names are broker ids."""
+    """Return an object whose names are broker ids."""
     return {broker(_whole(key)): checked(each) for key, each in members(value).items()}
 
 
 def no_constant(name: str) -> object:
-    """For `json.loads(parse_constant=…)`: NaN and Infinity are not JSON."""
+    """Refuse NaN and Infinity, for `json.loads(parse_constant=…)`: they are not JSON."""
     raise ValueError(f"{name} is not a number")
 
 
 def what(error: BaseException) -> str:
-    """What is wrong with a document, in a few words."""
+    """Say what is wrong with a document, in a few words."""
     return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
 def shown(value: object) -> str:
-    """A value in a complaint, cut short. An enormous number is not written out: that alone takes minutes."""
+    """Format a value for an error, shortened. A huge number is not written out: that alone takes minutes."""
     if isinstance(value, int) and value.bit_length() > 256:
         return "an enormous number"
     found = repr(value)

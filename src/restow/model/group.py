@@ -1,4 +1,4 @@
-"""A consumer group's member as an assignor sees it."""
+"""A member of a consumer group as an assignor sees it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """What one member said when it joined.
+    """The subscription of one member.
 
-    `owned` and `generation` are what it held before and since when. `user_data` is what its assignor
-    put into the subscription; an assignor that finds something there decodes it as Kafka's does.
+    `owned` and `generation` are its partitions before, and their generation. `user_data` comes from its
+    assignor, which decodes it as Kafka's does.
     """
 
     id: str

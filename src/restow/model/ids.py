@@ -1,4 +1,4 @@
-"""Names for the things that are identified by plain numbers and strings."""
+"""Types for ids that are plain numbers and strings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Rack: TypeAlias = str
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic. A tuple, because groups have millions and they sort and hash as such."""
+    """One partition of a topic. A tuple, because groups have millions, and tuples sort and hash fast."""
 
     topic: str
     partition: int

@@ -1,4 +1,4 @@
-"""What partitions carry: a pair of numbers per resource, for the leader and for each follower.
+"""The load of partitions: two numbers per resource, for the leader and for each follower.
 
 In columns, because there may be millions: the n-th number of every column belongs to the n-th partition.
 """
@@ -22,10 +22,9 @@ BYTES_OUT = "bytes_out"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """One thing that there is only so much of on a broker.
+    """A limited resource of brokers.
 
-    `capacity` says how much each broker has; brokers that are not named, or all if it is empty, count as
-    equally strong.
+    `capacity` says how much each broker has; brokers without an entry count as equal.
     """
 
     leading: NDArray[np.float64]
@@ -35,7 +34,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadModel:
-    """Loads of a cluster's partitions by resource: `bytes_in` and `bytes_out` per second, and any others."""
+    """Loads of a cluster's partitions by resource: `bytes_in` and `bytes_out` per second, and others."""
 
     cluster_id: str
     made_ms: int

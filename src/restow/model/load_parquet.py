@@ -1,8 +1,8 @@
-"""Load models as Parquet: what the pipeline writes, one row per partition, for clusters of any size.
+"""Load models as Parquet, written by the pipeline: one row per partition, for clusters of any size.
 
     topic, partition, cluster_id, made_ms, <resource>.leading, <resource>.following …
 
-A folder of such files is one model, too. Capacities are not in it: brokers count as equally strong.
+A folder of such files is one model, too. It has no capacities: brokers count as equal.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LEADING, FOLLOWING = ".leading", ".following"
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether to expect Parquet there: a folder, or a file that says so."""
+    """Return whether the path is Parquet: a folder, or a file with that suffix."""
     return path.is_dir() or path.suffix == ".parquet"
 
 
 def read(path: Path) -> LoadModel:
-    """The load model in a file or a folder."""
+    """Read the load model in a file or a folder."""
     try:
         import pyarrow.parquet as pq
     except ImportError:
@@ -54,7 +54,7 @@ def read(path: Path) -> LoadModel:
 
 
 def _check_column(table: Any, name: str, path: Path) -> None:
-    """Refuse a column of names or numbers that has others in it, or gaps."""
+    """Refuse a column of the wrong type or with gaps."""
     import pyarrow.types as kinds
 
     if table.column_names.count(name) > 1:

@@ -1,4 +1,4 @@
-"""Load models as files: JSON with one partition per line, so that they can be read, compared and edited.
+"""Load model files: JSON with one partition per line, to read, compare and edit.
 
     {"restow_load": 1, "cluster_id": "…", "made_ms": 1700000000000,
     "resources": {"bytes_in": {"capacity": {"1": 125000000.0}}, "cpu": {"capacity": {}}},
@@ -6,7 +6,7 @@
     {"topic": "orders", "partition": 0, "bytes_in": [1500.0, 1500.0], "cpu": [0.2, 0.1]},
     …]}
 
-Of each pair the first number is the load of the leader, the second that of each follower.
+The first number of each pair is the leader's load, the second that of each follower.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MOST = 1e18
 
 
 def dumps(load: LoadModel) -> str:
-    """The file's text."""
+    """Return the text of the load model's file."""
     head = {
         "restow_load": VERSION,
         "cluster_id": load.cluster_id,
@@ -63,7 +63,7 @@ def dumps(load: LoadModel) -> str:
 
 
 def loads(text: str, source: str = "the load model") -> LoadModel:
-    """A load model from a file's text. `source` is how complaints call it."""
+    """Parse the text of a load model's file; `source` names it in errors."""
     try:
         return read(text, "partitions", "topic", lambda document, pieces: _model(document, pieces, source))
     except InvalidDocument:
@@ -110,7 +110,7 @@ def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:
 
 
 def _capacity(value: object) -> float:
-    """How much of something a broker has."""
+    """Return a broker's capacity."""
     found = fields.real(value)
     if not 0 < found <= _MOST:
         raise ValueError(f"{found:g} is not a capacity: give a number above 0, up to {_MOST:g}")
@@ -118,7 +118,7 @@ def _capacity(value: object) -> float:
 
 
 def _pairs(name: str, rows: list[dict[str, Any]], source: str) -> NDArray[np.float64]:
-    """All pairs below each other; one by one, for numpy takes far longer to find out how lists are nested."""
+    """Return all pairs as rows, converted one by one: numpy takes far longer to inspect nested lists."""
     try:
         given = [row[name] for row in rows]
     except KeyError:

@@ -1,8 +1,7 @@
-"""Long JSON documents, read a piece at a time.
+"""Read long JSON documents a piece at a time.
 
-As dicts and lists a million partitions fill gigabytes, all of it made, walked through and given back. In our
-own files every one of them begins a line. So some can be read by themselves, made into what is wanted, and
-forgotten before the next ones are read.
+As dicts and lists, a million partitions fill gigabytes. In our own files each partition begins a line. So a
+few can be parsed by themselves, converted, and freed before the next ones are read.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _CHARACTERS = 1 << 15
 
 
 def read(text: str, key: str, first: str, made: Callable[[Any, Pieces], T]) -> T:
-    """What is made of a document, the items of whose long list come apart from it, in pieces.
+    """Return the result of `made` for a document whose long list is passed in pieces.
 
-    `key` names the list, the last one there is, and `first` the field that its items begin with. Text that is
-    laid out differently is one piece. So is text that something is wrong with, or that orjson will not have
-    (NaN, say): what is said about it is then about the whole, and `made` is called again for that.
+    `key` names the list, the last one in the document, and `first` the first field of its items. Text with
+    another layout is one piece. So is text with an error, or text that orjson refuses (NaN, for example):
+    errors are then about the whole text, and `made` is called again for it.
     """
     regular = _cut(text, key, first)
     if regular is not None:
@@ -38,7 +37,7 @@ def read(text: str, key: str, first: str, made: Callable[[Any, Pieces], T]) -> T
 
 
 def _cut(text: str, key: str, first: str) -> tuple[Any, Pieces] | None:
-    """The document without the list's items, and these; None if it is not laid out like that."""
+    """Return the document without the list's items, and the items; None if the layout is different."""
     opening, closing = f'"{key}": [\n', "]}\n"
     at = text.find(opening)
     if at < 0 or not text.endswith(closing):
@@ -51,7 +50,7 @@ def _cut(text: str, key: str, first: str) -> tuple[Any, Pieces] | None:
 
 
 def _pieces(text: str, at: int, end: int, between: str) -> Pieces:
-    """Cut where an item seems to end. If it does not, what comes before the cut is no JSON."""
+    """Cut where an item seems to end. If it does not end there, the piece is not valid JSON."""
     while at < end:
         cut = text.find(between, at + _CHARACTERS, end)
         stop = end if cut < 0 else cut

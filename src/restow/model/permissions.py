@@ -1,4 +1,4 @@
-"""What whoever asks may do, as far as a cluster tells; and which ACLs each command needs."""
+"""A client's permissions, as far as a cluster reports them, and the ACLs that each command needs."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ RUN_GROUP = "__restow_run"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permissions:
-    """Operations by Kafka's names, say "ALTER"; None where they were not told."""
+    """Operations by Kafka's names, for example "ALTER"; None if the cluster did not report them."""
 
     cluster: frozenset[str] | None = None
     topics: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """Of the topics that were asked for; one that may not even be described has none."""
+    """By topic; a topic that may not be described has none."""
 
 
 class Acl(NamedTuple):
-    """An operation on a kind of resource, and what it is for."""
+    """An operation on a kind of resource, and its purpose."""
 
     on: str
     operation: str
     why: str
     name: str = ""
-    """A group's name; "" for the cluster, for the topics that the command is about, and for all groups."""
+    """A group's name; "" for the cluster, the command's topics, and all groups."""
     optional: bool = False
-    """Without it the command warns and goes on."""
+    """Without it the command warns and continues."""
 
 
 _SEE_TOPICS = Acl(TOPIC, "DESCRIBE", "to see partitions and replicas")
@@ -75,4 +75,4 @@ NEEDED: Mapping[str, tuple[Acl, ...]] = {
     "collect": (*SIGHT, Acl(GROUP, "DESCRIBE", "to see how far groups have read")),
     "pipeline stream": (Acl(TOPIC, "READ", "to read the topic with the samples"), _SEE_TOPICS),
 }
-"""By command, as it is typed. `plan` stands for all of its subcommands."""
+"""By command, as typed. `plan` stands for all of its subcommands."""

@@ -1,7 +1,7 @@
-"""A plan: what is to change, pinned to what it was made from.
+"""A plan: the changes to make, pinned to the state it was made from.
 
-A plan that was approved is the plan that is executed. So it carries the assignments it starts from and the
-ids of its topics; if the cluster has others by then, the plan does not fit any more and has to be rebased.
+The plan that was approved is the plan that is executed. So it carries the assignments it starts from and the
+ids of its topics; if the cluster has changed since, the plan has to be rebased.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ANY_DIR = "any"
 
 
 class _Change:
-    """From some replicas to others."""
+    """A change from one list of replicas to another."""
 
     __slots__ = ()
     before: tuple[BrokerId, ...]
@@ -38,26 +38,27 @@ class _Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move(_Change):
-    """One partition's way from its present replicas to others, or to other directories, or another order."""
+    """The change of one partition to other replicas, other log dirs, or another order."""
 
     partition: TopicPartition
     before: tuple[BrokerId, ...]
     after: tuple[BrokerId, ...]
     size_bytes: int = 0
-    """What one new replica has to copy: the size of the leader's log when the plan was made."""
+    """The bytes that one new replica has to copy: the size of the leader's log when the plan was made."""
     log_dirs: tuple[str, ...] = ()
     """One for each replica of `after`, "any" where it does not matter; empty if it matters for none."""
     dirs_before: Mapping[BrokerId, str] = field(default_factory=dict)
-    """The directory each present replica lies in, as far as known; what undoing needs."""
+    """The log dir of each present replica, as far as known; undo needs it."""
     reason: str = ""
-    """Which goal it serves, in a few words."""
+    """The goal that it serves, in a few words."""
     sizes: Mapping[BrokerId, int] = field(default_factory=dict)
-    """The bytes each present replica had on its own disk, as far as known. Those of tiered topics and of
-    lagging followers differ from the leader's."""
+    """The bytes of each present replica on its own disk, as far as known. For tiered topics and lagging
+    followers they differ from the leader's.
+    """
 
     @property
     def dir_changes(self) -> Mapping[BrokerId, str]:
-        """Brokers that keep their replica but in another directory, with that directory."""
+        """Brokers whose replica changes its log dir, with the new log dir."""
         if not self.log_dirs:
             return {}
         return {
@@ -68,18 +69,18 @@ class Move(_Change):
 
     @property
     def bytes_to_copy(self) -> int:
-        """Over the network and between directories."""
+        """Bytes to copy over the network and between log dirs."""
         within = sum(self.own_size(broker) for broker in self.dir_changes)
         return self.size_bytes * len(self.adding) + within
 
     def own_size(self, broker: BrokerId) -> int:
-        """The bytes that a present replica has on its own disk; the leader's where that is not known."""
+        """Return the bytes of a present replica on its own disk; the leader's if unknown."""
         return self.sizes.get(broker, self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step(_Change):
-    """A part of a move that is submitted at once: from one list of replicas to the next."""
+    """A part of a move that is submitted as one reassignment."""
 
     partition: TopicPartition
     before: tuple[BrokerId, ...]
@@ -90,26 +91,26 @@ class Step(_Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What must hold at any moment while a plan is carried out.
+    """What must hold at any moment while a plan is executed.
 
-    A fetch brings at most 1 MiB of each replica and 10 MiB in all, as brokers are set unless told otherwise:
-    ten replicas from the same broker fill it, and more would only wait for each other. Who receives from
-    several brokers fetches from each by itself.
+    By default, a fetch returns at most 1 MiB per replica and 10 MiB in all: ten replicas from the same broker
+    fill it, and more would only wait for each other. A broker that receives from several leaders fetches from
+    each separately.
     """
 
     extra_copies: int = 1
-    """How many replicas more than before or after a partition may have."""
+    """How many more replicas than before or after a partition may have."""
     moves_in: int = 20
-    """How many replicas a broker may be receiving."""
+    """How many replicas a broker may receive at a time."""
     moves_out: int = 10
-    """How many moving replicas a broker may be sending."""
+    """How many moving replicas a broker may send at a time."""
     fill: float = 0.9
-    """The share of a directory's file system that may be used, old and new copies counted."""
+    """The share of a log dir's file system that may be used, with old and new copies counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """One thing that a plan reaches when all of it is done, so that it can be checked as a goal.
+    """One result of the whole plan, which can be checked as a goal.
 
     Kinds: `drained` and `no_leaders` (of `brokers`), `replaced` (`brokers` are the old and the new one),
     `replication_factor` (`factor` for `topics`), `racks_apart` (of `topics`, all if empty; over `brokers`),
@@ -134,29 +135,29 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What to change, where it starts from, in which order, and what it promises to reach."""
+    """The moves, their start, their order, and the promised result."""
 
     cluster_id: str
     created_ms: int
     moves: tuple[Move, ...]
     waves: tuple[tuple[Step, ...], ...] = ()
-    """An order, not barriers: what is in a wave may be under way together; as one ends the next begins."""
+    """An order, not barriers: the steps of a wave may run together; as one ends, the next begins."""
     limits: Limits = field(default_factory=Limits)
     title: str = ""
     bound_bytes: int | None = None
-    """No plan that reaches the same goals copies less than this, where that is known."""
+    """The fewest bytes that any plan with the same goals copies, if known."""
     bound_by: str = ""
-    """How that is known."""
+    """How the bound was found."""
 
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """The id of each topic that moves. Clusters older than 2.8 have none. Another id is another topic."""
+    """The id of each topic that moves; none on clusters older than 2.8. A new id means a new topic."""
     promises: tuple[Promise, ...] = ()
     leaves: tuple[Left, ...] = ()
     """A plan that leaves something behind is incomplete."""
 
     @cached_property
     def moves_in_order(self) -> tuple[Move, ...]:
-        """The moves as their first steps begin, and after them those that no wave has."""
+        """Return the moves in the order of their first steps, then those without a wave."""
         moves = {move.partition: move for move in self.moves}
         order = dict.fromkeys(step.partition for wave in self.waves for step in wave)
         return tuple(moves[name] for name in dict.fromkeys((*order, *moves)) if name in moves)

@@ -1,4 +1,4 @@
-"""A cluster as it was at one moment: who is there, what lies where, who leads, what is being moved."""
+"""The state of a cluster at one moment: brokers, topics, replicas, leaders, reassignments."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogDir:
-    """A directory of one broker. Sizes are of its file system, and unknown where the broker does not tell."""
+    """A log dir of a broker. Sizes are of its file system, and unknown if the broker does not report them."""
 
     path: str
     total_bytes: int | None = None
     usable_bytes: int | None = None
     failed: bool = False
     cordoned: bool = False
-    """True if the broker takes no new replicas into it (`cordoned.log.dirs`, Kafka 4.3 and later)."""
+    """True if the broker puts no new replicas into it (`cordoned.log.dirs`, Kafka 4.3 and later)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveBroker:
-    """A broker that was there. `configs` are the ones set dynamically for it alone, throttles among them."""
+    """A live broker. `configs` are its own dynamic configs, including throttles."""
 
     id: BrokerId
     host: str
@@ -40,9 +40,9 @@ class LiveBroker:
 
 
 class Copy(NamedTuple):
-    """A partition's replica on a broker's disk. A future one is on its way into that directory.
+    """A replica on a broker's disk. A future replica is being moved into that log dir.
 
-    A tuple, because a cluster has millions and they are made several times as fast.
+    A tuple, because a cluster has millions, and tuples are created several times as fast.
     """
 
     broker: BrokerId
@@ -53,7 +53,7 @@ class Copy(NamedTuple):
 
 
 class Partition(NamedTuple):
-    """One partition: replicas in their order, the first one preferred as leader. A tuple, as copies are."""
+    """One partition: replicas in order, the preferred leader first. A tuple, as copies are."""
 
     number: int
     replicas: tuple[BrokerId, ...]
@@ -62,7 +62,7 @@ class Partition(NamedTuple):
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     copies: tuple[Copy, ...] = ()
-    """What brokers said of their disks; empty for those that did not answer."""
+    """The replicas that brokers reported; without those of brokers that did not answer."""
 
     @property
     def moving(self) -> bool:
@@ -81,7 +81,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic with all of its partitions by number, and the configs that were set for it."""
+    """A topic with its partitions by number, and its own configs."""
 
     name: str
     partitions: tuple[Partition, ...]
@@ -93,7 +93,7 @@ class Topic:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """All of it. Brokers by id, topics by name, so that two snapshots can be laid side by side."""
+    """The whole cluster. Brokers are sorted by id, topics by name, so that two snapshots can be compared."""
 
     cluster_id: str
     taken_ms: int
@@ -101,13 +101,13 @@ class Snapshot:
     brokers: tuple[LiveBroker, ...]
     topics: tuple[Topic, ...]
     default_configs: Mapping[str, str] = field(default_factory=dict)
-    """What is set dynamically for all brokers at once."""
+    """Dynamic configs for all brokers."""
     unanswered: tuple[BrokerId, ...] = ()
-    """Brokers that are there but did not tell about their disks; sizes on them are unknown."""
+    """Live brokers that did not describe their log dirs; sizes on them are unknown."""
     hidden_topics: tuple[str, ...] = ()
-    """Topics that have replicas on disks, but that we may not describe, so that they are not in `topics`."""
+    """Topics with replicas on disk that we may not describe, so they are not in `topics`."""
     denied: tuple[str, ...] = ()
-    """ACLs that were missing for other parts of this snapshot, say "DESCRIBE_CONFIGS on topic orders"."""
+    """ACLs missing for other parts of this snapshot, for example "DESCRIBE_CONFIGS on topic orders"."""
 
     @cached_property
     def broker(self) -> Mapping[BrokerId, LiveBroker]:
@@ -124,12 +124,12 @@ class Snapshot:
         return topic.partitions[which.partition]
 
     def all_partitions(self) -> Iterator[tuple[TopicPartition, Partition]]:
-        """Every partition with its name, topic by topic."""
+        """Yield every partition with its name, topic by topic."""
         return zip(self.names, self.partitions, strict=True)
 
     @cached_property
     def names(self) -> tuple[TopicPartition, ...]:
-        """The names of all partitions, topic by topic; made once, for millions of them take a second."""
+        """The names of all partitions, topic by topic; cached, because millions take a second."""
         return tuple(
             [TopicPartition(topic.name, each.number) for topic in self.topics for each in topic.partitions]
         )

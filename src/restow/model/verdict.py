@@ -1,4 +1,4 @@
-"""What was found to hold and what not, each with what was seen."""
+"""The results of checks, with evidence."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from enum import Enum
 
 
 class CheckOutcome(Enum):
-    """How a check came out."""
+    """The result of a check."""
 
     HOLDS = "holds"
     FAILS = "fails"
     UNKNOWN = "unknown"
-    """It could not be told, say because a broker did not answer; that counts as failing."""
+    """There was no answer, for example from a broker; counts as a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One named thing that should hold. `evidence` says what was seen, `advice` what to do about it."""
+    """One named condition. `evidence` says what was seen, `advice` what to do."""
 
     name: str
     outcome: CheckOutcome
@@ -27,7 +27,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All checks of one question."""
+    """All checks for one question."""
 
     subject: str
     checks: tuple[Check, ...]

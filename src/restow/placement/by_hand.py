@@ -1,4 +1,4 @@
-"""Replicas that a person wrote down: `0:1:2,1:2:0` is two partitions of three replicas each."""
+"""Parse assignments written by hand: `0:1:2,1:2:0` is two partitions of three replicas each."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _LONGEST_ID = 100
 
 
 def parse_by_hand(text: str, brokers: Iterable[Broker] | None = None) -> dict[int, list[BrokerId]]:
-    """Replicas by partition, counted from 0; the first is the preferred leader.
+    """Return replicas by partition, counted from 0; the first is the preferred leader.
 
-    Comma between partitions, colon between replicas, blanks around ids allowed. With `brokers`, every id
-    must be one of theirs. A separator at the end is refused where Kafka's own tool overlooks it: it may
-    well be a replica that got lost.
+    Commas separate partitions, colons separate replicas, and spaces around ids are allowed. With `brokers`,
+    every id must be one of theirs. A trailing separator is refused, although Kafka's tool ignores it: it may
+    be a replica that got lost.
     """
     assignment = {
         partition: [_broker_id(partition, word) for word in _words(partition, part)]
@@ -51,7 +51,7 @@ def check_replicas(assignment: Mapping[int, Sequence[BrokerId]], *, replication_
 
 
 def check_known(assignment: Mapping[int, Sequence[BrokerId]], brokers: Iterable[Broker]) -> None:
-    """Refuse replicas on brokers that are not there."""
+    """Refuse replicas on unknown brokers."""
     known = {broker.id for broker in brokers}
     for partition, replicas in sorted(assignment.items()):
         unknown = [replica for replica in replicas if replica not in known]

@@ -1,4 +1,4 @@
-"""More partitions for a topic that exists: only the new ones are placed."""
+"""Add partitions to an existing topic: only the new ones are placed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge of assignments, whoever made them: how even they are, and how well spread over racks."""
+"""Evaluate any assignment: how even it is, and how well it is spread over racks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLoad:
-    """What one broker has to carry; it leads the partitions of which it is the first replica."""
+    """The load of one broker; it leads the partitions whose first replica it is."""
 
     id: BrokerId
     rack: Rack | None
@@ -30,18 +30,18 @@ class BrokerLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackSpread:
-    """Over how many racks the partitions' replicas stand."""
+    """How many racks the partitions' replicas span."""
 
     racks: int
     partitions_short: int
-    """Partitions in fewer racks than their number of replicas and the number of racks would allow."""
+    """Partitions that span fewer racks than their replicas and the racks would allow."""
     fewest: int
     most: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """The verdict. Loads keep the order of the brokers; rack spread is None unless each has a rack."""
+    """The result. Loads keep the order of the brokers; rack spread is None unless every broker has a rack."""
 
     partitions: int
     loads: tuple[BrokerLoad, ...]
@@ -59,7 +59,7 @@ class Evaluation:
 
     @property
     def replicas_max_over_mean(self) -> float:
-        """How much the fullest broker has over the average: 1 is perfectly even."""
+        """The fullest broker's replicas over the average: 1 is perfectly even."""
         return _max_over_mean([load.replicas for load in self.loads])
 
     @property
@@ -71,10 +71,10 @@ class Evaluation:
 def evaluate(
     assignment: npt.NDArray[np.integer[Any]] | Mapping[int, Sequence[BrokerId]], brokers: Iterable[Broker]
 ) -> Evaluation:
-    """Judge replicas given as `place` gives them (a row per partition) or by partition id.
+    """Evaluate replicas given as `place` returns them (a row per partition) or by partition id.
 
-    What is no assignment is refused: a partition without replicas, with a broker twice, or on a broker that
-    is not in the list. Partitions may differ in their number of replicas.
+    Refuse a partition without replicas, with a broker twice, or on an unknown broker. Partitions may differ
+    in their number of replicas.
     """
     brokers = tuple(brokers)
     check_brokers(brokers)
@@ -99,7 +99,7 @@ Flat = tuple["Sequence[int]", npt.NDArray[np.intp], npt.NDArray[np.int64]]
 
 
 def _flattened(assignment: npt.NDArray[np.integer[Any]] | Mapping[int, Sequence[BrokerId]]) -> Flat:
-    """Partition ids, how many replicas each has, and all replicas one after the other."""
+    """Return partition ids, the number of replicas of each, and all replicas in one array."""
     if isinstance(assignment, Mapping):
         names: Sequence[int] = list(assignment)
         sizes = np.array([len(replicas) for replicas in assignment.values()], dtype=np.intp)
@@ -126,7 +126,7 @@ def _positions(
     names: Sequence[int],
     rows: npt.NDArray[np.intp],
 ) -> npt.NDArray[np.intp]:
-    """Each replica's broker as its place in the broker list."""
+    """Return each replica's broker as its index in the broker list."""
     ids = np.array([broker.id for broker in brokers], dtype=np.int64)
     by_id = np.argsort(ids)
     nearest = np.searchsorted(ids, replicas, sorter=by_id)
@@ -173,6 +173,6 @@ def _rack_spread(
 
 
 def _max_over_mean(counts: Sequence[int]) -> float:
-    """1 if there is nothing to carry: nothing is even."""
+    """Return the largest count over the mean; 1 if there is nothing, because nothing is even."""
     total = sum(counts)
     return max(counts) * len(counts) / total if total else 1.0

@@ -1,4 +1,4 @@
-"""Whether placement looks at racks."""
+"""Whether placement considers racks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class RackMode(StrEnum):
-    """What to make of the brokers' racks. Under none of them do racks matter if no broker has one."""
+    """How placement treats racks. In every mode racks are ignored if no broker has one."""
 
     ENFORCED = "enforced"
-    """Racks count, and brokers of which only some have one are an error."""
+    """Racks count, and it is an error if only some brokers have one."""
     SAFE = "safe"
     """Racks count if every broker has one; otherwise they are ignored."""
     DISABLED = "disabled"
@@ -25,7 +25,7 @@ class RackMode(StrEnum):
 
     @classmethod
     def of(cls, name: str) -> RackMode:
-        """The mode of that name, or an error that lists the names there are."""
+        """Return the mode of that name, or raise an error that lists all names."""
         try:
             return cls(name)
         except ValueError:
@@ -33,7 +33,7 @@ class RackMode(StrEnum):
 
 
 def looks_at_racks(brokers: Sequence[Broker], mode: RackMode) -> bool:
-    """Whether to place by rack, which takes a rack on every broker and a mode that cares."""
+    """Return whether to place by rack: every broker has one, and the mode allows it."""
     if mode is RackMode.DISABLED:
         return False
     without = [broker.id for broker in brokers if broker.rack is None]

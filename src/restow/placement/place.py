@@ -1,4 +1,4 @@
-"""Placing the partitions of a topic: the checks, the chance, and the choice of algorithm."""
+"""Place the partitions of a topic: check, draw the start, choose the algorithm."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def place(
     rng: np.random.Generator | None = None,
     rack_mode: RackMode | str = RackMode.ENFORCED,
 ) -> Ids:
-    """Where Kafka would put the replicas: a row per partition from `start_partition` on, leader first.
+    """Return the replicas as Kafka places them: a row per partition from `start_partition` on, leader first.
 
-    With a `start_index` the answer is Kafka's to the last replica, the same every time. Without one (None, or
-    negative as Kafka has it) start and shift are drawn from `rng`, or from fresh chance if there is none. A
-    negative `start_partition` counts as 0. The order of the brokers matters only where racks do not.
+    With a `start_index` the answer is exactly Kafka's, the same every time. Without one (None, or negative as
+    in Kafka) start and shift are drawn from `rng`, or at random if there is none. A negative
+    `start_partition` counts as 0. The order of the brokers matters only without racks.
     """
     mode = RackMode.of(rack_mode)
     brokers = tuple(brokers)
@@ -75,7 +75,7 @@ def check_brokers(brokers: Sequence[Broker]) -> None:
 def _check_counts(
     brokers: Sequence[Broker], partitions: int, replication_factor: int, start_partition: int
 ) -> None:
-    """Refuse counts that cannot be; what is wrong in several ways gets the error that Kafka gives first."""
+    """Refuse invalid counts; if several are wrong, raise the error that Kafka raises first."""
     if partitions <= 0:
         raise InvalidPartitions(f"The number of partitions must be larger than 0, not {partitions}.")
     if max(0, start_partition) + partitions - 1 > LARGEST_ID:
@@ -96,6 +96,6 @@ def _check_counts(
 
 
 def _draw(brokers: int, rng: np.random.Generator | None) -> tuple[int, int]:
-    """Start and shift, each any broker's position, independently."""
+    """Draw start and shift, each the position of any broker, independently."""
     rng = rng or np.random.default_rng()
     return int(rng.integers(brokers)), int(rng.integers(brokers))

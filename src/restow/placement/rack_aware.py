@@ -1,12 +1,12 @@
-"""Placement by rack, with the very answers of Kafka's candidate loop but without running it.
+"""Rack-aware placement with exactly the answers of Kafka's candidate loop, but without running it.
 
-Kafka takes the brokers in an order that alternates racks and, for each partition, walks round that circle
-from some broker on, passing candidates over: those in a rack that already has a replica while another rack
-has none, and those that already have a replica themselves. What it ends up with can be said outright:
+Kafka arranges the brokers in a circle that alternates racks. For each partition it walks round that circle
+from some broker on and skips candidates: those in a rack that already has a replica while another rack has
+none, and those that already have a replica themselves. The result can be computed directly:
 
 1. Until every rack has a replica, the walk takes the first broker it meets of each rack except that of
-   the first replica. "The first broker met of each rack" depends on nothing but where the walk begins, so
-   it is one table for all partitions (`first_of_each_rack`).
+   the first replica. "The first broker met of each rack" depends only on where the walk begins, so
+   one table serves all partitions (`first_of_each_rack`).
 2. From there on it takes every broker it meets that is still free. The t-th free one is t places ahead,
    plus one for each taken broker in between (`_fill_up`).
 """
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def place_rack_aware(brokers: Sequence[Broker], request: PlacementRequest) -> Ids:
-    """Replicas for every partition, from brokers that all have a rack, in whatever order.
+    """Return replicas for every partition, from brokers that all have a rack, in any order.
 
-    Goals: those of rack-unaware placement, and that a partition's replicas stand in as many racks as they
-    can: with at least as many replicas as racks every rack has one, otherwise no rack has two.
+    Goals: those of rack-unaware placement, and that a partition's replicas span as many racks as possible:
+    with at least as many replicas as racks every rack has one, otherwise no rack has two.
     """
     circle = alternate_racks(brokers)
     names = in_kafka_order({broker.rack for broker in circle if broker.rack is not None})
@@ -54,7 +54,7 @@ def place_rack_aware(brokers: Sequence[Broker], request: PlacementRequest) -> Id
 
 
 def alternate_racks(brokers: Iterable[Broker]) -> list[Broker]:
-    """One broker from each rack in turn: racks in Kafka's order, brokers by id; a spent rack is left out."""
+    """Return one broker from each rack in turn: racks in Kafka's order, brokers by id; skip empty racks."""
     by_rack: dict[Rack, list[Broker]] = {}
     for broker in sorted(brokers, key=lambda broker: broker.id):
         if broker.rack is not None:
@@ -64,16 +64,16 @@ def alternate_racks(brokers: Iterable[Broker]) -> list[Broker]:
 
 
 def in_kafka_order(racks: Iterable[Rack]) -> list[Rack]:
-    """Racks sorted as Java sorts strings: by UTF-16 units, which differs beyond the basic plane."""
+    """Return racks sorted as Java sorts strings: by UTF-16 units, which differs beyond the basic plane."""
     return sorted(racks, key=lambda rack: rack.encode("utf-16-be", "surrogatepass"))
 
 
 def first_of_each_rack(racks: Ids, depth: int) -> Ids:
-    """For a walk that begins at each position, the first position it meets of each of `depth` racks.
+    """For a walk that begins at each position, return the first position of each of `depth` racks.
 
-    Row k holds the k-th such position for every beginning. Going backwards, a position puts itself in front
-    of what its successor meets, where its own rack drops out. The first of two laps only finds out what the
-    end of the circle meets.
+    Row k holds the k-th such position for every start. Going backwards, a position puts itself in front of
+    its successor's list, from which its own rack is removed. The first of two laps only computes the list at
+    the end of the circle.
     """
     met_racks: list[int] = []
     met: list[int] = []
@@ -92,7 +92,7 @@ def first_of_each_rack(racks: Ids, depth: int) -> Ids:
 
 
 def _spread_over_racks(placed: Ids, met: Ids, racks: Ids, angles: Angles) -> None:
-    """Fill the columns after the first with the walk's first broker of each rack but the first's own.
+    """Fill the columns after the first with the walk's first broker of each rack except the first replica's.
 
     For replica k that is the table's row k - 1 or, once the walk has met the first replica's rack, row k.
     """
@@ -105,11 +105,11 @@ def _spread_over_racks(placed: Ids, met: Ids, racks: Ids, angles: Angles) -> Non
 
 
 def _fill_up(placed: Ids, spread: int, n: int, angles: Angles) -> None:
-    """Every rack having its replica, fill the columns from `spread` on with the walk's next free brokers.
+    """Fill the columns from `spread` on, once every rack has a replica, with the walk's next free brokers.
 
-    Distances are counted from where the walk stands, and the replicas after the first lie on it in order. So
-    the taken distances sort themselves but for the first replica's; a taken one at distance d with i taken
-    ones before it is passed by the t-th free broker exactly if d - i ≤ t.
+    Distances are counted from the walk's position, and the replicas after the first lie on it in order. So
+    the taken distances are sorted except for the first replica's; a taken one at distance d with i taken ones
+    before it is passed by the t-th free broker exactly if d - i ≤ t.
     """
     wanted = placed.shape[1] - spread
     begin = (angles[:, np.newaxis] + np.arange(n)).ravel() if spread == 1 else placed[:, spread - 1] + 1

@@ -1,4 +1,4 @@
-"""Placement that knows no racks: Kafka's round robin with a shift."""
+"""Rack-unaware placement: Kafka's round robin with a shift."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def place_rack_unaware(ids: Ids, request: PlacementRequest) -> Ids:
-    """Replicas for every partition, from broker ids in the caller's order.
+    """Return replicas for every partition, from broker ids in the caller's order.
 
-    Goals: every broker leads as many partitions as any other (give or take one), and the followers of one
-    broker's partitions are spread over all the others, so that its failure does not land on a single one.
+    Goals: every broker leads as many partitions as any other (within one), and the followers of one broker's
+    partitions are spread over all the others, so that its failure does not load a single one.
 
     First replicas go round the list. The others follow the first at a distance that is the same for a whole
     round and grows by one with the next, modulo the n - 1 brokers that remain.

@@ -1,9 +1,9 @@
-"""The regularity that lets partitions be placed a round at a time instead of one by one.
+"""Place partitions a round at a time instead of one by one.
 
-A round is one partition per broker: partitions k·n to k·n + n - 1 of n brokers. Within a round the
-replica shift stands still and the first replica moves on by one broker per partition. So a round's first
-replicas are the broker list rotated, and so are its second ones by some other angle, and so on: a column
-of a round is a copy of a slice. After a fixed number of rounds the whole pattern repeats.
+A round is one partition per broker: partitions k·n to k·n + n - 1 of n brokers. Within a round the replica
+shift is constant and the first replica moves on by one broker per partition. So a round's first replicas are
+the broker list rotated, and so are its second ones by another angle, and so on: a column of a round is a copy
+of a slice. After a fixed number of rounds the whole pattern repeats.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 Ids: TypeAlias = npt.NDArray[np.int32]
 Angles: TypeAlias = npt.NDArray[np.intp]
 
-# Gives, for the angle of the first replicas and each round's turn, its replicas: (rounds, brokers, factor).
+# Returns each round's replicas for the angle of the first replicas and the turns: (rounds, brokers, factor).
 PlaceRounds: TypeAlias = "Callable[[int, Angles], Ids]"
 
-# Patterns that repeat sooner than this are written out several times first: few large copies beat many small.
+# A shorter pattern is first repeated up to this length: few large copies are faster than many small ones.
 REPEAT_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """What to place, already checked: the counts fit each other and nothing is left to chance."""
+    """What to place, already checked: the counts fit each other and nothing is random."""
 
     partitions: int
     replication_factor: int
@@ -43,15 +43,15 @@ class PlacementRequest:
 def in_rounds(request: PlacementRequest, brokers: int, stride: int, place_rounds: PlaceRounds) -> Ids:
     """Place all partitions, whole rounds at a time; the turn grows by `stride` from round to round.
 
-    A turn is how far beyond its first replica a partition's search for the second begins; it counts modulo
-    the other brokers. Integers of Python carry start and shift until they are reduced, so none overflows.
+    A turn is how far beyond its first replica a partition's search for the second begins, modulo the other
+    brokers. Start and shift are Python integers until they are reduced, so none overflows.
     """
     others = max(1, brokers - 1)
     rows_until_repeat = brokers * (others // gcd(stride, others))
     rows = min(request.partitions, rows_until_repeat * -(-REPEAT_ROWS // rows_until_repeat))
     before = request.first_partition % brokers
     rounds = -(-(before + rows) // brokers)
-    # The shift grows at each multiple of n above 0 that is met, the first partition's own id included.
+    # The shift grows at each multiple of n above 0, the first partition's own id included.
     met = request.first_partition // brokers - max(0, request.first_partition - 1) // brokers
     turns = ((request.shift + met) % others + np.arange(rounds)) % others * stride % others
     placed = place_rounds(request.start % brokers, turns).reshape(
@@ -66,7 +66,7 @@ def in_rounds(request: PlacementRequest, brokers: int, stride: int, place_rounds
 
 
 def rotated(values: Ids, angles: Angles) -> Ids:
-    """One row per angle: the values read from there on, round to where they began."""
+    """Return one row per angle: the values from there on, around to the start."""
     twice = np.concatenate((values, values))
     rows: Ids = sliding_window_view(twice, values.size)[angles % values.size]
     return rows

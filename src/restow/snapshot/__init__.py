@@ -1,4 +1,4 @@
-"""A cluster as it is at this moment, asked over the wire.
+"""Capture the present state of a cluster over the wire.
 
 with restow.connect("localhost:9092") as cluster:
     snapshot = cluster.snapshot()

@@ -1,8 +1,8 @@
-"""Ask a cluster for everything a snapshot has.
+"""Ask a cluster for everything in a snapshot.
 
-Topics, disks and moves are asked one after the other while the cluster goes on: a snapshot of a busy one is
-as blurred as the time between the questions. A broker that does not tell about its disks is named, and does
-not hold up the others.
+Topics, log dirs and reassignments are requested one after the other, so a snapshot of a busy cluster spans
+the time between the requests. A broker that does not describe its log dirs is listed, and does not delay the
+others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEFAULT_BROKER = ConfigResource("broker", "")
 
 
 async def capture(admin: Admin, clock: Clock) -> Snapshot:
-    """The whole cluster. Sensitive configs come without their values, as brokers send them."""
+    """Return a snapshot of the whole cluster. Sensitive configs have no values, as brokers send them."""
     taken_ms = clock.now_ms()
     view = await admin.describe_cluster()
     topics = await admin.describe_topics()
@@ -70,11 +70,11 @@ async def capture(admin: Admin, clock: Clock) -> Snapshot:
 async def hidden_topics(
     admin: Admin, topics: Iterable[Topic], elsewhere: Iterable[TopicPartition]
 ) -> tuple[str, ...]:
-    """Return the topics that we may not describe, by name.
+    """Return the names of topics that we may not describe.
 
-    Metadata leaves them out without a word. Log dirs and reassignments name every topic to whoever may
-    describe the cluster, so `elsewhere` (the partitions found there) gives them away. A topic that was
-    deleted a moment ago looks alike, and so does a stray directory: brokers tell which are forbidden.
+    Metadata silently omits them. Log dirs and reassignments name every topic to a client that may describe
+    the cluster, so the partitions found there (`elsewhere`) reveal them. A topic deleted a moment ago looks
+    the same, and so does a stray log: brokers answer which are forbidden.
     """
     missing = {each.topic for each in elsewhere} - {topic.name for topic in topics}
     if not missing:
@@ -87,7 +87,7 @@ def denied(
     disks: Mapping[BrokerId, BrokerLogDirs | BrokerError],
     configs: Mapping[ConfigResource, Mapping[str, Config] | BrokerError],
 ) -> tuple[str, ...]:
-    """Name the ACLs whose lack left something out of these answers."""
+    """Name the missing ACLs that left something out of these answers."""
     found = set()
     if any(_is_denied(answer) for answer in disks.values()):
         found.add("DESCRIBE on the cluster")
@@ -155,7 +155,7 @@ def _partition(
 
 
 def _set_for(configs: Mapping[str, Config] | BrokerError | None, source: str) -> dict[str, str]:
-    """What is set at that level; nothing, if it could not be told."""
+    """Return the configs set at this level; none if there was no answer."""
     if configs is None or isinstance(configs, BrokerError):
         return {}
     return {

@@ -1,5 +1,4 @@
-"""What two snapshots of a cluster have not in common, in sentences. Sizes and lag always differ; they do not
-count."""
+"""List the differences of two snapshots in sentences, except sizes and lag, which always differ."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def differences(before: Snapshot, after: Snapshot) -> tuple[str, ...]:
-    """One sentence for each thing that changed, brokers first."""
+    """Return one sentence for each change, brokers first."""
     return tuple(_all(before, after))
 
 

@@ -1,4 +1,4 @@
-"""Snapshots as files: JSON with one broker and one partition per line, sorted, so that `diff` can read them.
+"""Snapshot files: JSON with one broker and one partition per line, sorted, so that `diff` can compare them.
 
     {"restow_snapshot": 1, "cluster_id": "…", "taken_ms": 1700000000000, "controller": 1, …
     "brokers": [
@@ -8,7 +8,7 @@
     {"number": 0, "replicas": [1, 2], "isr": [1, 2], "leader": 1,
      "copies": [[1, "/data", 1024, 0, false], …]}]}]}
 
-A copy is a broker, a directory, its bytes, its lag in messages, and whether it is a future one.
+A copy is a broker, a log dir, its bytes, its lag in messages, and whether it is a future replica.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COPY = (int, str, int, int, bool)
 
 
 def dumps(snapshot: Snapshot) -> str:
-    """The file's text."""
+    """Return the text of the snapshot's file."""
     head: dict[str, object] = {
         "restow_snapshot": VERSION,
         "cluster_id": snapshot.cluster_id,
@@ -51,7 +51,7 @@ def dumps(snapshot: Snapshot) -> str:
 
 
 def loads(text: str, source: str = "the snapshot") -> Snapshot:
-    """A snapshot from a file's text. `source` is how complaints call it."""
+    """Parse the text of a snapshot's file; `source` names it in errors."""
     try:
         return read(text, "topics", "name", lambda document, pieces: _snapshot(document, pieces, source))
     except InvalidDocument:
@@ -205,7 +205,7 @@ def _topic(document: Mapping[str, Any]) -> Topic:
 
 
 def _partition(document: Mapping[str, Any], topic: str) -> Partition:
-    """Make one without naming its fields, which would take as long again."""
+    """Return a partition; fields are given by position, because names would double the time."""
     number, replicas = fields.number(document["number"], fields.INT_MAX), fields.brokers(document["replicas"])
     leader = document["leader"]
     made = Partition(
@@ -229,7 +229,7 @@ def _partition(document: Mapping[str, Any], topic: str) -> Partition:
 
 
 def _copy(value: object) -> Copy:
-    """Types are compared all at once: there are millions of copies."""
+    """Return a copy; all types are compared at once, because there are millions of copies."""
     if not isinstance(value, list) or tuple(map(type, value)) != _COPY:
         raise ValueError(f"{fields.shown(value)} is not a broker, a directory, bytes, lag, and future or not")
     broker, path, size, lag, future = value

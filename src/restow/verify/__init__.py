@@ -1,4 +1,4 @@
-"""Named checks, each with what was seen: may it begin, is it done, may this broker go.
+"""Named checks with evidence: may a plan begin, is it done, may a broker be stopped.
 
 verdict = restow.verify(plan, snapshot)
 """

@@ -1,4 +1,4 @@
-"""May this broker be stopped for good?"""
+"""Check whether a broker may be stopped for good."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ COORDINATED = {
     "__transaction_state": "transactions",
     "__share_group_state": "share groups",
 }
-"""Whoever leads a partition of these coordinates what hashes to it."""
+"""Internal topics whose partition leaders coordinate the ids that hash to them."""
 
 
 def broker_check(
     snapshot: Snapshot, broker: BrokerId, *, voters: tuple[BrokerId, ...] | None = None
 ) -> Verdict:
-    """With the voters of the metadata quorum, if there is one: then no broker is controller by itself."""
+    """Check one broker. `voters` are those of the metadata quorum: with one, no broker is the controller."""
     here = [(which, each) for which, each in snapshot.all_partitions() if broker in each.replicas]
     leads = [_name(which) for which, each in snapshot.all_partitions() if each.leader == broker]
     advice = f"let others lead: restow plan demote {broker}, or move all away: restow plan drain {broker}"
@@ -42,7 +42,7 @@ def broker_check(
 
 
 def _replicas(snapshot: Snapshot, broker: BrokerId, here: list[tuple[TopicPartition, Partition]]) -> Check:
-    """What a plan could move away, what it could not, and why."""
+    """Check which replicas a plan could move away, and why it could not move the others."""
     told, stuck = [], []
     free = False
     for which, partition in here:
@@ -73,7 +73,7 @@ def _replicas(snapshot: Snapshot, broker: BrokerId, here: list[tuple[TopicPartit
 
 
 def _moves(snapshot: Snapshot, broker: BrokerId) -> Check:
-    """Moves that go to a broker that is down never end by themselves."""
+    """Check for moves to a dead broker, which never complete by themselves."""
     moving = [
         (which, each)
         for which, each in snapshot.all_partitions()
@@ -107,7 +107,7 @@ def _takes_part(partition: Partition, broker: BrokerId) -> bool:
 
 
 def _all_seen(snapshot: Snapshot) -> Check:
-    """Topics that may not be described may have replicas anywhere."""
+    """Check that all topics are visible: hidden ones may have replicas anywhere."""
     return none_of(
         "every topic seen",
         snapshot.hidden_topics,
@@ -118,7 +118,7 @@ def _all_seen(snapshot: Snapshot) -> Check:
 
 
 def _known(snapshot: Snapshot, broker: BrokerId, has_replicas: bool) -> Check:
-    """A number that nobody has ever had is more likely a slip than a broker that is long gone."""
+    """Check that the broker exists: an id that no replica names is likely a typing error."""
     if broker in snapshot.broker:
         return Check(name="known", outcome=CheckOutcome.HOLDS, evidence="it is up")
     if has_replicas:
@@ -150,7 +150,7 @@ def _coordinates(snapshot: Snapshot, broker: BrokerId) -> Check:
 
 
 def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
-    """What lies there without being assigned is about to be deleted, or was forgotten."""
+    """Check for unassigned replicas on disk: they are about to be deleted, or were left behind."""
     name = "nothing left on disk"
     if broker not in snapshot.broker:
         return Check(
@@ -211,7 +211,7 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
 
 
 def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:
-    """Who counts on this broker while another one is behind? That it is behind itself hinders nobody."""
+    """Check that no partition depends on this broker because another replica is out of sync."""
     behind = {
         which: missing
         for which, each in snapshot.all_partitions()

@@ -1,4 +1,4 @@
-"""How what was seen is put into a few words."""
+"""Format evidence in a few words."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _SHOWN = 5
 
 
 def some(items: Iterable[object]) -> str:
-    """The first few, and how many more there are."""
+    """Return the first few items, and how many more there are."""
     listed = [str(each) for each in items]
     more = len(listed) - _SHOWN
     return ", ".join(listed[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def count(number: int, noun: str) -> str:
-    """One copy, two copies."""
+    """Format a number with its noun, in the singular or the plural."""
     if number != 1:
         noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun}"
 
 
 def none_of(name: str, found: Sequence[object], noun: str, *, good: str, advice: str) -> Check:
-    """A check that holds if nothing of the kind was found."""
+    """Return a check that passes if nothing was found."""
     if not found:
         return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=good)
     evidence = f"{count(len(found), noun)}: {some(found)}"

@@ -1,4 +1,4 @@
-"""Is a plan done, with nothing left behind?"""
+"""Check whether a plan is done, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, Move, Partition, Plan, Snapshot
 
 Throttle: TypeAlias = tuple[str, str, str]
-"""Of a "broker" or a "topic", its name, and the config's."""
+""""broker" or "topic", its name, and the name of the config."""
 
 _THROTTLES = ("throttled", "replica.alter.log.dirs.io.max.bytes.per.second")
 _GO_ON = "let it go on: restow watch, or restow resume if its executor is gone"
@@ -45,12 +45,12 @@ def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = N
 
 
 def _not_made(name: str, why: str) -> Check:
-    """A check that could not be made."""
+    """Return a check that could not be made."""
     return Check(name=name, outcome=CheckOutcome.UNKNOWN, evidence=f"not looked at: {why}")
 
 
 def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:
-    """The checks of what the plan moves. Where nothing of it is there, there is nothing to look at."""
+    """Check the moves of the plan; nothing to check if none of its partitions exist."""
     strange = remade(plan.topic_ids, ids_of(snapshot))
     found = [(move, snapshot.partition(move.partition)) for move in plan.moves]
     is_same = [(move, each) for move, each in found if move.partition.topic not in strange]
@@ -136,7 +136,7 @@ def _min_insync(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Chec
 
 
 def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Check:
-    """Where the plan names a directory, the replica lies there, and no copy is on its way to another."""
+    """Check that replicas are in the log dirs of the plan, and none is moving to another."""
     wrong, unknown = [], []
     for move, partition in there:
         lies = _places(partition, future=False)
@@ -171,7 +171,7 @@ def _places(partition: Partition, *, future: bool) -> dict[BrokerId, str]:
 
 
 def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None) -> Check:
-    """What a journal does not know somebody else has set. Without one, what the plan needed counts as its."""
+    """Check that no throttle of ours is left. Without a journal, all that the plan needed count as ours."""
     known = ours is not None
     if unseen := [each for each in snapshot.denied if each.startswith("DESCRIBE_CONFIGS")]:
         return Check(
@@ -195,7 +195,7 @@ def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | N
 
 
 def _throttles(plan: Plan, snapshot: Snapshot) -> Iterator[Throttle]:
-    """Those of all brokers, and of the plan's topics."""
+    """Yield the throttles of all brokers, and of the plan's topics."""
     for broker in snapshot.brokers:
         yield from (("broker", str(broker.id), key) for key in sorted(broker.configs) if _limits(key))
     for name in sorted({move.partition.topic for move in plan.moves} & snapshot.topic.keys()):
@@ -204,7 +204,7 @@ def _throttles(plan: Plan, snapshot: Snapshot) -> Iterator[Throttle]:
 
 
 def _needed(plan: Plan, snapshot: Snapshot) -> Iterator[Throttle]:
-    """Those that may have been set for the plan: of its brokers, and lists that name its partitions."""
+    """Yield throttles that the plan may have set: on its brokers, and lists with its partitions."""
     brokers = {str(broker) for move in plan.moves for broker in (*move.before, *move.after)}
     moved = {(move.partition.topic, str(move.partition.partition)) for move in plan.moves}
     for of, name, key in _throttles(plan, snapshot):

@@ -1,4 +1,4 @@
-"""What has to hold before the first change, by a snapshot and by what brokers say they can and allow."""
+"""Check what has to hold before the first change, by a snapshot and the brokers' answers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def preflight(
     versions: Mapping[BrokerId, Mapping[int, tuple[int, int]]],
     permissions: Permissions | None = None,
 ) -> Verdict:
-    """Whether the plan can be carried out on the cluster as it is now.
+    """Check whether the plan can be executed on the cluster as it is now.
 
-    What could not be told is UNKNOWN, which is for the caller to weigh: old brokers do not tell everything.
+    A check without an answer is UNKNOWN, and the caller decides: old brokers do not report everything.
     """
     return Verdict(
         subject=f"the plan of {count(len(plan.moves), 'move')} can begin",
@@ -52,7 +52,7 @@ def preflight(
 
 
 def blocking(verdict: Verdict, of: Collection[str] | None = None) -> tuple[Check, ...]:
-    """The checks that forbid to begin: those that are known to fail, of all or of the named ones."""
+    """Return the checks that prevent the start: those known to fail, of all or of the named ones."""
     return tuple(
         check
         for check in verdict.checks
@@ -134,7 +134,7 @@ def _may_do(plan: Plan, permissions: Permissions) -> Check:
 
 
 def _no_drift(snapshot: Snapshot, plan: Plan) -> Check:
-    """What is being moved is a matter of its own."""
+    """Check for drift; moving partitions have a check of their own."""
     return none_of(
         "no drift",
         [each for each in differences(plan, snapshot) if each.drift is not Drift.MOVING],
@@ -145,7 +145,7 @@ def _no_drift(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
-    """Moves of other partitions are told of, as they use the same disks and links, and forbid nothing."""
+    """Check for other moves. Those of other partitions are reported, since they share disks and network."""
     ours = {move.partition for move in plan.moves}
     moving = [which for which, each in snapshot.all_partitions() if each.moving]
     others = [_name(which) for which in moving if which not in ours]
@@ -161,7 +161,7 @@ def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _leaders_alive(snapshot: Snapshot, plan: Plan) -> Check:
-    """Without a leader there is nobody to copy from."""
+    """Check that every partition has a leader to copy from."""
     partitions = ((move.partition, snapshot.partition(move.partition)) for move in plan.moves)
     return none_of(
         "leaders alive",
@@ -173,9 +173,9 @@ def _leaders_alive(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _dirs_well(snapshot: Snapshot, plan: Plan) -> Check:
-    """Offline directories of the brokers that receive something, and named ones that are not there.
+    """Check for offline log dirs on receiving brokers, and for log dirs that do not exist.
 
-    From a broker with an offline one, replicas may well be moved away.
+    Replicas may be moved away from a broker with an offline log dir.
     """
     receive = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     wrong = [
@@ -204,7 +204,7 @@ def _dirs_well(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
-    """In the end what came, less what went, must fit. That it fits at every moment is seen to on the way."""
+    """Check that everything fits in the end. The executor checks the space at every moment."""
     more: dict[BrokerId, int] = defaultdict(int)
     for move in plan.moves:
         for broker in move.adding:
@@ -237,7 +237,7 @@ def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
 
 
 def _room(log_dirs: tuple[LogDir, ...], fill: float) -> int | None:
-    """How much fits into a broker's directories, each taken for a file system of its own."""
+    """Return the bytes that fit into a broker's log dirs, each on its own file system."""
     well = [each for each in log_dirs if not each.failed]
     if not well or any(each.total_bytes is None or each.usable_bytes is None for each in well):
         return None

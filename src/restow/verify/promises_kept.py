@@ -1,6 +1,6 @@
-"""Does a cluster have what a plan promised? Each promise is checked as a goal, whatever moves the plan had.
+"""Check the promises of a plan, each as a goal, whatever moves the plan had.
 
-Partitions that were made since count too: a broker that is to be empty is not while it has one of those.
+Partitions created since count too: a drained broker that holds one of them is not empty.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, s
 
 
 def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartition, Partition]]:
-    """The partitions that a promise is about; a wildcard of a factor does not mean internal topics."""
+    """Yield the partitions of a promise; a wildcard of a factor does not match internal topics."""
     for name, partition in snapshot.all_partitions():
         patterns = promise.topics
         if promise.replication_factor is not None and snapshot.topic[name.topic].internal:
@@ -60,7 +60,7 @@ def _meant(promise: Promise, snapshot: Snapshot) -> Iterator[tuple[TopicPartitio
 
 
 def _told(name: TopicPartition, what: str, left: Mapping[TopicPartition, str]) -> str:
-    """A partition with what is wrong; one that the plan left out is marked with its reason."""
+    """Describe a partition's problem; if the plan left it out, add the reason."""
     words = f"{name} {what}".rstrip()
     return f"{words} (the plan left it out: {left[name]})" if name in left else words
 
@@ -68,7 +68,7 @@ def _told(name: TopicPartition, what: str, left: Mapping[TopicPartition, str]) -
 def _result(
     name: str, promise: Promise, snapshot: Snapshot, wrong: list[str], *, good: str, advice: str
 ) -> Check:
-    """A check that holds if nothing is wrong and every topic that counts can be seen."""
+    """Return a check that passes if nothing is wrong and every topic of the promise is visible."""
     hidden = [
         topic
         for topic in snapshot.hidden_topics
@@ -173,7 +173,7 @@ def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartit
 
 
 def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, str]) -> Check:
-    """A goal in its band, as it is now: what was written since counts too."""
+    """Check that a goal is in its band now; data written since counts too."""
     del left
     name, band = f"{promise.goal} in band", promise.band or 0.0
     missing = sorted({*promise.brokers} - snapshot.broker.keys())
@@ -218,7 +218,7 @@ def _loads(goal: str, snapshot: Snapshot) -> dict[BrokerId, int]:
 
 
 def _strength(promise: Promise, snapshot: Snapshot) -> dict[BrokerId, float]:
-    """By what a broker's share goes: the size of its disks for bytes, the same for all others."""
+    """Return each broker's capacity: its disk size for bytes, otherwise the same for all."""
     known: dict[BrokerId, float] = {}
     if promise.goal == "disk":
         for broker in snapshot.brokers:

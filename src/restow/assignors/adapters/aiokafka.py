@@ -2,17 +2,17 @@
 
     AIOKafkaConsumer("t", group_id="g", partition_assignment_strategy=[Sticky])
 
-aiokafka makes no instance of a class that it is given, but calls it as it is, for all consumers alike.
-An assignor that remembers what its consumer had needs to know for whom it is called: given as a class, it
-goes by the task, since aiokafka runs each consumer's rebalances in a task of its own. An instance belongs
-to one consumer.
+aiokafka does not instantiate a class that it is given, but calls it directly, for all consumers alike. An
+assignor that remembers the partitions of its consumer must know which consumer calls it. Given as a class, it
+uses the current task, since aiokafka runs each consumer's rebalances in a task of its own. An instance
+belongs to one consumer.
 
-aiokafka speaks the eager protocol only, and as a leader it reads neither the owned partitions, nor
-the racks, nor the instance ids of the members. A cooperative assignor cannot work that way: members of
-other clients would still be reading what it hands to somebody else, or nobody would ask for the
-second round in which it hands it out. So there is none here; `sticky` moves as little. Nor does
-aiokafka tell an assignor the generation: where two members claim a partition, one that can say since
-when wins over one that cannot.
+aiokafka supports the eager protocol only, and as a leader it reads neither the owned partitions, nor the
+racks, nor the instance ids of the members. A cooperative assignor cannot work that way: members of other
+clients would still read a partition that it gives to another member, or no member would join the second round
+in which it gives it out. So there is none here; `sticky` moves as little. aiokafka does not pass the
+generation to an assignor either: where two members claim a partition, a member with a generation wins over
+one without.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ["AiokafkaAssignor", "Range", "RoundRobin", "Sticky", "adapter"]
 
 
 class _OnAnInstance:
-    """A method that, called on the class, is called on the instance of the consumer whose task this is."""
+    """A method that, called on the class, is called on the instance of the current task's consumer."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -53,7 +53,7 @@ class _OnAnInstance:
 
 
 class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """An assignor of ours in aiokafka's clothes. Subclasses say which by its name."""
+    """Adapts one of our assignors to aiokafka. Subclasses name the assignor."""
 
     name: ClassVar[str]
 
@@ -67,10 +67,10 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
     @classmethod
     def of_this_task(cls) -> AiokafkaAssignor:
-        """The instance of the consumer that is rebalancing in the current task; it goes with the task."""
+        """Return the instance of the consumer that is rebalancing in the current task."""
         try:
             task = asyncio.current_task()
-        except RuntimeError:  # no loop is running, so nobody is rebalancing and there is nothing to remember
+        except RuntimeError:  # no loop is running, so no consumer is rebalancing
             task = None
         if task is None:
             return cls()
@@ -81,17 +81,17 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
     @_OnAnInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
-        """What this consumer says when it joins; in bytes, as the client's own class has no generation."""
+        """Return this consumer's subscription; as bytes, because the client's class has no generation."""
         return self._seat.subscription(topics).encode()
 
     @_OnAnInstance
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """Take note of what this consumer got."""
+        """Remember this consumer's assignment."""
         self._seat.told(assignment.partitions())
 
     @_OnAnInstance
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """Deal out for the whole group, when this consumer is its leader."""
+        """Assign the partitions of the whole group, when this consumer is its leader."""
         joined = [
             Member(id=member, topics=tuple(said.subscription), user_data=said.user_data)
             for member, said in members.items()
@@ -128,7 +128,7 @@ class Sticky(AiokafkaAssignor):
 
 
 def adapter(name: str) -> type[AiokafkaAssignor]:
-    """A drop-in class for any assignor Restow knows, also a plugged-in one, if it is not cooperative."""
+    """Return a drop-in class for any eager assignor that Restow knows, plugins included."""
     title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
     made: type[AiokafkaAssignor] = type(
         title, (AiokafkaAssignor,), {"name": get(name).name, "__doc__": f"The assignor {name!r}."}

@@ -1,7 +1,8 @@
-"""What the adapters share: one consumer's side of the group protocol, free of any client.
+"""The common part of the adapters: one consumer's side of the group protocol, without any client.
 
-An assignor is stateless, but a consumer must say what it had when it joins again; a `ConsumerSeat` remembers
-that for one consumer. The rest is translation between the clients' metadata and `Member`.
+An assignor is stateless, but a consumer must send its previous partitions when it joins again; a
+`ConsumerSeat` remembers them for one consumer. The rest translates between the clients' metadata and
+`Member`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from restow.model import Member, Rack
 
 SUBSCRIPTION_VERSION = 3
-"""The first that carries owned partitions, generation and rack."""
+"""The first version with owned partitions, generation and rack."""
 
 ASSIGNMENT_VERSION = 0
 """Its fields never changed, so every client reads this one."""
@@ -30,7 +31,7 @@ ASSIGNMENT_VERSION = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What a consumer says when it joins a group."""
+    """A consumer's subscription to a group."""
 
     topics: tuple[str, ...]
     user_data: bytes | None
@@ -39,7 +40,7 @@ class Subscription:
     rack: Rack | None
 
     def encode(self) -> bytes:
-        """Version 3 of the consumer protocol's subscription; older readers stop after the user data."""
+        """Encode version 3 of the protocol's subscription; older readers stop after the user data."""
         data = self.user_data
         return b"".join(
             (
@@ -58,7 +59,7 @@ class Subscription:
 
 
 class ConsumerSeat:
-    """One consumer's place in its group: what it was last told, and what it says of that."""
+    """One consumer's place in its group: its last assignment, and its subscription."""
 
     def __init__(self, name: str, rack: Rack | None = None) -> None:
         self.assignor = get(name)
@@ -67,16 +68,16 @@ class ConsumerSeat:
         self._generation = NO_GENERATION
 
     def told(self, partitions: Iterable[tuple[str, int]], generation: int = NO_GENERATION) -> None:
-        """Take note of an assignment that has just become this consumer's."""
+        """Remember a new assignment of this consumer."""
         self._told = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
         self._generation = generation
 
     def subscription(self, topics: Iterable[str]) -> Subscription:
-        """What to say when joining.
+        """Return the subscription to join with.
 
-        Owned partitions are listed for a cooperative assignor only, as an eager client has let go of
-        all of them by then; and only for topics still subscribed to, as a cooperative client lets go
-        of the others before it joins.
+        Owned partitions are listed for a cooperative assignor only, because an eager client has revoked all
+        of them by then; and only for topics still subscribed to, because a cooperative client revokes the
+        others before it joins.
         """
         wanted = tuple(sorted(topics))
         held: tuple[TopicPartition, ...] = ()
@@ -96,9 +97,9 @@ class ConsumerSeat:
         partitions_of: Callable[[str], Set[int] | None],
         racks_of: Callable[[Mapping[str, int]], PartitionRacks] | None = None,
     ) -> Assignment:
-        """Deal out, as the group's leader. Topics the client has no metadata of are left out."""
+        """Assign partitions as the group's leader. Topics without metadata are left out."""
         topics = {topic for member in members for topic in member.topics}
-        # Partitions are numbered without gaps, so the highest number tells how many there are.
+        # Partition numbers have no gaps, so the highest gives the count.
         partitions = {topic: max(known) + 1 for topic in sorted(topics) if (known := partitions_of(topic))}
         racks = None
         if racks_of is not None and any(member.rack is not None for member in members):
@@ -107,7 +108,7 @@ class ConsumerSeat:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
-    """Partitions gathered under their topics, both sorted."""
+    """Group partitions by topic, both sorted."""
     gathered: dict[str, list[int]] = {}
     for topic, partition in sorted(partitions):
         gathered.setdefault(topic, []).append(partition)

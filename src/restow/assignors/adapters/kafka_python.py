@@ -3,14 +3,14 @@
     KafkaConsumer("t", group_id="g", partition_assignment_strategy=[Sticky])
     KafkaConsumer("t", group_id="g", partition_assignment_strategy=[Range(rack="eu-1a")], client_rack="eu-1a")
 
-A class serves any number of consumers, as the client makes an instance for each; an instance belongs
-to one consumer. Rack-aware assignment needs the rack said here as well, because the client does not
-tell its assignors about `client_rack`.
+A class serves any number of consumers, because the client makes an instance for each; an instance belongs to
+one consumer. Rack-aware assignment needs the rack here as well, because the client does not pass
+`client_rack` to its assignors.
 
-The client speaks both protocols, so the cooperative assignor is a real one. One thing it does not
-tell an assignor is that the consumer was thrown out of its group: such a consumer claims what it
-last had when it comes back. Where nobody else has it by then, a partition that is to go to a third
-member is handed over at the rebalance after the next.
+The client supports both protocols, so the cooperative assignor is a real one. The client does not tell an
+assignor that its consumer was removed from the group: such a consumer claims its last partitions when it
+comes back. If no other member has them by then, a partition for a third member is given out one rebalance
+later.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["CooperativeSticky", "KafkaPythonAssignor", "Range", "RoundRobin", "S
 
 
 class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
-    """An assignor of ours in kafka-python's clothes. Subclasses say which by its name."""
+    """Adapts one of our assignors to kafka-python. Subclasses name the assignor."""
 
     name: ClassVar[str]
 
@@ -47,12 +47,12 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         self._seat = ConsumerSeat(self.name, rack)
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Which of the two ways to rebalance; the client takes a list, of which ours has one entry."""
+        """Return the rebalance protocol; the client takes a list, of which ours has one entry."""
         cooperative = self._seat.assignor.cooperative
         return [RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
-        """What this consumer says when it joins."""
+        """Return this consumer's subscription."""
         said = self._seat.subscription(topics)
         owned = ConsumerProtocolSubscription.TopicPartition
         return ConsumerProtocolSubscription(
@@ -65,11 +65,11 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         )
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
-        """Take note of what this consumer got."""
+        """Remember this consumer's assignment."""
         self._seat.told(assignment.partitions(), generation)
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
-        """Deal out for the whole group, when this consumer is its leader."""
+        """Assign the partitions of the whole group, when this consumer is its leader."""
 
         def racks_of(partitions: Mapping[str, int]) -> PartitionRacks:
             return _partition_racks(cluster, partitions)
@@ -96,19 +96,19 @@ class RoundRobin(KafkaPythonAssignor):
 
 
 class Sticky(KafkaPythonAssignor):
-    """Kafka's sticky assignor: balanced, and as little moved as possible; everybody pauses meanwhile."""
+    """Kafka's sticky assignor: balanced, and as little moved as possible; all members pause meanwhile."""
 
     name = "sticky"
 
 
 class CooperativeSticky(KafkaPythonAssignor):
-    """Kafka's cooperative-sticky assignor: as sticky, and only what moves pauses."""
+    """Kafka's cooperative-sticky assignor: like sticky, but only partitions that move pause."""
 
     name = "cooperative-sticky"
 
 
 def adapter(name: str) -> type[KafkaPythonAssignor]:
-    """A drop-in class for any assignor Restow knows, also a plugged-in one."""
+    """Return a drop-in class for any assignor that Restow knows, plugins included."""
     get(name)
     title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
     return type(title, (KafkaPythonAssignor,), {"name": name, "__doc__": f"The assignor {name!r}."})
