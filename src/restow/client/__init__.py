@@ -1,4 +1,4 @@
-"""The way to a cluster, over Kafka's protocol alone: real and embedded ones are the same from here."""
+"""The client for any cluster, over Kafka's protocol alone; embedded ones are no exception."""
 
 from restow.client.admin import Admin, Measures
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable

@@ -1,5 +1,4 @@
-"""All that the tool asks of a cluster, as protocols: whoever fulfils `Admin` can be worked on, whoever
-fulfils `Measures` can be measured, too."""
+"""The protocols of a cluster's client: `Admin` to change it, `Measures` to measure it."""
 
 from __future__ import annotations
 
@@ -27,21 +26,21 @@ if TYPE_CHECKING:
 
 
 class Admin(Protocol):
-    """A cluster over the wire. What is done to several things at once is answered for each."""
+    """A cluster over the wire. Requests about several resources have one answer for each."""
 
     async def describe_cluster(self) -> ClusterView:
-        """Who is there."""
+        """Return the live brokers."""
 
     async def describe_topics(self, names: Sequence[str] | None = None) -> tuple[Topic, ...]:
-        """These topics or all, with partitions, leaders and ISRs, without configs and sizes."""
+        """Return these topics or all, with partitions, leaders and ISRs, without configs and sizes."""
 
     async def create_topics(self, topics: Iterable[NewTopic]) -> Mapping[str, BrokerError | None]:
-        """Make topics."""
+        """Create topics."""
 
     async def create_partitions(
         self, topic: str, partitions: int, by_hand: Sequence[Sequence[BrokerId]] | None = None
     ) -> None:
-        """More partitions for a topic."""
+        """Add partitions to a topic."""
 
     async def delete_topics(self, topics: Iterable[str]) -> Mapping[str, BrokerError | None]:
         """Delete topics."""
@@ -49,7 +48,7 @@ class Admin(Protocol):
     async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
-        """All configs of topics and brokers as they are in force."""
+        """Return all configs in force of topics and brokers."""
 
     async def incremental_alter_configs(
         self, changes: Mapping[ConfigResource, Mapping[str, str | None]]
@@ -59,12 +58,12 @@ class Admin(Protocol):
     async def describe_log_dirs(
         self, brokers: Iterable[BrokerId]
     ) -> Mapping[BrokerId, BrokerLogDirs | BrokerError]:
-        """Directories and replicas of brokers; one that does not answer does not hold up the others."""
+        """Return the log dirs and replicas of brokers; one that does not answer does not delay the others."""
 
     async def alter_replica_log_dirs(
         self, targets: Mapping[TopicPartitionReplica, str]
     ) -> Mapping[TopicPartitionReplica, BrokerError | None]:
-        """Ask brokers to have replicas in other directories."""
+        """Ask brokers to move replicas to other log dirs."""
 
     async def alter_partition_reassignments(
         self,
@@ -72,49 +71,49 @@ class Admin(Protocol):
         *,
         allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        """Other replicas for partitions; None cancels a move that is under way."""
+        """Assign other replicas to partitions; None cancels a reassignment."""
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
-        """The reassignments that are under way, of these partitions or of all."""
+        """Return the reassignments in progress, of these partitions or of all."""
 
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        """Let the first replica lead."""
+        """Make the first replica the leader."""
 
     async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
-        """Which versions of which requests a broker answers."""
+        """Return the versions of each request that a broker supports."""
 
     async def permissions(self, topics: Sequence[str] = ()) -> Permissions:
-        """What we may do on the cluster and on these topics."""
+        """Return our permissions on the cluster and on these topics."""
 
     async def describe_metadata_quorum(self) -> Quorum | None:
-        """Return who keeps the metadata; None where that is ZooKeeper."""
+        """Return the metadata quorum; None with ZooKeeper."""
 
     async def controller(self) -> BrokerId | None:
         """Return the controller, None while there is none. Raise BrokerError if we may not know it."""
 
     async def close(self) -> None:
-        """Hang up."""
+        """Close the connections."""
 
 
 class Measures(Protocol):
-    """What one broker can be asked of the data it leads and of the groups it coordinates.
+    """What a broker reports of the partitions that it leads and of the groups that it coordinates.
 
-    A broker that does not answer at all raises `Unreachable`.
+    A broker that does not answer raises `Unreachable`.
     """
 
     async def list_offsets(
         self, broker: BrokerId, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, OffsetRange | BrokerError]:
-        """Where partitions that it leads begin and end."""
+        """Return the first and the next offset of partitions that it leads."""
 
     async def describe_consumer_groups(self, broker: BrokerId) -> Mapping[str, ConsumerGroup | BrokerError]:
-        """The consumer groups that it coordinates, by name."""
+        """Return the consumer groups that it coordinates, by name."""
 
     async def list_consumer_group_offsets(
         self, broker: BrokerId, names: Iterable[str]
     ) -> Mapping[str, Committed | BrokerError]:
-        """How far groups that it coordinates have read."""
+        """Return the committed offsets of groups that it coordinates."""

@@ -1,4 +1,4 @@
-"""Asking another beside one who takes long: whoever hangs does not hold up anybody."""
+"""Ask another broker while one is slow, so that a hanging broker delays nothing."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ T = TypeVar("T")
 async def first_answer(
     questions: Sequence[Callable[[], Coroutine[Any, Any, T]]], long_s: float
 ) -> tuple[int, T]:
-    """Which of the same questions to several was answered first, and how.
+    """Send the same question to several brokers; return the index of the first answer, and the answer.
 
-    They are put one after the other: the next when the ones before have failed or take longer than `long_s`.
-    If all fail, the last failure is raised.
+    The next is asked when those before have failed or take longer than `long_s`. If all fail, the last
+    failure is raised.
     """
     waiting = list(enumerate(questions))
     asked: dict[asyncio.Task[T], int] = {}

@@ -1,4 +1,4 @@
-"""Configs over the wire. A broker's are asked of that broker, topics' of any."""
+"""Configs over the wire. A broker answers for its own, any broker for topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RESOURCES_AT_ONCE = 1_000
 async def describe(
     link: Link, resources: Sequence[ConfigResource]
 ) -> dict[ConfigResource, Mapping[str, Config] | BrokerError]:
-    """Ask all brokers at the same time: one that does not answer holds up none of the others."""
+    """Ask all brokers at the same time: one that does not answer delays none of the others."""
     answers = await asyncio.gather(*(_describe(link, broker, some) for broker, some in _by_broker(resources)))
     return {of: told for answer in answers for of, told in answer.items()}
 
@@ -104,7 +104,7 @@ def _needs(operation: str, of: ConfigResource) -> str:
 
 
 def _by_broker(resources: Sequence[ConfigResource]) -> Iterable[tuple[int | None, list[ConfigResource]]]:
-    """Whom to ask for what. A broker that is down can be asked for by the controller's word only."""
+    """Return the resources by broker to ask. For a broker that is down, the controller answers."""
     anyone = [each for each in resources if each.of == "topic" or not each.name]
     for start in range(0, len(anyone), _RESOURCES_AT_ONCE):
         yield None, anyone[start : start + _RESOURCES_AT_ONCE]

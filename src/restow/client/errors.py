@@ -1,4 +1,4 @@
-"""What can go wrong between us and a cluster."""
+"""The errors of a client."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ DENIALS = frozenset(
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
     }
 )
-"""What brokers answer to those who lack an ACL."""
+"""The error codes for a missing ACL."""
 
 
 class ClientError(RestowError):
-    """Base of what talking to a cluster may raise."""
+    """The base of all errors of a client."""
 
 
 class Unreachable(ClientError):
-    """No broker, or not the one that was meant, answers; or it answers with something else than Kafka."""
+    """No broker, or not the right one, answers; or the answer is not Kafka's protocol."""
 
 
 class LoginRefused(Unreachable):
-    """It answers, and does not let us in. Not to be tried again: that is how accounts get locked."""
+    """The broker answers, but refuses the login. Do not retry: that is how accounts get locked."""
 
 
 class BrokerError(ClientError):
-    """A broker answered with an error. `needs` is the ACL that the request wants, told if it was missing."""
+    """A broker answered with an error. `needs` is the ACL for the request, shown if it was missing."""
 
     def __init__(self, code: ErrorCode, message: str | None = None, needs: str = "") -> None:
         hint = f"; it needs {needs} (see restow acls)" if needs and code in DENIALS else ""
@@ -37,11 +37,11 @@ class BrokerError(ClientError):
 
     @classmethod
     def of(cls, code: int, message: str | None = None, needs: str = "") -> BrokerError | None:
-        """Return the error of that number, None for none."""
+        """Return the error of that code, None for none."""
         return cls(ErrorCode.of(code), message, needs) if code else None
 
     @classmethod
     def check(cls, code: int, message: str | None = None, needs: str = "") -> None:
-        """Raise the error of that number, if it is one."""
+        """Raise the error of that code, if it is one."""
         if code:
             raise cls(ErrorCode.of(code), message, needs)

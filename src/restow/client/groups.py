@@ -1,4 +1,4 @@
-"""Consumer groups over the wire: who is in them, what they asked for and what they hold."""
+"""Consumer groups over the wire: members, subscriptions and assignments."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ _GROUPS_AT_ONCE = 100
 
 
 async def describe_consumer_groups(link: Link, broker: BrokerId) -> dict[str, ConsumerGroup | BrokerError]:
-    """The consumer groups that a broker coordinates. Of those of the newer protocol, which answer to other
-    requests, only the state is told; groups that are not of consumers are left out."""
+    """Return the consumer groups that a broker coordinates, without other groups. Those of the newer protocol
+    answer to other requests; only their state is returned.
+    """
     answer = await link.ask(ListGroupsRequest(states_filter=[], types_filter=[]), broker)
     BrokerError.check(answer.error_code)
     listed = {each.group_id: each for each in answer.groups if each.protocol_type in {_CONSUMER, ""}}
@@ -43,7 +44,7 @@ async def describe_consumer_groups(link: Link, broker: BrokerId) -> dict[str, Co
 
 
 def _is_classic(listed: Message) -> bool:
-    """Brokers that do not tell the type know no other."""
+    """Return whether a group is classic. Brokers that do not report the type have no other."""
     return (listed.group_type or "classic").lower() == "classic"
 
 
@@ -66,7 +67,7 @@ def _group(described: Message) -> ConsumerGroup | BrokerError:
 
 
 def _member(described: Message) -> GroupMember:
-    """While a group rebalances, members have said nothing yet, and hold nothing."""
+    """Return a member. While a group rebalances, members have neither subscription nor assignment."""
     said = described.member_metadata
     holds = described.member_assignment
     subscription = ConsumerProtocolSubscription.decode(said) if said else None

@@ -1,8 +1,8 @@
-"""`sasl.jaas.config`: one line in the language of Java's login configuration.
+"""Parse `sasl.jaas.config`: one line in the language of Java's login configuration.
 
     org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="…";
 
-Errors say what is wrong with it without quoting any of it, for it has a password in it.
+Errors never quote the line, because it has a password in it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MODULES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JaasEntry:
-    """A login module by the family of mechanisms that it is for, and its options, which may be secrets."""
+    """A login module's family of mechanisms, and its options, which may be secrets."""
 
     family: str
     options: Mapping[str, str] = field(repr=False)
@@ -50,7 +50,7 @@ class JaasEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """A user and password from a JAAS line, and the family of mechanisms that they are for."""
+    """A user and password from a JAAS line, and their family of mechanisms."""
 
     family: str
     """"PLAIN" or "SCRAM"."""
@@ -59,7 +59,7 @@ class Login:
 
 
 def parse_entry(text: str, where: str) -> JaasEntry:
-    """Read the one entry there may be."""
+    """Parse the only entry."""
     words = _words(text, where)
     if len(words) < 3 or words[-1] != (";", True):
         raise InvalidInput(f"{where}: it does not end in a semicolon; {_SHAPE}")
@@ -75,7 +75,7 @@ def parse_entry(text: str, where: str) -> JaasEntry:
 
 
 def parse_login(text: str, where: str) -> Login:
-    """Read an entry that logs in with a password."""
+    """Parse an entry that logs in with a password."""
     entry = parse_entry(text, where)
     options = entry.options
     if options.get("tokenauth", "false").lower() == "true":
@@ -98,7 +98,7 @@ def _options(words: list[tuple[str, bool]], where: str) -> Mapping[str, str]:
 
 
 def _words(text: str, where: str) -> list[tuple[str, bool]]:
-    """Each with whether it is a sign by itself."""
+    """Return the words, each with whether it is a punctuation mark."""
     words = []
     at, end = 0, len(text.rstrip())
     while at < end:

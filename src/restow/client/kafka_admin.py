@@ -1,4 +1,4 @@
-"""The admin protocol over Kafka's own, for any cluster since 2.4.
+"""The client over Kafka's protocol, for any cluster since 2.4.
 
 async with connected(Settings(bootstrap="localhost:9092")) as admin:
     print(await admin.describe_cluster())
@@ -134,7 +134,7 @@ class KafkaAdmin:
         return await rights.permissions(self._link, names)
 
     async def describe_metadata_quorum(self) -> Quorum | None:
-        """Brokers answer the question only where there is a quorum."""
+        """Return the quorum; clusters without one do not support the request."""
         answer = await self._link.ask_anyone(ApiVersionsRequest(max_version=2))
         BrokerError.check(answer.error_code)
         if _DESCRIBE_QUORUM not in {each.api_key for each in answer.api_keys}:
@@ -142,14 +142,14 @@ class KafkaAdmin:
         return await rights.describe_metadata_quorum(self._link)
 
     async def controller(self) -> BrokerId | None:
-        """With a quorum, its leader: there the Metadata response names a random broker as the controller."""
+        """Return the quorum's leader: with a quorum, Metadata names a random broker as the controller."""
         if (quorum := await self.describe_metadata_quorum()) is not None:
             return quorum.leader
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         return int(answer.controller_id) if answer.controller_id >= 0 else None
 
     def seat(self, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S) -> Seat:
-        """Return a seat that one client at a time can hold; not taken yet."""
+        """Return a seat that one client at a time can hold; it is not taken yet."""
         return Seat(self._link, group, instance_id, said, session_s)
 
     async def close(self) -> None:
@@ -158,7 +158,7 @@ class KafkaAdmin:
 
 @asynccontextmanager
 async def connected(settings: ConnectionSettings) -> AsyncIterator[KafkaAdmin]:
-    """An admin for as long as it is needed."""
+    """Open an admin, and close it when the context ends."""
     admin = KafkaAdmin(await open_link(settings))
     try:
         yield admin
@@ -167,7 +167,7 @@ async def connected(settings: ConnectionSettings) -> AsyncIterator[KafkaAdmin]:
 
 
 def ask_cluster(settings: ConnectionSettings, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
-    """Connect, do it, hang up: for callers that have no loop of their own."""
+    """Connect, do the work, disconnect: for callers without an event loop."""
 
     async def main() -> T:
         async with connected(settings) as admin:
@@ -177,5 +177,5 @@ def ask_cluster(settings: ConnectionSettings, work: Callable[[KafkaAdmin], Await
 
 
 def run_alone(work: Coroutine[Any, Any, T]) -> T:
-    """Run it on a loop of its own."""
+    """Run a coroutine on an event loop of its own."""
     return asyncio.run(work)

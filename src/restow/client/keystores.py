@@ -1,10 +1,10 @@
-"""Java's key and trust stores, as PEM.
+"""Read Java's key and trust stores as PEM.
 
-    PEM      as it is
-    JKS      read here: certificates are in the clear, keys hidden by a scheme of Sun's on SHA-1
-    PKCS12   by the `openssl` program where there is one: Python has no AES of its own
+    PEM      unchanged
+    JKS      read here: certificates are unencrypted, keys use a scheme of Sun's on SHA-1
+    PKCS12   by the `openssl` program if there is one: Python has no AES of its own
 
-What a store is, is told by its first bytes, as Java does for all but PEM.
+The first bytes identify the type, as in Java, except for PEM.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _JKS = b"\xfe\xed\xfe\xed"
 _JCEKS = b"\xce\xce\xce\xce"
 _SUN_SALT = b"Mighty Aphrodite"
 _SUN_KEY = bytes.fromhex("2b060104012a02110101")
-"""The number of Sun's scheme as it stands in a key's header."""
+"""The object id of Sun's scheme in a key's header."""
 _SALT_BYTES = 20
 _KEY, _CERTIFICATE = 1, 2
 _OPENSSL_TIMEOUT_S = 30
@@ -37,15 +37,15 @@ _OPENSSL_TIMEOUT_S = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pem:
-    """What a store holds. The key may still be encrypted, by the store's own password."""
+    """The contents of a store. The key may still be encrypted, by the store's own password."""
 
     certificates: str
-    """Of the key's owner first, then those who vouch for it; or all that are trusted."""
+    """The owner's certificate first, then its chain; or all trusted ones."""
     key: Secret | None = None
 
 
 def read_store(path: str, password: Secret | None, key_password: Secret | None = None) -> Pem:
-    """Certificates, and the first key if there is one."""
+    """Return the certificates, and the first key if there is one."""
     try:
         data = Path(path).read_bytes()
     except OSError as error:
@@ -72,7 +72,7 @@ def _how_to_convert(path: str, *, is_pkcs12: bool = False) -> str:
 
 
 def pem_of(text: str, where: str) -> Pem:
-    """The blocks of a text, told apart."""
+    """Return the blocks of a text by kind."""
     blocks = list(_blocks(text))
     certificates = "".join(body for kind, body in blocks if "CERTIFICATE" in kind)
     keys = [body for kind, body in blocks if kind.endswith("PRIVATE KEY")]
@@ -82,7 +82,7 @@ def pem_of(text: str, where: str) -> Pem:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Each with its kind. Properties may have it all in one line: then spaces stand for line ends."""
+    """Yield the blocks with their kinds. In properties, spaces may replace line ends."""
     for part in text.split("-----BEGIN ")[1:]:
         kind, found, rest = part.partition("-----")
         body, ended, _ = rest.partition(f"-----END {kind}-----")
@@ -92,7 +92,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 
 class _Jks:
-    """A reader of Java's own store."""
+    """Reads Java's own store format."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self._data = data
@@ -125,8 +125,8 @@ def _jks(data: bytes, path: str, password: Secret | None, key_password: Secret |
     trusted, chain, key = [], [], None
     for _ in range(store.number()):
         kind = store.number()
-        store.text()  # its alias
-        store.take(8)  # when it was put in
+        store.text()  # the alias
+        store.take(8)  # the creation time
         if kind == _CERTIFICATE:
             trusted.append(_certificate(store, version))
         elif kind == _KEY:
@@ -145,12 +145,12 @@ def _jks(data: bytes, path: str, password: Secret | None, key_password: Secret |
 
 def _certificate(store: _Jks, version: int) -> str:
     if version == 2:
-        store.text()  # its type, X.509
+        store.text()  # the type, X.509
     return _as_pem("CERTIFICATE", store.take(store.number()))
 
 
 def _sun_key(hidden: bytes, path: str, password: Secret | None) -> Secret:
-    """The key is XORed with a chain of hashes that begins with the password and a salt."""
+    """Decrypt the key, which is XORed with a chain of hashes of the password and a salt."""
     if _SUN_KEY not in hidden[:32]:
         raise InvalidInput(f"{path!r} hides its key in an unknown way: {_how_to_convert(path)}")
     if password is None:
@@ -168,7 +168,7 @@ def _sun_key(hidden: bytes, path: str, password: Secret | None) -> Secret:
 
 
 def _octets_at(hidden: bytes) -> int:
-    """Where the octets begin that follow the scheme's number, a null and their own length."""
+    """Return where the octets begin, after the scheme's object id, a null and their length."""
     at = hidden.index(_SUN_KEY) + len(_SUN_KEY)
     if hidden[at : at + 2] == b"\x05\x00":
         at += 2

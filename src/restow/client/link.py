@@ -1,8 +1,7 @@
-"""Connections to a cluster: one request, one answer.
+"""Connections to a cluster: one request, one response.
 
-kafka-python's client does the connecting, encrypting, authenticating and agreeing on versions; what is sent
-and what comes back are Kafka's messages as they are, so that no error code is lost on the way. Its calls
-block, and run in threads of their own.
+kafka-python's client connects, encrypts, authenticates and negotiates versions. Requests and responses are
+Kafka's messages unchanged, so that no error code is lost. Its calls block, and run in threads of their own.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ _PAUSE_S = 0.2
 _ASKED_BESIDE = 8
 _LONG_S = 1.0
 _LEAST_S = 1.0
-"""What a try is given if the ones before have used up almost all of the time."""
+"""The time for a retry if those before have used up almost all of it."""
 _ASKED_AT_ONCE = 64
-"""Brokers that do not answer hold a thread each until their time is up, and must not starve the others."""
+"""A broker that does not answer holds a thread until its timeout, and must not starve the others."""
 
 
 class Link:
@@ -39,7 +38,7 @@ class Link:
 
     def __init__(self, client: Any, settings: ConnectionSettings) -> None:
         self._client = client
-        # Not promised by kafka-python, which is why its minor version is pinned.
+        # kafka-python does not guarantee this attribute, so its minor version is pinned.
         self._manager = client._manager  # noqa: SLF001
         self._settings = settings
         self._controller: int | None = None
@@ -47,7 +46,7 @@ class Link:
         self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="restow-link")
 
     async def another(self) -> Link:
-        """Open a second link to the same cluster. Brokers answer the requests of one connection in turn."""
+        """Open a second link to the same cluster. Brokers answer the requests of one connection in order."""
         return await open_link(self._settings)
 
     @property
@@ -56,11 +55,11 @@ class Link:
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The brokers that the cluster last told of."""
+        """The brokers in the latest metadata."""
         return tuple(sorted(node.node_id for node in self._manager.cluster.brokers()))
 
     async def ask(self, request: Message, broker: int | None = None) -> Message:
-        """Return one broker's answer; any broker's, if none is named. All tries together have `timeout_s`."""
+        """Return a broker's response; any broker's if none is named. All retries share `timeout_s`."""
         from kafka.errors import KafkaError
 
         loop = asyncio.get_running_loop()
@@ -79,7 +78,7 @@ class Link:
         raise AssertionError("the last try returns or raises")
 
     async def ask_anyone(self, request: Message) -> Message:
-        """What all brokers know, from the one that answered last, or from another if that takes long."""
+        """Ask the broker that answered last, or another if it is slow; for what every broker knows."""
         candidates = sorted(self.brokers, key=self._reluctance)[:_ASKED_BESIDE] or (None,)
         questions = [partial(self.ask, request, broker) for broker in candidates]
         at, answer = await first_answer(questions, _LONG_S)
@@ -87,15 +86,15 @@ class Link:
         return answer
 
     def _reluctance(self, broker: int) -> tuple[bool, bool, bool]:
-        """Rather those that we are connected to, and not those that could not be reached a moment ago."""
+        """Return a sort key: connected brokers first, those recently unreachable last."""
         connection = self._manager._conns.get(broker)  # noqa: SLF001
         connected = connection is not None and connection.connected
         return not connected, self._manager.connection_delay(broker) > 0, broker != self._answered
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
-        """Return the controller's answer, whoever that is by now.
+        """Return the response of the controller, even if it changes meanwhile.
 
-        One that is there and says nothing is given `timeout_s` to answer, and its successor once more.
+        A controller that does not answer gets `timeout_s`, and its successor the same again.
         """
         deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
         refusal: ClientError = BrokerError(ErrorCode.NOT_CONTROLLER)
@@ -124,7 +123,7 @@ class Link:
 
         async def send() -> Message:
             if broker is not None and cluster.broker_metadata(broker) is None:
-                await cluster.refresh_metadata()  # it may have joined since we last asked
+                await cluster.refresh_metadata()  # it may have joined since the last metadata
             return await self._manager.send(request, node_id=broker, request_timeout_ms=int(timeout_s * 1000))
 
         return self._manager.run(send)
@@ -139,5 +138,5 @@ class Link:
 
 
 async def open_link(settings: ConnectionSettings) -> Link:
-    """Connect, or say in one sentence why that cannot be done."""
+    """Connect, or raise an error that says in one sentence why it failed."""
     return Link(await connect(settings), settings)

@@ -45,11 +45,11 @@ _HANDLERS = {
         for each in ("Default", "ClientCredentials", "File")
     },
 }
-"""Classes of Java's whose work is done here."""
+"""Java classes that are replaced by our own code."""
 
 
 def login(given: Given, protocol: str) -> dict[str, Any]:
-    """Return kafka-python's options for the mechanism that was chosen."""
+    """Return kafka-python's options for the chosen mechanism."""
     mechanism = given.text("sasl.mechanism") or _DEFAULT
     if mechanism not in MECHANISMS:
         raise InvalidInput(
@@ -75,7 +75,7 @@ def login(given: Given, protocol: str) -> dict[str, Any]:
 
 
 def _entry(given: Given, mechanism: str) -> JaasEntry | None:
-    """Read `sasl.jaas.config`, if there is one; it must be for the mechanism."""
+    """Parse `sasl.jaas.config`, if there is one; it must be for the mechanism."""
     if "sasl.jaas.config" not in given:
         return None
     where = given.where("sasl.jaas.config")
@@ -101,7 +101,7 @@ def _password(given: Given, mechanism: str) -> Login:
         return parse_login(_bare(given, "sasl.jaas.config"), given.where("sasl.jaas.config"))
     if not user or password is None:
         raise InvalidInput(
-            f"sasl.mechanism is {mechanism}, but nobody is named who logs in: set sasl.jaas.config, or "
+            f"sasl.mechanism is {mechanism}, but no user is given: set sasl.jaas.config, or "
             "sasl.username and sasl.password or sasl.password.file"
         )
     return Login(family=mechanism.partition("-")[0], username=user, password=password)
@@ -125,7 +125,7 @@ def _tokens(given: Given, entry: JaasEntry | None) -> Tokens:
         )
     if "sub" not in claims:
         raise InvalidInput(
-            f"sasl.mechanism is OAUTHBEARER, but nobody is named who logs in: set {_ENDPOINT} to the address "
+            f"sasl.mechanism is OAUTHBEARER, but no user is given: set {_ENDPOINT} to the address "
             "of a token endpoint, with the client's id and secret, or to file:///path/of/a/token"
         )
     lifetime = said.get(_LIFETIME, "3600")
@@ -166,7 +166,7 @@ def _from_endpoint(given: Given, said: Mapping[str, str]) -> TokenEndpoint | Tok
 
 
 def _kerberos(given: Given, entry: JaasEntry | None) -> dict[str, Any]:
-    """Leave the ticket to Kerberos, which finds kinit's, or one for the keytab that the environment names."""
+    """Leave the ticket to Kerberos: kinit's, or one for the keytab in the environment."""
     said = entry.options if entry is not None else {}
     service = given.text("sasl.kerberos.service.name") or said.get("serviceName", "")
     if not service:

@@ -1,4 +1,4 @@
-"""Offsets over the wire: where partitions begin and end, and how far groups have read."""
+"""Offsets over the wire: the ranges of partitions, and the committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EARLIEST, _LATEST = -2, -1
 _CONSUMER = -1
 _OFFSET_FETCH = 9
 _FIRST_WITH_GROUPS, _LAST_WITH_NAMES = 8, 9
-"""Versions of OffsetFetch: several groups at once; after that topics are told by their ids."""
+"""Versions of OffsetFetch: the first with several groups, and the last with topic names."""
 _GROUPS_AT_ONCE = 100
 _PARTITIONS_AT_ONCE = 5_000
 
@@ -32,10 +32,10 @@ _PARTITIONS_AT_ONCE = 5_000
 async def list_offsets(
     link: Link, broker: BrokerId, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, OffsetRange | BrokerError]:
-    """What the broker says of partitions that it leads; one that it does not lead is an error of its own.
+    """Return the offsets of partitions that the broker leads; one that it does not lead has an error.
 
-    The end is asked for last, so that it is never before the beginning. A partition asked for twice in one
-    request is refused, hence two requests.
+    The end is requested last, so that it is never before the start. A request with a partition twice is
+    refused, hence two requests.
     """
     found: dict[TopicPartition, OffsetRange | BrokerError] = {}
     for some in _pieces(partitions, _PARTITIONS_AT_ONCE):
@@ -80,7 +80,7 @@ async def _ask(
 async def list_consumer_group_offsets(
     link: Link, broker: BrokerId, groups: Sequence[str]
 ) -> dict[str, Committed | BrokerError]:
-    """All that these groups have committed, from the broker that coordinates them."""
+    """Return all committed offsets of these groups, from their coordinator."""
     if not groups:
         return {}
     known = await link.ask(ApiVersionsRequest(max_version=2), broker)
@@ -110,7 +110,7 @@ async def _committed_by(link: Link, broker: BrokerId, group: str) -> Committed |
 
 
 def _offsets(topics: Iterable[Message]) -> Committed:
-    """Without partitions of which nothing is known."""
+    """Return the offsets, without partitions that have none."""
     return {
         TopicPartition(topic.name, each.partition_index): each.committed_offset
         for topic in topics

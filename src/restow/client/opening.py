@@ -1,12 +1,12 @@
-"""Getting into a cluster: each bootstrap server is tried by itself, and each failure is told in a sentence.
+"""Open a connection: each bootstrap server is tried separately, and each failure is told in a sentence.
 
-    a port that refuses, a host without a route, a certificate that is not trusted    told at once
-    a name that does not resolve                                                      tried twice
-    a server that hangs up or does not speak Kafka                                    tried for a second
-    a server that accepts and says nothing                                            waited for, twice
+    a refused port, a host without a route, an untrusted certificate    reported at once
+    a name that does not resolve                                        tried twice
+    a server that hangs up or does not speak Kafka                      tried for a second
+    a server that accepts and does not answer                           waited for, twice
 
-The next server is tried as soon as the one before has failed or takes longer than a second, and the first
-that lets us in is used. A login that was refused ends all of it: trying again is how accounts get locked.
+The next server is tried when the one before has failed or takes longer than a second, and the first to
+connect is used. A refused login ends all attempts: retries are how accounts get locked.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TRIES = 5
 _NO_SUCH_NAME = "DNS"
 _TRIES_OF_NAMES = 2
 _TIMES_SILENT = 2
-"""A machine may stand still for longer than a connection takes."""
+"""A machine may stall for longer than a connection takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """How to reach a cluster. `options` are kafka-python's by its names; they may hold secrets."""
+    """How to reach a cluster. `options` are kafka-python's by name; they may hold secrets."""
 
     bootstrap: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -49,14 +49,14 @@ class ConnectionSettings:
 
 
 class Silent(Unreachable):
-    """It was there, or nobody knows, and said nothing until time was up."""
+    """The server did not answer until the timeout."""
 
 
 async def connect(settings: ConnectionSettings) -> Any:
-    """Return a client of kafka-python's that is connected, or raise Unreachable with the reason."""
+    """Return a connected client of kafka-python, or raise Unreachable with the reason."""
     servers = _servers(settings.bootstrap)
     if (tokens := settings.options.get("sasl_oauth_token_provider")) is not None:
-        await asyncio.to_thread(tokens.token)  # its failure is no matter of the brokers
+        await asyncio.to_thread(tokens.token)  # its failure does not concern the brokers
     failures: dict[str, Unreachable] = {}
     clients: list[Any] = []
     attempts = [partial(_try_server, each, settings, failures, clients) for each in servers]
@@ -68,7 +68,7 @@ async def connect(settings: ConnectionSettings) -> Any:
             raise
         raise type(error)("; ".join(str(failures[each]) for each in servers if each in failures)) from error
     finally:
-        for each in clients:  # two may have let us in at the same moment
+        for each in clients:  # two may have connected at the same moment
             if each is not found:
                 each.close()
     if isinstance(found, LoginRefused):
@@ -79,7 +79,7 @@ async def connect(settings: ConnectionSettings) -> Any:
 async def _try_server(
     server: str, settings: ConnectionSettings, failures: dict[str, Unreachable], clients: list[Any]
 ) -> Any:
-    """Return a client; or the error, instead of raising it, if no other server is to be tried."""
+    """Return a client; or return the error, instead of raising it, if no other server should be tried."""
     for left in reversed(range(_TIMES_SILENT)):
         attempt = Attempt(server, settings)
         try:
@@ -108,7 +108,7 @@ class Attempt:
         self._given_up = False
 
     async def client(self) -> Any:
-        """Connect. If we are cancelled, the thread ends at once and leaves no connection behind."""
+        """Connect. On cancellation, the thread ends at once and leaves no connection behind."""
         try:
             return await asyncio.to_thread(self._connect)
         except asyncio.CancelledError:
@@ -116,7 +116,7 @@ class Attempt:
             if self._client is not None:
                 self._client.close()
             elif self._network is not None:
-                with suppress(RuntimeError):  # it has ended in this moment
+                with suppress(RuntimeError):  # it has just ended
                     self._network._manager.close()  # noqa: SLF001
             raise
 
@@ -125,7 +125,7 @@ class Attempt:
         from kafka.errors import KafkaError
 
         class Client(KafkaAdminClient):  # type: ignore[misc]
-            """Hangs up when it cannot connect; the library's own leaves its thread and its sockets behind."""
+            """Disconnects if it cannot connect; the library's own leaves its thread and sockets behind."""
 
             def __init__(self, **options: Any) -> None:
                 try:
@@ -171,10 +171,10 @@ class Attempt:
 
 
 def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: list[Unreachable]) -> None:
-    """Keep why each connection failed, of which the library tells only its log, and end what is hopeless.
+    """Keep why each connection failed, which the library only logs, and stop hopeless attempts.
 
-    A broker that refuses a login hangs up at once, and often the library loses its answer over that; so one
-    that hangs up on a login twice is taken to have refused it.
+    A broker that refuses a login hangs up at once, and the library often loses its answer; so a broker that
+    hangs up on a login twice is taken to have refused it.
     """
     from kafka.errors import KafkaConnectionError, KafkaError, SaslAuthenticationFailedError
 
@@ -224,7 +224,7 @@ def _watch(manager: Any, server: str, settings: ConnectionSettings, failures: li
 
 
 def _tries(error: Exception) -> int:
-    """Say how often a connection that fails like this is tried."""
+    """Return how often to try a connection that fails like this."""
     said = str(error)
     return 1 if _FINAL.search(said) else _TRIES_OF_NAMES if _NO_SUCH_NAME in said else _TRIES
 
@@ -242,7 +242,7 @@ def _silences() -> tuple[type[Exception], ...]:
 
 
 def _servers(bootstrap: str) -> list[str]:
-    """Split them and check each: what cannot be an address is no matter of waiting for an answer."""
+    """Split the list and refuse invalid addresses at once, without waiting for an answer."""
     found = [each.strip() for each in bootstrap.split(",")]
     for each in found:
         address = _ADDRESS.fullmatch(each)
@@ -254,7 +254,7 @@ def _servers(bootstrap: str) -> list[str]:
 
 
 def in_words(error: Exception, where: str, settings: ConnectionSettings) -> Unreachable:
-    """Tell an error of the library in one sentence, with what to look at."""
+    """Describe an error of the library in one sentence, with what to check."""
     said = str(error) or type(error).__name__
     protocol = settings.options.get("security_protocol", "PLAINTEXT")
     if isinstance(error, _refusals()):

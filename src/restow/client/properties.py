@@ -2,8 +2,8 @@
 
     settings("localhost:9092", read_properties("client.properties"))
 
-Layers come from the weakest to the strongest: file, environment, command line. What is not known, not to be
-had, or contradicts itself is an error that says where it stands; secrets are in none of them.
+Layers come from the weakest to the strongest: file, environment, command line. Unknown, unsupported and
+contradictory properties are errors that say where they are, without secrets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NAMES = frozenset(KNOWN | {f"{name}.file" for name in FROM_FILES} | {PROVIDERS}
 
 
 class Given:
-    """All properties that were given, the strongest of each name."""
+    """All properties given, the strongest of each name."""
 
     def __init__(self, found: Mapping[str, Property]) -> None:
         self._all = found
@@ -92,7 +92,7 @@ def settings(
     environment: Mapping[str, str] | None = None,
     warn: Callable[[str], None] = lambda _: None,
 ) -> ConnectionSettings:
-    """Return what connects to these brokers; tell `warn` of files that others can read the secrets in."""
+    """Return the settings for these brokers; `warn` gets files whose secrets other users can read."""
     for layer in layers:
         _known(layer)
     given = Given(resolve(layers, environment or {}, warn))
@@ -122,7 +122,7 @@ def settings(
 
 
 def _known(layer: Mapping[str, Property]) -> None:
-    """Refuse names that Kafka does not know. None of them is shown: it may be the end of a password."""
+    """Refuse names that Kafka does not know, without showing them: one may be the end of a password."""
     for name, found in layer.items():
         if name in REFUSED:
             raise InvalidInput(f"{found.where}: {name} is not supported: {REFUSED[name]}")
@@ -140,7 +140,7 @@ def _known(layer: Mapping[str, Property]) -> None:
 
 
 def _agree(given: Given, protocol: str) -> None:
-    """Credentials that would silently not be used, or be sent in the clear, are a mistake."""
+    """Refuse credentials that would silently be ignored, or sent unencrypted."""
     said = "security.protocol" in given
     for name in given:
         tls, sasl = _NEED_TLS.match(name), name in _NEED_SASL

@@ -1,4 +1,4 @@
-"""Properties as Java writes them into files, and as the command line and the environment give them."""
+"""Parse properties from Java's files, from the command line and from the environment."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _NAME_ENDS = re.compile(r"(?<!\\)(?:\\\\)*(?P<gap>[ \t\f]*[=:][ \t\f]*|[ \t\f]+)
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A value and where it was said. One that may be a secret does not show itself."""
+    """A value and its source. A possible secret is not shown."""
 
     value: str
     where: str
 
 
 def read_properties(path: str) -> dict[str, Property]:
-    """A file of Kafka's, say client.properties. Of a name that comes twice the last counts, as in Java."""
+    """Read a properties file of Kafka's. If a name occurs twice the last counts, as in Java."""
     try:
         text = Path(path).read_bytes().decode("latin-1")
     except OSError as error:
@@ -48,7 +48,7 @@ def read_properties(path: str) -> dict[str, Property]:
 
 
 def from_flags(given: Iterable[str]) -> dict[str, Property]:
-    """name=value, each."""
+    """Parse name=value arguments."""
     found = {}
     for each in given:
         name, equals, value = each.partition("=")
@@ -66,7 +66,7 @@ def from_mapping(given: Mapping[str, str], where: str) -> dict[str, Property]:
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, Property]:
-    """All that begins with RESTOW_CLIENT_, with dots for the underscores."""
+    """Return all variables that begin with RESTOW_CLIENT_, with dots for underscores."""
     found = {}
     for variable, value in sorted(environment.items()):
         if variable.startswith(ENVIRONMENT):
@@ -76,15 +76,15 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, Property]:
 
 
 def _guarded(name: str, value: str) -> str:
-    """Hide what may be a secret; so may all that stands behind a name that Kafka does not know.
+    """Hide a possible secret, and any value of a name that Kafka does not know.
 
-    A password line that lost its backslash goes on in a line of its own, whose first word looks like a name.
+    If a password loses its backslash, the rest is on a line of its own, whose first word looks like a name.
     """
     return value if name in KNOWN and not _SECRET.search(name) else Secret(value)
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Without comments and empty lines; a line that ends in a backslash goes on in the next one."""
+    """Yield lines without comments and empty ones; a backslash at the end continues a line."""
     lines = re.split(r"\r\n|\r|\n", text)
     at = 0
     while at < len(lines):
@@ -110,7 +110,7 @@ def _unescaped(text: str, path: str, number: int) -> str:
 
 
 def has_secrets(found: Mapping[str, Property]) -> bool:
-    """Say whether a secret stands in these properties themselves; a reference to a file is none."""
+    """Return whether the properties themselves hold a secret; a reference to a file is none."""
     return any(
         _SECRET.search(name) and not name.endswith(".file") and not each.value.startswith("${")
         for name, each in found.items()

@@ -1,6 +1,6 @@
-"""Which of Kafka's client properties mean something here, and which are heard and passed over.
+"""The client properties of Kafka that have an effect here, and those that are ignored.
 
-A name that is in none of these is somebody's slip of the pen.
+A name in neither is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NUMBERS = {
     "retry.backoff.ms": "retry_backoff_ms",
     "send.buffer.bytes": "send_buffer_bytes",
 }
-"""Kafka's names and kafka-python's, of what is a number."""
+"""Numeric properties: Kafka's names and kafka-python's."""
 
 TIMEOUTS = frozenset({"request.timeout.ms", "socket.connection.setup.timeout.ms"})
 
@@ -57,7 +57,7 @@ REFUSED = {
     "ssl.engine.factory.class": "classes of Java's cannot be loaded here",
     "ssl.provider": "the provider is OpenSSL",
 }
-"""What would change how safe a connection is, and cannot be done, with why."""
+"""Properties that would make a connection safer but are not supported, with the reason."""
 
 _COMMON = """
     bootstrap.servers bootstrap.controllers client.dns.lookup client.id client.rack default.api.timeout.ms
@@ -85,7 +85,7 @@ _CONSUMERS_AND_PRODUCERS = """
 """
 
 PASSED_OVER = frozenset((_COMMON + _CONSUMERS_AND_PRODUCERS).split())
-"""Properties of Kafka's clients, one file of which often serves several, that change nothing here."""
+"""Properties without an effect here: one file often serves several of Kafka's clients."""
 
 OF_VALIDATORS = frozenset(
     f"sasl.oauthbearer.{each}"
@@ -102,6 +102,6 @@ OF_VALIDATORS = frozenset(
         "sub.claim.name",
     )
 )
-"""How tokens are checked, which brokers do."""
+"""How tokens are validated, which brokers do."""
 
 KNOWN = OF_VALIDATORS | frozenset(NUMBERS) | TIMEOUTS | SECURITY | frozenset(REFUSED) | PASSED_OVER

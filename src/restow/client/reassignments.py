@@ -1,4 +1,4 @@
-"""Replicas over the wire: where they lie, where they are to go, and who leads."""
+"""Replicas over the wire: log dirs, reassignments, and leader elections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def _log_dirs_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerEr
         return BrokerError(ErrorCode.BROKER_NOT_AVAILABLE, str(error))
     if error_or_none := BrokerError.of(getattr(answer, "error_code", 0) or 0, needs=_DESCRIBE):
         return error_or_none
-    if not answer.results:  # what brokers before 3.2 say to somebody who may not know
+    if not answer.results:  # the answer of brokers before 3.2 to a client without the ACL
         return BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, needs=_DESCRIBE)
     return BrokerLogDirs(
         log_dirs=tuple(_log_dir(each) for each in answer.results),
@@ -62,7 +62,7 @@ async def _log_dirs_of(link: Link, broker: BrokerId) -> BrokerLogDirs | BrokerEr
 
 
 def _log_dir(directory: Message) -> LogDir:
-    """Read one directory. Brokers before 3.3 send -1 as its sizes, those before 4.3 know no cordons."""
+    """Read one log dir. Brokers before 3.3 send -1 as its sizes, those before 4.3 have no cordons."""
     total, usable = directory.total_bytes, directory.usable_bytes
     return LogDir(
         path=directory.log_dir,
@@ -130,7 +130,7 @@ async def alter_partition_reassignments(
             )
             for name, partitions in _by_topic((each, replicas) for each, replicas in targets.items()).items()
         ],
-        # What an older broker cannot check must not be sent to it as if it did.
+        # An older broker cannot check the factor, so the request must not be sent to it.
         **({} if allow_replication_factor_change else {"min_version": 1}),
     )
     answer = await link.ask_controller(request, lambda got: got.error_code)
@@ -171,7 +171,7 @@ async def list_partition_reassignments(
 async def elect_leaders(
     link: Link, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, BrokerError | None]:
-    """What is as it should be already is no error."""
+    """Elect preferred leaders; ELECTION_NOT_NEEDED is no error."""
     topic = ElectLeadersRequest.TopicPartitions
     request = ElectLeadersRequest(
         election_type=_PREFERRED,

@@ -1,4 +1,4 @@
-"""What we may do on a cluster, and who votes in its quorum."""
+"""Our permissions on a cluster, and the voters of its quorum."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def permissions(link: Link, topics: Sequence[str]) -> Permissions:
 
 
 def _names(operations: Iterable[int] | None) -> frozenset[str] | None:
-    """Operations that came later than this list do not matter here."""
+    """Return operations by name; later ones than this list do not matter here."""
     if operations is None:
         return None
     return frozenset(OPERATIONS[each] for each in operations if each in OPERATIONS)

@@ -1,11 +1,11 @@
-"""Hold a seat that only one client of a cluster can hold, as long as it lives.
+"""Hold a seat that only one client of a cluster can hold, as long as it is alive.
 
-The seat is a consumer group of the classic protocol. Its leader holds the seat, and tells every member so in
-their assignments. The coordinator throws out a member that stays silent for the session timeout, so a holder
-that dies frees the seat. Each member has an instance id of its own: one that comes back with the same id
-takes the place of its predecessor at once.
+The seat is a consumer group of the classic protocol. Its leader holds the seat, and tells all members so in
+their assignments. The coordinator removes a member after the session timeout, so a holder that dies frees the
+seat. Each member has its own instance id: one that comes back with the same id replaces its predecessor at
+once.
 
-    nobody ──take──▶ held ──beat──▶ held         thrown out, and somebody else has joined ──▶ lost
+    free ──take──▶ held ──beat──▶ held         removed, and another member has joined ──▶ lost
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _NOBODY_KNOWN = Occupant(member_id="", instance_id=None, host="")
 
 
 class Seat:
-    """A seat of one group, for one process. `said` is what others are shown of whoever holds it."""
+    """A seat of one group, for one process. Others see `said` of its holder."""
 
     def __init__(
         self, link: Link, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S
@@ -81,7 +81,7 @@ class Seat:
         """The member that holds the seat after this process has lost it."""
 
     async def occupant(self) -> Occupant | None:
-        """Say who else holds the seat; changes nothing, and does not make Kafka's topic for groups."""
+        """Return another holder of the seat; change nothing, and do not create Kafka's topic for groups."""
         try:
             await describe(self._link, [_OFFSETS_TOPIC])
         except BrokerError as error:
@@ -91,17 +91,17 @@ class Seat:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Take the seat, and keep it until the end; both happen beside whatever else is done meanwhile.
+        """Take the seat, and keep it until the context ends; both happen in the background.
 
-        On connections of its own: joining a group may take seconds, in which a broker answers nothing else
-        on that connection; and what takes a broker long must not keep it from hearing that we are alive.
+        It has connections of its own: joining a group may take seconds, in which a broker answers nothing
+        else on that connection; and a slow request must not delay the heartbeats.
         """
         keeping = asyncio.create_task(self._keep(self._taken))
         try:
             yield
         finally:
             with suppress(ClientError, TimeoutError):
-                # A request to join that nobody waits for would leave a member behind.
+                # An abandoned join request would leave a member behind.
                 await asyncio.wait_for(self.taken(), _LEAVE_WITHIN_S)
             keeping.cancel()
             await asyncio.wait([keeping])
@@ -111,14 +111,13 @@ class Seat:
                 await self._own.close()
 
     async def taken(self) -> Occupant | None:
-        """Wait until the seat is ours and return None, or return who has it. Raises if nobody can tell."""
+        """Wait until the seat is ours and return None, or return its holder. Raise if neither is known."""
         return await asyncio.shield(self._taken)
 
     async def _keep(self, taken: asyncio.Future[Occupant | None]) -> None:
-        """Take the seat, then say every few seconds that we are still there.
+        """Take the seat, then send heartbeats.
 
-        A coordinator that cannot be reached is tried again: that somebody else holds the seat is known only
-        when it says so.
+        An unreachable coordinator is retried: only its answer tells that another member holds the seat.
         """
         while self.lost_to is None:
             try:
@@ -135,7 +134,7 @@ class Seat:
                 self._coordinator = None
                 if not taken.done():
                     taken.set_exception(error)
-                    taken.exception()  # it is not an error if nobody waits for it
+                    taken.exception()  # it is not an error if the result is never awaited
                 if self._is_final(error):
                     return
             await asyncio.sleep(self._beat_every_s)
@@ -148,13 +147,13 @@ class Seat:
         return refused and self._generation < 0
 
     async def _take(self) -> Occupant | None:
-        """Join, unless somebody else is there already. Two that join together are told who is first."""
+        """Join, unless another member is there. If two join together, they learn which is first."""
         if (other := await self._other()) is not None:
             return other
         return None if await self._join() else await self._give_up()
 
     async def _give_up(self) -> Occupant:
-        """Leave to whoever has it."""
+        """Leave the seat to its holder."""
         await self._leave()
         return await self._other(of_all=True) or _NOBODY_KNOWN
 
@@ -181,7 +180,7 @@ class Seat:
         return None
 
     async def _join(self) -> bool:
-        """Join the group, and say whether the seat is ours."""
+        """Join the group, and return whether the seat is ours."""
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
         for _ in range(_TRIES):
             joined = await self._ask(
@@ -215,7 +214,7 @@ class Seat:
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self._group!r} does not come to rest")
 
     async def _sync(self, joined: Message) -> Message:
-        """The leader assigns the seat to itself, by the id that outlives its process."""
+        """Sync the group. The leader assigns the seat to itself, by its instance id."""
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
         leads = joined.leader == joined.member_id
         return await self._ask(
@@ -235,7 +234,7 @@ class Seat:
         )
 
     async def _other(self, *, of_all: bool = False) -> Occupant | None:
-        """The first member that is not of our instance, or with `of_all` any that is not ourselves."""
+        """Return the first member of another instance, or with `of_all` any other member."""
         for left in reversed(range(_TRIES)):
             answer = await self._ask(DescribeGroupsRequest(groups=[self._group], min_version=4))
             (group,) = answer.groups
@@ -259,13 +258,13 @@ class Seat:
         return None
 
     async def remove(self, occupant: Occupant) -> None:
-        """Throw a member out of the group."""
+        """Remove a member from the group."""
         identity = LeaveGroupRequest.MemberIdentity
         who = identity(member_id=occupant.member_id, group_instance_id=occupant.instance_id)
         await self._ask(LeaveGroupRequest(group_id=self._group, members=[who], min_version=3))
 
     async def _leave(self) -> None:
-        """Leave, and remove the group if we may and nobody else is in it. Kafka forgets it anyhow later."""
+        """Leave, and delete the group if we may and it is empty. Kafka expires it later anyway."""
         if not self._member:
             return
         member, self._member = self._member, ""
@@ -273,7 +272,7 @@ class Seat:
         await self._ask(DeleteGroupsRequest(groups_names=[self._group]))
 
     async def _ask(self, request: Message) -> Message:
-        """Ask the coordinator, whoever that is by now."""
+        """Ask the coordinator, even if it changes meanwhile."""
         refusal: ClientError = BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _TRIES * _PAUSE_S
@@ -308,13 +307,13 @@ class Seat:
 
 
 def _code_of(answer: Message) -> int:
-    """The answer's own error, or that of its first group."""
+    """Return the response's own error code, or that of its first group."""
     parts = getattr(answer, "groups", None) or getattr(answer, "results", None) or [answer]
     return int(parts[0].error_code)
 
 
 def _holder(group: Message, others: list[Occupant]) -> Occupant:
-    """The one to whom the group's leader has given the seat; the first, if that one is not among them."""
+    """Return the member to which the group's leader has assigned the seat, or else the first."""
     said = {bytes(each.member_assignment or b"") for each in group.members}
     for each in others:
         if (each.instance_id or "").encode() in said:

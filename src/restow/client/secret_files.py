@@ -1,13 +1,12 @@
-"""Secrets that stand in files of their own, so that neither a command line nor client.properties has them.
+"""Secrets in files of their own, so that neither a command line nor client.properties has them.
 
-Two ways in:
+Two ways to give them:
 
     sasl.password.file=/run/secrets/kafka           also as RESTOW_CLIENT_SASL_PASSWORD_FILE
     sasl.password=${secrets:/etc/kafka/login.properties:password}
 
-The second is Kafka's own: `config.providers=secrets` and `config.providers.secrets.class` name one of the
-providers that Kafka brings along: for a file of properties, a folder with a file for each key, or the
-environment.
+The second is Kafka's own: `config.providers=secrets` and `config.providers.secrets.class` name one of Kafka's
+own providers: for a properties file, a folder with a file for each key, or the environment.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ FROM_FILES = frozenset(
         "ssl.truststore.password",
     }
 )
-"""Each of these may be given as NAME.file, which names a file that holds the value."""
+"""Each of these may be given as NAME.file, the path of a file that holds the value."""
 PROVIDERS = "config.providers"
 _CLASSES = {
     "org.apache.kafka.common.config.provider.FileConfigProvider": "file",
@@ -50,7 +49,7 @@ def resolve(
     environment: Mapping[str, str],
     warn: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Property]:
-    """Return the strongest value of each name, with secrets read from where they stand."""
+    """Return the strongest value of each name, with secrets read from their files."""
     merged = {name: found for layer in layers for name, found in _with_files(layer, warn).items()}
     providers = _providers(merged)
     if not providers:
@@ -79,7 +78,7 @@ def _with_files(layer: Mapping[str, Property], warn: Callable[[str], None]) -> d
 
 
 def _providers(merged: Mapping[str, Property]) -> dict[str, str]:
-    """Kinds of provider by the names that were given to them."""
+    """Return the kinds of provider by their names."""
     given = merged.get(PROVIDERS)
     if given is None:
         return {}
@@ -95,7 +94,7 @@ def _providers(merged: Mapping[str, Property]) -> dict[str, str]:
 
 
 class _LookUp:
-    """Puts values in the place of references; files are read once."""
+    """Replaces references by values; files are read once."""
 
     def __init__(
         self, providers: Mapping[str, str], environment: Mapping[str, str], warn: Callable[[str], None]
@@ -106,7 +105,7 @@ class _LookUp:
         self._files: dict[str, Mapping[str, Property]] = {}
 
     def replaced(self, name: str, found: Property) -> Property:
-        """A reference to a provider that nobody named stays as it is, as in Kafka."""
+        """Replace references. One to an unknown provider stays as it is, as in Kafka."""
         text = "".join(found.value)
         if not any(match["provider"] in self._providers for match in _REFERENCE.finditer(text)):
             return found
@@ -141,7 +140,7 @@ class _LookUp:
 
 
 def _content(path: str, where: str, warn: Callable[[str], None]) -> Secret:
-    """Return what a file holds, without the line end that editors put there."""
+    """Return a file's contents without the line end that editors add."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Words that must not be seen, and what keeps a library from telling them."""
+"""Keep secrets out of output and logs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ HIDDEN = "********"
 
 
 class Secret(str):
-    """A word that works like any other but does not show itself: not by repr, str, format or in a log.
+    """A string that is not shown: not by repr, str, format or in a log.
 
-    What needs the word itself (`encode`, `join`, comparison) gets it.
+    Operations that need the value itself (`encode`, `join`, comparison) get it.
     """
 
     __slots__ = ()
 
     def reveal(self) -> str:
-        """The bare word, for whoever has to send it."""
+        """Return the plain string, to send it."""
         return "".join(self)
 
     def __repr__(self) -> str:
@@ -34,7 +34,7 @@ class Secret(str):
 
 
 class _NoCredentials(logging.Filter):
-    """kafka-python logs every request as it is sent, and its bytes; some of them carry a password."""
+    """Drops requests with a password: kafka-python logs every request that it sends, and its bytes."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         given = record.args if isinstance(record.args, tuple) else ()
@@ -48,6 +48,6 @@ _NO_CREDENTIALS = _NoCredentials()
 
 
 def keep_credentials_out_of_logs() -> None:
-    """Drop the lines of kafka-python that would show them, whatever level somebody asked for."""
+    """Drop the log lines of kafka-python that would show credentials, whatever the log level."""
     for name in ("kafka.net.connection", "kafka.conn", "kafka.protocol.parser"):
         logging.getLogger(name).addFilter(_NO_CREDENTIALS)

@@ -1,4 +1,4 @@
-"""What the other side must prove, and what we show of ourselves, from Kafka's `ssl.…` properties."""
+"""Build the TLS context from Kafka's `ssl.…` properties: whom to trust, and our own certificate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TlsStore:
     """A key or trust store as properties give it: a file, or PEM in the properties themselves."""
 
     kind: str
-    """"truststore" or "keystore", as it is called in them."""
+    """"truststore" or "keystore", as in the property names."""
     type: str = "JKS"
     location: str | None = None
     password: Secret | None = None
@@ -34,7 +34,7 @@ class TlsStore:
     key: Secret | None = None
 
     def read(self, key_password: Secret | None = None) -> Pem | None:
-        """Its certificates and key; None if there is no such store."""
+        """Return its certificates and key; None if there is no such store."""
         if self.type not in _TYPES:
             raise InvalidInput(
                 f"ssl.{self.kind}.type: {self.type!r} is not known; it is one of PEM, PKCS12, JKS"
@@ -57,7 +57,7 @@ def tls_context(
     check_host: bool = True,
     versions: tuple[str, ...] = (),
 ) -> ssl.SSLContext:
-    """For a client. Without a trust store, whom this machine trusts is trusted."""
+    """Return a client's context. Without a trust store, the system's certificate store is used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = check_host
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -79,7 +79,7 @@ def tls_context(
 
 
 def _show(context: ssl.SSLContext, own: TlsStore, pem: Pem, key_password: Secret | None) -> None:
-    """OpenSSL takes keys from files only: one that nobody else can read, for a moment."""
+    """Load our key. OpenSSL takes keys from files only: a private one, for a moment."""
     if pem.key is None or not pem.certificates:
         missing = "private key" if pem.key is None else "certificate"
         raise InvalidInput(f"{_place(own)} has no {missing}: a client needs both to show who it is")

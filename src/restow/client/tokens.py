@@ -1,7 +1,7 @@
 """Bearer tokens for OAUTHBEARER: from a token endpoint, from a file, or unsigned for development.
 
-A token endpoint is asked with the client-credentials grant (RFC 6749, 4.4). Its token is used until four
-fifths of its life are over. Neither the client's secret nor a token is in any error.
+A token endpoint is asked with the client-credentials grant (RFC 6749, 4.4). Its token is used for four fifths
+of its lifetime. No error contains the client's secret or a token.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ _ERROR = re.compile(r"[a-z_]{1,40}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """A token, and until when it may be used again; None: ask anew each time."""
+    """A token, and until when it may be reused; None to ask each time."""
 
     value: Secret
     fresh_until: datetime | None = None
 
 
 class TokenSource(Protocol):
-    """Where tokens come from."""
+    """A source of tokens."""
 
     def fetch(self) -> Token:
-        """Get one. Raise LoginRefused or Unreachable if there is none to be had."""
+        """Return a token. Raise LoginRefused or Unreachable if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenFile:
-    """Somebody else writes it anew before its token is over, so it is read each time."""
+    """A file that another program renews before the token expires, so it is read each time."""
 
     path: str
 
@@ -85,7 +85,7 @@ def _base64url(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenEndpoint:
-    """A token endpoint, and who we are there."""
+    """A token endpoint, and our credentials for it."""
 
     url: str
     client_id: str
@@ -108,7 +108,7 @@ class TokenEndpoint:
 
     @property
     def _name(self) -> str:
-        """Without the query, for some put keys there."""
+        """The URL without the query, which may hold keys."""
         return f"the token endpoint {self.url.partition('?')[0]}"
 
     def _ask(self) -> Mapping[str, Any]:
@@ -141,7 +141,7 @@ class TokenEndpoint:
         return answer
 
     def _refusal(self, status: int, body: bytes) -> Unreachable:
-        """Tell the status and OAuth's own error word; the rest of an answer may repeat what we sent."""
+        """Report the status and OAuth's error code; the rest of a response may repeat our request."""
         try:
             word = json.loads(body).get("error", "")
         except (ValueError, AttributeError):
@@ -153,7 +153,7 @@ class TokenEndpoint:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirect would take the client's secret along to wherever it points."""
+    """Refuses redirects, which would send the client's secret to another server."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -167,7 +167,7 @@ def _checked(text: str, where: str) -> Secret:
 
 @dataclass(slots=True)
 class Tokens:
-    """Hands out tokens and keeps one while it is fresh, for several connections at once."""
+    """Hands out tokens and caches one while it is fresh, for several connections at once."""
 
     source: TokenSource = field(repr=False)
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -175,7 +175,7 @@ class Tokens:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def token(self) -> str:
-        """Return the bare token."""
+        """Return the plain token."""
         with self._lock:
             kept = self._kept
             if kept is None or kept.fresh_until is None or datetime.now(UTC) >= kept.fresh_until:
@@ -184,7 +184,7 @@ class Tokens:
 
 
 def as_provider(tokens: Tokens) -> Any:
-    """Return what kafka-python asks for tokens."""
+    """Return a token provider for kafka-python."""
     from kafka.net.sasl.oauth import AbstractTokenProvider
 
     class Provider(AbstractTokenProvider):  # type: ignore[misc]

@@ -27,7 +27,7 @@ _NO_ID = UUID(int=0)
 
 
 async def describe(link: Link, names: Sequence[str] | None) -> tuple[Topic, ...]:
-    """By name. One asked for by name that is missing is an error; of all, what is half made is left out."""
+    """Return topics. A missing one is an error if named; among all, incomplete ones are left out."""
     wanted = None if names is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
     request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False, min_version=4)
     answer = await link.ask_anyone(request)

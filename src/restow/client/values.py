@@ -1,4 +1,4 @@
-"""What a cluster tells of itself, beyond what snapshots already have words for."""
+"""What a cluster reports of itself, beyond the values of snapshots."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from restow.model import BrokerId, LogDir, Rack, TopicPartition
 
 Committed: TypeAlias = "Mapping[TopicPartition, int]"
-"""How far a group has read, where it said so."""
+"""The committed offsets of a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A broker and where it listens."""
+    """A broker and its address."""
 
     id: BrokerId
     host: str
@@ -26,7 +26,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
-    """The cluster as one of its brokers sees it; who controls it is told by `Admin.controller`."""
+    """The cluster in one broker's metadata; `Admin.controller` returns the controller."""
 
     cluster_id: str
     nodes: tuple[Node, ...]
@@ -34,14 +34,14 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quorum:
-    """Who keeps the metadata of a cluster without ZooKeeper; the leader is its controller."""
+    """The metadata quorum of a cluster without ZooKeeper; its leader is the controller."""
 
     leader: BrokerId | None
     voters: tuple[BrokerId, ...]
 
 
 class ConfigResource(NamedTuple):
-    """Whose configs: `of` is "topic" or "broker"; a broker's name is its id, or empty for the default."""
+    """The owner of configs: `of` is "topic" or "broker"; a broker's name is its id, or empty for all."""
 
     of: str
     name: str
@@ -49,12 +49,12 @@ class ConfigResource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One config as it is in force."""
+    """One config in force."""
 
     name: str
     value: str | None
     source: str
-    """Where it comes from: "topic", "broker", "default broker", "static", "default"."""
+    """Its source: "topic", "broker", "default broker", "static", "default"."""
     sensitive: bool = False
     read_only: bool = False
 
@@ -68,7 +68,7 @@ class TopicPartitionReplica(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOnDisk:
-    """What a broker says of one of its replicas."""
+    """A replica as its broker describes it."""
 
     partition: TopicPartition
     log_dir: str
@@ -79,7 +79,7 @@ class ReplicaOnDisk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerLogDirs:
-    """What one broker says of its directories."""
+    """The log dirs of one broker."""
 
     log_dirs: tuple[LogDir, ...] = ()
     replicas: tuple[ReplicaOnDisk, ...] = ()
@@ -87,7 +87,7 @@ class BrokerLogDirs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetRange:
-    """What there is in a partition: from the first record's offset to the one that comes next."""
+    """The offsets of a partition: the first record's, and the next to be written."""
 
     earliest: int
     latest: int
@@ -96,7 +96,7 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupMember:
-    """A consumer in a group. `topics` is None where it has not said yet what it wants."""
+    """A consumer in a group. `topics` is None before it has subscribed."""
 
     id: str
     client_id: str
@@ -109,7 +109,7 @@ class GroupMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerGroup:
-    """A group as its coordinator knows it."""
+    """A group as its coordinator describes it."""
 
     name: str
     state: str
@@ -119,7 +119,7 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionReassignment:
-    """A reassignment that the controller is carrying out."""
+    """A reassignment in progress."""
 
     replicas: tuple[BrokerId, ...]
     adding: tuple[BrokerId, ...]
@@ -128,7 +128,7 @@ class PartitionReassignment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTopic:
-    """A topic to be made: a number of partitions and a factor, or replicas by hand."""
+    """A topic to create: a number of partitions and a factor, or replicas by hand."""
 
     name: str
     partitions: int = -1

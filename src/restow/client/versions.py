@@ -1,4 +1,4 @@
-"""What several brokers answer to, asked at the same time."""
+"""The supported versions of several brokers, requested at the same time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def versions_of(
     admin: Admin, brokers: Iterable[BrokerId]
 ) -> dict[BrokerId, Mapping[int, tuple[int, int]]]:
-    """Of those that answer; the others hold nobody up."""
+    """Return the versions of the brokers that answer; the others delay nothing."""
     asked = tuple(brokers)
     answers = await asyncio.gather(*(_versions(admin, broker) for broker in asked))
     return {broker: told for broker, told in zip(asked, answers, strict=True) if told is not None}

@@ -1,4 +1,4 @@
-"""The few of Kafka's nodes in ZooKeeper that the old way of working on a cluster needs."""
+"""The ZooKeeper nodes that the old way of changing a cluster needs."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ ALL_BROKERS = "<default>"
 REASSIGN = "/admin/reassign_partitions"
 ELECT = "/admin/preferred_replica_election"
 LONGEST_BYTES = 1_000_000
-"""A little below what ZooKeeper takes in one node unless told otherwise."""
+"""A little below ZooKeeper's default limit for a node."""
 
 _ENDPOINT = re.compile(r"[\w.-]+://(?:\[([\w.:%-]+)\]|([\w.-]*)):([0-9]{1,5})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicAssignment:
-    """`/brokers/topics/<topic>`: replicas in their order; what is coming and going since Kafka 2.4."""
+    """`/brokers/topics/<topic>`: replicas in order; since Kafka 2.4 with adding and removing replicas."""
 
     replicas: Mapping[int, tuple[BrokerId, ...]]
     adding: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def config_path(of: str, name: str) -> str:
 
 
 def parse(path: str, data: bytes) -> dict[str, Any]:
-    """The object in a node."""
+    """Return the object in a node."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError):
@@ -67,7 +67,7 @@ def unreadable(path: str) -> ClientError:
 
 
 def read_node(path: str, data: bytes) -> Node:
-    """A broker. Its first plaintext listener is meant, or else its first."""
+    """Read a broker, with its first plaintext listener, or else its first."""
     found = parse(path, data)
     try:
         host, port = found.get("host"), found.get("port", -1)
@@ -98,7 +98,7 @@ def _by_number(found: Mapping[str, Iterable[int]]) -> dict[int, tuple[int, ...]]
 
 
 def read_state(path: str, data: bytes) -> tuple[BrokerId | None, tuple[BrokerId, ...]]:
-    """Who leads a partition, and who is in sync."""
+    """Return a partition's leader and ISR."""
     found = parse(path, data)
     try:
         leader = int(found["leader"])
@@ -108,7 +108,7 @@ def read_state(path: str, data: bytes) -> tuple[BrokerId | None, tuple[BrokerId,
 
 
 def read_config(path: str, data: bytes) -> dict[str, str]:
-    """A node without data has no configs."""
+    """Read configs; a node without data has none."""
     if not data:
         return {}
     found = parse(path, data).get("config")
@@ -122,7 +122,7 @@ def write_config(configs: Mapping[str, str]) -> bytes:
 
 
 def write_config_change(of: str, name: str) -> bytes:
-    """The note by which brokers learn whose configs to read again."""
+    """Return the notification that makes brokers read configs again."""
     return _render({"version": 2, "entity_path": f"{of}s/{name or ALL_BROKERS}"})
 
 

@@ -1,12 +1,12 @@
-"""The admin protocol the old way, by Kafka's nodes in ZooKeeper, for clusters older than 2.4.
+"""The client for clusters older than 2.4, through Kafka's nodes in ZooKeeper.
 
 async with zookeeper_connected("localhost:2181/kafka") as admin:
     await admin.alter_partition_reassignments({TopicPartition("orders", 0): (4, 5, 6)})
 
-What is to be done is written into a node under `/admin`, which the controller takes away when it is done. So
-there is one reassignment at a time: a second one is answered with REASSIGNMENT_IN_PROGRESS, and none can be
-cancelled. Sizes and directories are not in ZooKeeper, and configs only as far as somebody set them; what
-cannot be had is answered with UNSUPPORTED_VERSION and the reason.
+A request is written into a node under `/admin`, which the controller deletes when it is done. So there is one
+reassignment at a time: a second one is answered with REASSIGNMENT_IN_PROGRESS, and none can be cancelled.
+Sizes and log dirs are not in ZooKeeper, and configs only if they were set dynamically; other requests are
+answered with UNSUPPORTED_VERSION and the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# kazoo warns even of a line that ends because we closed it: heard by those who set logging up.
+# kazoo warns even of a connection that we closed; only a configured log shows it.
 _LOG = logging.getLogger(__name__)
 _LOG.addHandler(logging.NullHandler())
 _ADDRESS = re.compile(r"(?P<hosts>[^\s,/:]+(:[0-9]{1,5})?(,[^\s,/:]+(:[0-9]{1,5})?)*)(?P<root>(/[^\s/]+)*)/?")
@@ -74,7 +74,7 @@ class ZooKeeperAdmin:
     async def describe_configs(
         self, of: Iterable[ConfigResource]
     ) -> Mapping[ConfigResource, Mapping[str, Config] | BrokerError]:
-        """Only what somebody set: brokers' own files and Kafka's defaults are not in ZooKeeper."""
+        """Return dynamic configs only: brokers' files and Kafka's defaults are not in ZooKeeper."""
         wanted = tuple(of)
         return await self._do(lambda: self._configs(wanted))
 
@@ -99,20 +99,20 @@ class ZooKeeperAdmin:
         *,
         allow_replication_factor_change: bool = True,
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        """One node for all of them; those that cannot be right are answered and left out of it."""
+        """Write one node for all targets; invalid ones are refused and left out."""
         return await self._do(lambda: self._reassign(targets, allow_replication_factor_change))
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> Mapping[TopicPartition, PartitionReassignment]:
-        """Before 2.4 replicas are told apart by who is in sync: those that are not yet are being added."""
+        """Return reassignments. Before 2.4, replicas that are not in sync count as being added."""
         wanted = None if partitions is None else frozenset(partitions)
         return await self._do(lambda: self._moves(wanted))
 
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, BrokerError | None]:
-        """Ask, wait until the controller has taken the node away, and see who leads."""
+        """Request the election, wait until the controller has deleted the node, and check the leaders."""
         wanted = tuple(partitions)
         topics = await self._do(lambda: self._assignments({each.topic for each in wanted}))
         first = {
@@ -138,7 +138,7 @@ class ZooKeeperAdmin:
     async def api_versions(self, broker: BrokerId) -> Mapping[int, tuple[int, int]]:
         raise _cannot(f"what broker {broker} answers is not in ZooKeeper")
 
-    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:  # not told
+    async def permissions(self, topics: Sequence[str] = ()) -> Permissions:  # not reported
         return Permissions(topics=dict.fromkeys(topics))
 
     async def describe_metadata_quorum(self) -> None:
@@ -211,7 +211,7 @@ class ZooKeeperAdmin:
         return answer
 
     def _set_config(self, of: ConfigResource, changes: Mapping[str, str | None]) -> BrokerError | None:
-        """Read, change and write back unless somebody else did meanwhile, and then tell the brokers."""
+        """Read, change and write back, unless another client did meanwhile, and then notify the brokers."""
         from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
 
         if of.of == "topic" and not self._client.exists(f"{znodes.TOPICS}/{of.name}"):
@@ -297,7 +297,7 @@ class ZooKeeperAdmin:
         return found
 
     async def _asked_for_election(self, data: bytes) -> bool:
-        """Whether the node could be written, and was taken away by the controller, before time was up."""
+        """Return whether the node could be written, and the controller deleted it, in time."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + self._timeout_s
         written = False
@@ -327,7 +327,7 @@ class ZooKeeperAdmin:
             return []
 
     def _read(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Of those that are there. All are asked before the first answer is waited for."""
+        """Return the existing nodes. All are requested before the first answer is awaited."""
         from kazoo.exceptions import NoNodeError
 
         asked = [(path, self._client.get_async(path)) for path in paths]
@@ -342,7 +342,7 @@ class ZooKeeperAdmin:
 
 @asynccontextmanager
 async def zookeeper_connected(address: str, timeout_s: float = 30.0) -> AsyncIterator[ZooKeeperAdmin]:
-    """An admin for as long as it is needed; the address is HOST:PORT[,…][/ROOT]."""
+    """Open an admin, and close it when the context ends; the address is HOST:PORT[,…][/ROOT]."""
     match = _ADDRESS.fullmatch(address)
     if match is None:
         raise InvalidAddress(

@@ -1,4 +1,4 @@
-"""What a controller would not tell us about a node that we wrote: it would pass it over in silence."""
+"""Refuse what a controller would silently ignore in a node that we wrote."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def refusal(
     alive: frozenset[BrokerId],
     allow_replication_factor_change: bool,
 ) -> BrokerError | None:
-    """Why these replicas cannot be asked for, as the request of Kafka 2.4 would answer; None if they can."""
+    """Return the error that Kafka 2.4 would answer for these replicas; None if they are valid."""
     before = () if present is None else present.replicas.get(partition.partition, ())
     if not before:
         return BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -1,13 +1,13 @@
-"""Apache's kafka-reassign-partitions, again: its flags, its files, its lines, its exit codes.
+"""Apache's kafka-reassign-partitions: the same flags, files, lines and exit codes.
 
-arguments    the flags, and which go with which action
-lines        what it prints
-throttling   which throttles it sets for which moves
-log_dirs     how far replicas have got between directories
+arguments    the flags, and which actions take them
+lines        the output
+throttling   the throttles for each move
+log_dirs     the progress of moves between log dirs
 actions      generate, execute, verify, list, cancel on a cluster
-tool         one call of it, from arguments to exit code
+tool         one call, from arguments to exit code
 
-Where it differs from the original, docs/reassign.md says so.
+docs/reassign.md lists the differences from the original.
 """
 
 from restow.kafka_tool.arguments import Arguments, UsageError, asks_for_version, parse_arguments

@@ -1,4 +1,4 @@
-"""The tool's five actions on a cluster. Each says its lines as it goes."""
+"""The tool's five actions on a cluster. Each prints its lines as it goes."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _NOT_THERE_YET = (ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PA
 
 
 class Failed(RestowError):
-    """The action could not be done, or not wholly."""
+    """The action failed, wholly or in part."""
 
 
 class Terse(Failed):
-    """One that the original prints as it is, without calling it an error."""
+    """A failure that the original prints without calling it an error."""
 
 
 class JsonFiles(Protocol):
-    """Where the JSON comes from."""
+    """Reads the JSON files."""
 
     def __call__(self, path: str) -> str:
-        """A file's text."""
+        """Return a file's text."""
 
 
 class Call:
-    """One call of the tool: what it was asked, the cluster it works on, and where its lines go."""
+    """One call of the tool: its arguments, the cluster, and the output."""
 
     def __init__(
         self, arguments: Arguments, admin: Admin, read: JsonFiles, say: Callable[[str], None], clock: Clock
@@ -114,7 +114,7 @@ class Call:
         await self._alter_replica_log_dirs(log_dirs)
 
     async def _only_throttle(self, moves: Mapping[TopicPartition, PartitionReassignment], rate: int) -> None:
-        """ZooKeeper has room for one reassignment at a time; what can be changed of it is its throttle."""
+        """Change the throttle of the running reassignment: ZooKeeper holds only one at a time."""
         self._say(lines.RUNNING)
         if rate >= 0:
             live = {node.id for node in (await self._admin.describe_cluster()).nodes}
@@ -175,7 +175,7 @@ class Call:
         }
 
     async def _assignment(self, topics: Collection[str]) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-        """All partitions of these topics."""
+        """Return all partitions of these topics."""
         known = await self._known()
         there = {partition.topic for partition in known}
         for topic in topics:
@@ -186,14 +186,14 @@ class Call:
     async def _present(
         self, wanted: Collection[TopicPartition]
     ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-        """These partitions as they are."""
+        """Return the present replicas of these partitions."""
         known = await self._assignment(sorted({partition.topic for partition in wanted}))
         if missing := sorted(partition for partition in wanted if partition not in known):
             raise Failed(f"Unable to find partition: {lines.comma(missing)}")
         return {partition: known[partition] for partition in wanted}
 
     async def _check_brokers(self, proposed: Mapping[TopicPartition, Sequence[BrokerId]]) -> set[BrokerId]:
-        """The brokers that are there, among them all that are to get a replica."""
+        """Return the live brokers; refuse targets on brokers that are not alive."""
         live = {node.id for node in (await self._admin.describe_cluster()).nodes}
         for replicas in proposed.values():
             for broker in replicas:
@@ -202,7 +202,7 @@ class Call:
         return live
 
     async def _check_it_can_check(self, live: Collection[BrokerId]) -> None:
-        """An older broker would change the factor all the same."""
+        """Refuse a broker that cannot check the replication factor: it would change it all the same."""
         for broker in sorted(live):
             _, newest = (await self._admin.api_versions(broker)).get(_ALTER_REASSIGNMENTS, (0, -1))
             if newest < 1:
@@ -212,7 +212,7 @@ class Call:
                 )
 
     async def _check_originals(self, originals: Mapping[TopicPartition, Collection[BrokerId]]) -> None:
-        """Going back to replicas that are all dead would leave nobody to lead."""
+        """Refuse to cancel where all original replicas are dead: the partition would have no leader."""
         live = {node.id for node in (await self._admin.describe_cluster()).nodes}
         for partition, replicas in sorted(originals.items()):
             if live.isdisjoint(replicas):
@@ -232,7 +232,7 @@ class Call:
         return places(await self._disks(b for replicas in assignment.values() for b in replicas))
 
     async def _set(self, changes: Changes, live: Collection[BrokerId]) -> None:
-        """What is dead has no traffic to throttle, and does not hold up the others."""
+        """Set configs. Dead brokers have no traffic to throttle, and do not delay the others."""
         reachable = {of: values for of, values in changes.items() if of.of == "topic" or int(of.name) in live}
         _check(await self._admin.incremental_alter_configs(reachable))
 
@@ -252,7 +252,7 @@ class Call:
             raise Failed(f"broker {lines.comma(dead)} is not there: its throttles could not be cleared")
 
     async def _alter_replica_log_dirs(self, log_dirs: Mapping[TopicPartitionReplica, str]) -> None:
-        """Ask until every broker has agreed; one may not have heard of its new replica yet."""
+        """Send the log dirs until every broker has accepted; a broker may not know of its new replica yet."""
         left = dict(log_dirs)
         timeout_s = self._arguments.number("timeout", DEFAULT_TIMEOUT_MS) / 1000
         deadline_s = self._clock.monotonic_s() + timeout_s
@@ -298,7 +298,7 @@ def _placed(
     brokers: Sequence[Broker],
     mode: RackMode,
 ) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """A topic laid out anew, with the factor of its first partition."""
+    """Place a topic anew, with the replication factor of its first partition."""
     mine = sorted(partition for partition in present if partition.topic == topic)
     replication_factor = len(present[mine[0]])
     if replication_factor > len(brokers):
@@ -319,7 +319,7 @@ def _said(outcome: Mapping[TopicPartition, BrokerError | None]) -> dict[TopicPar
 
 
 def _overtaken(outcome: Mapping[TopicPartition, BrokerError | None]) -> bool:
-    """Whether another reassignment came first."""
+    """Return whether another reassignment came first."""
     return any(error and error.code == ErrorCode.REASSIGNMENT_IN_PROGRESS for error in outcome.values())
 
 

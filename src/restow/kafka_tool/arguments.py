@@ -1,4 +1,4 @@
-"""The flags of Apache's tool, and which go with which action."""
+"""The flags of Apache's tool, and which actions take them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_TIMEOUT_MS = 10_000
 
 
 class Action(Enum):
-    """What is to be done; exactly one of them."""
+    """The actions, of which each call has exactly one."""
 
     GENERATE = "generate"
     EXECUTE = "execute"
@@ -66,12 +66,12 @@ _WITH_VALUE = (
 
 
 class UsageError(RestowError):
-    """Flags that do not go together, or are none."""
+    """Flags that are unknown or do not go together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """One action with its options, as they were given."""
+    """One action with its options, as given."""
 
     action: Action
     values: Mapping[str, str] = field(default_factory=dict)
@@ -80,17 +80,17 @@ class Arguments:
 
     @property
     def by_nodes(self) -> bool:
-        """Whether the old way was asked for, through ZooKeeper's nodes alone."""
+        """Whether the call uses ZooKeeper's nodes alone, the old way."""
         return "bootstrap-server" not in self.values
 
     def text(self, name: str) -> str:
-        """What an option was given. That it was given twice is found out when it is needed, as there."""
+        """Return an option's value. A duplicate is refused only when it is needed, as in the original."""
         if name in self.repeated:
             raise UsageError(f"Found multiple arguments for option {name}, but you asked for only one")
         return self.values[name]
 
     def number(self, name: str, default: int) -> int:
-        """A number that an option gives; what is none is found out when it is needed, as in the original."""
+        """Return an option's number. An invalid one is refused only when it is needed, as in the original."""
         if name not in self.values:
             return default
         given = self.text(name)
@@ -104,13 +104,13 @@ class Arguments:
 
 
 def asks_for_version(given: Sequence[str]) -> bool:
-    """Whether the version is to be printed, whatever else is asked for."""
+    """Return whether to print the version, whatever else is given."""
     _, switches, _ = _split(given)
     return _VERSION in switches
 
 
 def parse_arguments(given: Sequence[str]) -> Arguments:
-    """`--name value`, `--name=value` and switches, in any order; no abbreviations."""
+    """Parse `--name value`, `--name=value` and switches, in any order; no abbreviations."""
     values, switches, repeated = _split(given)
     actions = [action for action in Action if action.value in switches]
     if len(actions) != 1:

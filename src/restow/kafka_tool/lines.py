@@ -1,4 +1,4 @@
-"""What the tool prints. Scripts read these lines, so they are the original's to the letter."""
+"""The lines that the tool prints. Scripts read them, so they are exactly the original's."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def comma(items: Iterable[object]) -> str:
 
 
 def s(items: Collection[object]) -> str:
-    """The letter that makes a noun plural."""
+    """Return the plural ending."""
     return "" if len(items) == 1 else "s"
 
 
@@ -73,7 +73,7 @@ def started(partitions: Collection[TopicPartition]) -> str:
 
 
 def dir_move_started(partition: TopicPartition, broker: BrokerId, path: str) -> str:
-    """With the original's blank at its end."""
+    """Return the line, with the original's trailing space."""
     where = f"to {path} for replica {partition} with broker {broker}"
     return f"Successfully started moving log directory {where} "
 
@@ -105,7 +105,7 @@ def _each(errors: Mapping[TopicPartition, str]) -> list[str]:
 def progress(
     target: Assignment, now: Assignment, moves: Mapping[TopicPartition, PartitionReassignment]
 ) -> list[str]:
-    """How far each partition has got. One that does not exist has no replicas."""
+    """Return the progress of each partition. One that does not exist has no replicas."""
     return [
         STATUS,
         *(_state(each, target[each], now.get(each, ()), each in moves) for each in sorted(target)),

@@ -1,4 +1,4 @@
-"""How far replicas have got on their way to other directories of the same broker."""
+"""The progress of replicas that move between log dirs of the same broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirState:
-    """One replica: where it is to be, where it is, and where it is going. `silent` brokers tell nothing."""
+    """One replica: its target, present and future log dirs. `silent` brokers do not answer."""
 
     replica: TopicPartitionReplica
     target: str
@@ -30,7 +30,7 @@ class DirState:
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Whether its state will not change by itself."""
         return self.current is not None and self.future is None
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def states(
 def places(
     disks: Mapping[BrokerId, BrokerLogDirs | BrokerError], *, future: bool = False
 ) -> dict[tuple[TopicPartition, BrokerId], str]:
-    """The directory of every replica that brokers tell of."""
+    """Return the log dir of every replica that brokers report."""
     return {
         (each.partition, broker): each.log_dir
         for broker, answer in disks.items()

@@ -1,6 +1,6 @@
-"""Which throttles the tool sets: for all moves there will be, those under way and those to be started.
+"""The throttles that the tool sets: for all moves, those in progress and those to be started.
 
-As in the original, lists of replicas are written anew for every topic that takes part, and both rates are set
+As in the original, the lists of replicas are replaced for every topic that takes part, and both rates are set
 on every broker that sends or receives.
 """
 
@@ -29,7 +29,7 @@ Changes = dict[ConfigResource, dict[str, str | None]]
 
 
 class Ways(NamedTuple):
-    """Who may send a partition, and who is to get it."""
+    """The brokers that may send a partition, and those that receive it."""
 
     sources: frozenset[BrokerId]
     destinations: frozenset[BrokerId]
@@ -40,7 +40,7 @@ def ways(
     present: Mapping[TopicPartition, Sequence[BrokerId]],
     moves: Mapping[TopicPartition, PartitionReassignment],
 ) -> dict[TopicPartition, Ways]:
-    """All moves as they will be. What a running move is adding cannot be sent from there yet."""
+    """Return all moves as they will be. A replica that is being added cannot send yet."""
     found = {
         partition: Ways(frozenset(move.replicas) - frozenset(move.adding), frozenset(move.adding))
         for partition, move in moves.items()
@@ -53,7 +53,7 @@ def ways(
 
 
 def changes_for(routes: Mapping[TopicPartition, Ways], bytes_per_s: int) -> Changes:
-    """Lists of replicas by topic, rates by broker."""
+    """Return lists of replicas by topic, and rates by broker."""
     changes: Changes = {}
     for topic in sorted({partition.topic for partition in routes}):
         mine = {each.partition: way for each, way in routes.items() if each.topic == topic}

@@ -1,4 +1,4 @@
-"""One call of the tool: arguments in, lines out, an exit code. Everything that goes wrong is 1, as there."""
+"""One call of the tool: arguments in, lines out, an exit code. Every failure is 1, as in the original."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def run_tool(
     say: Callable[[str], None],
     clock: Clock,
 ) -> int:
-    """Do it, say it, and return the code."""
+    """Run the action, print its lines, and return the exit code."""
     try:
         async with connect() as admin:
             call = Call(arguments, admin, read, say, clock)

@@ -1,4 +1,4 @@
-"""Kafka's client properties: what they become, what is refused, and that secrets stay secret."""
+"""Kafka's client properties: their meaning, refusals, and that secrets stay secret."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_files_are_read_as_java_does(tmp_path: Path, text: str, found: dict[str,
     assert {name: each.value for name, each in read.items()} == found
 
 
-def test_a_property_says_where_it_stands(tmp_path: Path) -> None:
+def test_property_knows_its_source(tmp_path: Path) -> None:
     path = write(tmp_path, "# one\nclient.id=a\\\n  b\nretries=3\n")
     assert {name: each.where for name, each in read_properties(path).items()} == {
         "client.id": f"{path}:2",
@@ -54,7 +54,7 @@ def test_a_property_says_where_it_stands(tmp_path: Path) -> None:
     }
 
 
-def test_half_an_escape_and_a_missing_file(tmp_path: Path) -> None:
+def test_incomplete_escape_and_missing_file_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"client.properties:1: after \\u"):
         read_properties(write(tmp_path, "a=\\u12"))
     with pytest.raises(InvalidInput, match="cannot be read: No such file"):
@@ -71,7 +71,7 @@ def test_half_an_escape_and_a_missing_file(tmp_path: Path) -> None:
         ('\n username="é"\n password="ü"', "é", "ü"),
     ],
 )
-def test_a_login_is_read_as_java_does(options: str, user: str, password: str) -> None:
+def test_login_is_parsed_as_java_does(options: str, user: str, password: str) -> None:
     login = parse_login(f"{PLAIN} required {options};", "here")
     assert (login.family, login.username, login.password) == ("PLAIN", user, password)
     assert parse_login(f"  {SCRAM} REQUIRED {options} ; ", "here").family == "SCRAM"
@@ -92,14 +92,14 @@ def test_a_login_is_read_as_java_does(options: str, user: str, password: str) ->
         (f'{SCRAM} required username="a" password="{WORD}" tokenauth="true";', "delegation token"),
     ],
 )
-def test_a_wrong_login_is_told_without_its_words(text: str, says: str) -> None:
+def test_invalid_login_is_reported_without_quoting_it(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as told:
         parse_login(text, "client.properties:7")
     assert "client.properties:7" in str(told.value)
     assert "p4ss" not in str(told.value)
 
 
-def test_layers_count_more_the_later_they_come(tmp_path: Path) -> None:
+def test_later_layers_win(tmp_path: Path) -> None:
     file = read_properties(write(tmp_path, "client.id=file\nrequest.timeout.ms=1500\nretry.backoff.ms=7"))
     environment = from_environment({"RESTOW_CLIENT_CLIENT_ID": "env", "RESTOW_CLIENT_RETRY_BACKOFF_MS": "8"})
     made = settings("h:1", file, environment, from_flags(["client.id=flag"]))
@@ -108,13 +108,13 @@ def test_layers_count_more_the_later_they_come(tmp_path: Path) -> None:
     assert (made.bootstrap, made.timeout_s) == ("h:1", 1.5)
 
 
-def test_what_consumers_and_producers_need_is_passed_over() -> None:
+def test_properties_of_consumers_and_producers_are_ignored() -> None:
     made = settings("h:1", from_flags(["group.id=g", "acks=all", "bootstrap.servers=x:1"]))
     assert made.options == {"security_protocol": "PLAINTEXT"}
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram(mechanism: str) -> None:
+def test_scram_login_is_passed_on(mechanism: str) -> None:
     jaas = f'{SCRAM} required username="alice" password="{WORD}";'
     made = settings(
         "h:1",
@@ -128,7 +128,7 @@ def test_scram(mechanism: str) -> None:
     assert made.options["sasl_plain_password"].reveal() == WORD
 
 
-def test_user_and_password_by_themselves() -> None:
+def test_user_and_password_work_without_jaas() -> None:
     made = settings(
         "h:1",
         from_flags(["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=alice"]),
@@ -161,8 +161,8 @@ LOGIN = [f'sasl.jaas.config={PLAIN} required username="a" password="{WORD}";', "
         (["security.protocol=SASL_SSL", LOGIN[0]], r"GSSAPI \(Kafka's default\): they must agree"),
         (["security.protocol=SASL_SSL", "sasl.mechanism=DIGEST-MD5"], "'DIGEST-MD5' is not known"),
         (["security.protocol=SASL_SSL", "sasl.mechanism=OAUTHBEARER"], "token.endpoint.url"),
-        (["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN"], "nobody is named"),
-        (["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=a"], "nobody is named"),
+        (["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN"], "no user is given"),
+        (["security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", "sasl.username=a"], "no user is given"),
         (["security.protocol=SASL_SSL", *LOGIN, "sasl.mechanism=SCRAM-SHA-256"], "they must agree"),
         (["security.protocol=SASL_SSL", *LOGIN, f"sasl.password={WORD}"], "exclude each other"),
         (["security.protocol=SSL", "ssl.endpoint.identification.algorithm=dns"], "'dns' is not known"),
@@ -174,7 +174,7 @@ LOGIN = [f'sasl.jaas.config={PLAIN} required username="a" password="{WORD}";', "
         (["p4ss"], "not NAME=VALUE"),
     ],
 )
-def test_what_is_refused(given: list[str], says: str) -> None:
+def test_invalid_properties_are_refused(given: list[str], says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as told:
         settings("h:1", from_flags(given))
     assert "p4ss" not in str(told.value)
@@ -205,12 +205,12 @@ def test_settings_show_nothing_of_a_secret_that_lost_its_backslash(
 
 
 @pytest.mark.parametrize("algorithm", [("https", True), ("HTTPS", True), ("", False)])
-def test_the_host_name_check_can_be_left_out(algorithm: tuple[str, bool]) -> None:
+def test_host_name_check_can_be_disabled(algorithm: tuple[str, bool]) -> None:
     given = ["security.protocol=SSL", f"ssl.endpoint.identification.algorithm={algorithm[0]}"]
     assert settings("h:1", from_flags(given)).options["ssl_context"].check_hostname is algorithm[1]
 
 
-def test_a_secret_does_not_show_itself() -> None:
+def test_secret_does_not_show_itself() -> None:
     secret = Secret(WORD)
     shown = f"{secret} {secret!r} {secret!s} {secret:>30} {[secret]} %s %r {{}}" % (secret, secret)
     assert "p4ss" not in shown.format(secret)
@@ -219,7 +219,7 @@ def test_a_secret_does_not_show_itself() -> None:
     assert secret.reveal() == WORD
 
 
-def test_nothing_that_is_kept_shows_a_secret() -> None:
+def test_no_kept_value_shows_a_secret() -> None:
     flags = from_flags(["security.protocol=SASL_PLAINTEXT", *LOGIN, "ssl.key.password=" + WORD])
     assert "p4ss" not in repr(flags)
     del flags["ssl.key.password"]
