@@ -32,12 +32,12 @@ class FakeCluster:
 
 
 def said(assignor: AiokafkaAssignor | type[AiokafkaAssignor], *topics: str) -> ConsumerProtocolMemberMetadata:
-    """A member's subscription as the leader gets it, after a trip over the wire."""
+    """Return a member's subscription as the leader gets it, after a trip over the wire."""
     return ConsumerProtocolMemberMetadata.decode(assignor.metadata(topics))
 
 
 def rebalance(cluster: FakeCluster, members: dict[str, AiokafkaAssignor]) -> dict[str, set[tuple[str, int]]]:
-    """One round: the first member leads, everybody is told."""
+    """Rebalance once: the first member leads, and all members get their assignment."""
     leader = next(iter(members.values()))
     answer = leader.assign(cluster, {name: said(assignor, "t") for name, assignor in members.items()})
     held = {}
@@ -49,7 +49,7 @@ def rebalance(cluster: FakeCluster, members: dict[str, AiokafkaAssignor]) -> dic
 
 
 @pytest.mark.parametrize("drop_in", ALL)
-def test_everybody_gets_a_share_and_topics_without_metadata_do_no_harm(
+def test_all_members_get_a_share_despite_topics_without_metadata(
     drop_in: type[AiokafkaAssignor],
 ) -> None:
     assert issubclass(drop_in, AbstractPartitionAssignor)
@@ -63,13 +63,13 @@ def test_everybody_gets_a_share_and_topics_without_metadata_do_no_harm(
 
 
 @pytest.mark.parametrize("drop_in", [Range, RoundRobin])
-def test_a_class_will_do_where_nothing_is_remembered(drop_in: type[AiokafkaAssignor]) -> None:
+def test_class_works_for_assignors_without_memory(drop_in: type[AiokafkaAssignor]) -> None:
     answer = drop_in.assign(FakeCluster({"t": 2}), {"a": said(drop_in, "t")})
     drop_in.on_assignment(answer["a"])
     assert len(answer["a"].partitions()) == 2
 
 
-def test_a_class_remembers_for_each_consumer_by_its_task() -> None:
+def test_class_remembers_each_consumer_by_its_task() -> None:
     """aiokafka calls the class for all consumers, each in the task of its own rebalances."""
     given = {"a": [("t", [0, 1])], "b": [("t", [2, 3])]}
 
@@ -88,7 +88,7 @@ def test_a_class_remembers_for_each_consumer_by_its_task() -> None:
     assert said(Sticky, "t").user_data in (None, b"")
 
 
-def test_sticky_keeps_over_the_wire() -> None:
+def test_sticky_keeps_partitions_over_the_wire() -> None:
     cluster, one, two = FakeCluster({"t": 6}), Sticky(), Sticky()
     first = rebalance(cluster, {"a": one})
     second = rebalance(cluster, {"b": two, "a": one})
@@ -112,19 +112,19 @@ def test_newer_readers_understand_the_subscription(drop_in: type[AiokafkaAssigno
     )
 
 
-def test_the_bytes_are_those_of_kafka_python() -> None:
+def test_bytes_equal_those_of_kafka_python() -> None:
     ours, theirs = Sticky(), kafka_python.Sticky()
     rebalance(FakeCluster({"t": 2}), {"a": ours})
     theirs._seat.told([("t", 0), ("t", 1)])
     assert ours.metadata({"t"}) == theirs.metadata({"t"}).encode()
 
 
-def test_a_cooperative_assignor_is_refused() -> None:
+def test_cooperative_assignor_is_refused() -> None:
     with pytest.raises(InvalidInput, match="aiokafka cannot rebalance cooperatively"):
         adapter("cooperative-sticky")
 
 
-def test_adapter() -> None:
+def test_adapter_makes_a_class_for_any_assignor() -> None:
     sticky = adapter("sticky")
     assert (sticky.name, sticky.__name__) == ("sticky", "Sticky")
     with pytest.raises(UnknownAssignor):

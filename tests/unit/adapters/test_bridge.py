@@ -1,4 +1,4 @@
-"""What a seat says when its consumer joins, and how it deals out."""
+"""A seat's subscription when its consumer joins, and its assignments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from restow.assignors.user_data import decode_claim, decode_generation
 from restow.errors import UnknownAssignor
 
 
-def test_a_newcomer_claims_nothing() -> None:
+def test_new_consumer_claims_nothing() -> None:
     said = ConsumerSeat("sticky").subscription({"b", "a"})
     assert (said.topics, said.user_data, said.owned, said.generation) == (("a", "b"), None, (), -1)
 
 
-def test_sticky_says_what_it_had_in_its_user_data_alone() -> None:
+def test_sticky_sends_its_partitions_in_user_data_alone() -> None:
     seat = ConsumerSeat("sticky")
     seat.told([("t", 1), ("t", 0)], 7)
     said = seat.subscription({"t"})
@@ -24,7 +24,7 @@ def test_sticky_says_what_it_had_in_its_user_data_alone() -> None:
     assert (said.owned, said.generation) == ((), 7)
 
 
-def test_cooperative_sticky_says_what_it_has_in_the_subscription() -> None:
+def test_cooperative_sticky_sends_its_partitions_in_the_subscription() -> None:
     seat = ConsumerSeat("cooperative-sticky")
     seat.told([("t", 1), ("u", 3), ("t", 0)], 7)
     said = seat.subscription({"t", "u"})
@@ -34,19 +34,19 @@ def test_cooperative_sticky_says_what_it_has_in_the_subscription() -> None:
 
 
 def test_cooperative_sticky_no_longer_claims_topics_it_has_unsubscribed_from() -> None:
-    """The client has let go of them before it joins; a claim would keep them from everybody for a round."""
+    """The client revokes them before it joins; a claim would block them for a round."""
     seat = ConsumerSeat("cooperative-sticky")
     seat.told([("t", 1), ("u", 3)], 7)
     assert seat.subscription({"t"}).owned == (("t", (1,)),)
 
 
-def test_seats_do_not_share_what_they_were_told() -> None:
+def test_seats_do_not_share_their_assignments() -> None:
     one, other = ConsumerSeat("sticky"), ConsumerSeat("sticky")
     one.told([("t", 0)], 1)
     assert other.subscription({"t"}).user_data is None
 
 
-def test_range_says_nothing_but_its_rack() -> None:
+def test_range_sends_only_its_rack() -> None:
     seat = ConsumerSeat("range", rack="r1")
     seat.told([("t", 0)], 4)
     said = seat.subscription({"t"})
@@ -62,12 +62,12 @@ def test_topics_without_metadata_are_left_out(name: str) -> None:
     assert ConsumerSeat(name).assign(members[:1], {}.get) == {"a": []}
 
 
-def test_a_partition_missing_from_the_metadata_does_not_hide_the_last_one() -> None:
+def test_partition_missing_from_the_metadata_does_not_hide_the_last_one() -> None:
     given = ConsumerSeat("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
     assert given == {"a": [TopicPartition("t", p) for p in range(3)]}
 
 
-def test_racks_are_looked_up_only_if_somebody_has_one() -> None:
+def test_racks_are_looked_up_only_if_a_member_has_one() -> None:
     asked = []
 
     def racks_of(partitions: dict[str, int]) -> dict[str, list[list[str]]]:
@@ -83,11 +83,11 @@ def test_racks_are_looked_up_only_if_somebody_has_one() -> None:
     assert asked == [{"t": 2}]
 
 
-def test_an_unknown_name_is_refused_at_once() -> None:
+def test_unknown_name_is_refused_at_once() -> None:
     with pytest.raises(UnknownAssignor):
         ConsumerSeat("nonsense")
 
 
-def test_by_topic() -> None:
+def test_by_topic_groups_and_sorts() -> None:
     partitions = [TopicPartition("u", 1), TopicPartition("t", 2), TopicPartition("u", 0)]
     assert by_topic(partitions) == [("t", (2,)), ("u", (0, 1))]

@@ -20,7 +20,7 @@ ALL = [Range, RoundRobin, Sticky, CooperativeSticky]
 
 
 class FakeCluster:
-    """As much of ClusterMetadata as an assignor sees; partition p has its replica on broker p."""
+    """The part of ClusterMetadata that an assignor uses; partition p has its replica on broker p."""
 
     def __init__(self, partitions: dict[str, int], racks: tuple[str | None, ...] = ()) -> None:
         self._partitions = partitions
@@ -37,7 +37,7 @@ class FakeCluster:
 
 
 def joined(member: str, assignor: KafkaPythonAssignor, *topics: str, instance: str | None = None) -> Any:
-    """A member as the leader gets it, after a trip over the wire."""
+    """Return a member as the leader gets it, after a trip over the wire."""
     said = ConsumerProtocolSubscription.decode(assignor.metadata(topics).encode())
     return SimpleNamespace(member_id=member, group_instance_id=instance, metadata=said)
 
@@ -45,7 +45,7 @@ def joined(member: str, assignor: KafkaPythonAssignor, *topics: str, instance: s
 def rebalance(
     cluster: FakeCluster, members: dict[str, KafkaPythonAssignor], generation: int
 ) -> dict[str, set[tuple[str, int]]]:
-    """One round: the first member leads, everybody is told."""
+    """Rebalance once: the first member leads, and all members get their assignment."""
     leader = next(iter(members.values()))
     answer = leader.assign(cluster, [joined(name, assignor, "t") for name, assignor in members.items()])
     held = {}
@@ -57,7 +57,7 @@ def rebalance(
 
 
 @pytest.mark.parametrize("drop_in", ALL)
-def test_the_client_takes_the_class_as_it_is(drop_in: type[KafkaPythonAssignor]) -> None:
+def test_client_accepts_the_class(drop_in: type[KafkaPythonAssignor]) -> None:
     assert issubclass(drop_in, AbstractPartitionAssignor)
     assert (
         drop_in.name
@@ -70,13 +70,13 @@ def test_the_client_takes_the_class_as_it_is(drop_in: type[KafkaPythonAssignor])
     )
 
 
-def test_only_the_cooperative_one_is_cooperative() -> None:
+def test_only_cooperative_sticky_is_cooperative() -> None:
     assert CooperativeSticky().supported_protocols() == [RebalanceProtocol.COOPERATIVE]
     assert Sticky().supported_protocols() == [RebalanceProtocol.EAGER]
 
 
 @pytest.mark.parametrize("drop_in", ALL)
-def test_everybody_gets_a_share_and_topics_without_metadata_do_no_harm(
+def test_all_members_get_a_share_despite_topics_without_metadata(
     drop_in: type[KafkaPythonAssignor],
 ) -> None:
     leader = drop_in()
@@ -87,7 +87,7 @@ def test_everybody_gets_a_share_and_topics_without_metadata_do_no_harm(
     assert len({p for mine in held.values() for p in mine}) == 4
 
 
-def test_sticky_keeps_over_the_wire() -> None:
+def test_sticky_keeps_partitions_over_the_wire() -> None:
     cluster, one, two = FakeCluster({"t": 6}), Sticky(), Sticky()
     first = rebalance(cluster, {"a": one}, 1)
     second = rebalance(cluster, {"b": two, "a": one}, 2)
@@ -126,7 +126,7 @@ def test_racks_of_members_and_replicas_are_matched() -> None:
     assert [tuple(p) for p in answer["a"].partitions()] == [("t", 1)]
 
 
-def test_a_member_that_speaks_the_oldest_subscription_is_understood() -> None:
+def test_member_with_the_oldest_subscription_version_is_understood() -> None:
     old = ConsumerProtocolSubscription.decode(ConsumerProtocolSubscription(0, ["t"], b"").encode())
     leader = CooperativeSticky()
     members = [
@@ -138,7 +138,7 @@ def test_a_member_that_speaks_the_oldest_subscription_is_understood() -> None:
 
 
 class Greedy(Assignor):
-    """Everything to the first member."""
+    """Gives everything to the first member."""
 
     name = "greedy-test"
 
@@ -159,6 +159,6 @@ def test_any_registered_assignor_can_be_adapted(monkeypatch: pytest.MonkeyPatch)
     assert {name: len(mine) for name, mine in held.items()} == {"a": 3, "b": 0}
 
 
-def test_an_unknown_assignor_cannot() -> None:
+def test_unknown_assignor_cannot_be_adapted() -> None:
     with pytest.raises(UnknownAssignor):
         adapter("nonsense")

@@ -1,4 +1,4 @@
-"""Without its client an adapter says what to install."""
+"""Without its client an adapter names the package to install."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
     ("module", "client", "extra"),
     [("kafka_python", "kafka", "kafka-python"), ("aiokafka", "aiokafka", "aiokafka")],
 )
-def test_says_what_to_install(monkeypatch: pytest.MonkeyPatch, module: str, client: str, extra: str) -> None:
+def test_adapter_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch, module: str, client: str, extra: str
+) -> None:
     name = f"restow.assignors.adapters.{module}"
     monkeypatch.delitem(sys.modules, name, raising=False)
     for loaded in [m for m in sys.modules if m == client or m.startswith(f"{client}.")]:

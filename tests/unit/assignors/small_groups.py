@@ -1,4 +1,4 @@
-"""Groups for hypothesis to try, and the best there is for those that are small enough to try everything."""
+"""Groups for hypothesis, and the optimum for those small enough for exhaustive search."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPICS = ("a", "b", "c")
 MORE_TOPICS = (*TOPICS, "d", "e", "f")
 GHOST = "ghost"
 RACKS = ("east", "north", "west")
-# The last two stand one way by code points and the other way by UTF-16, which is Java's order.
+# The last two sort differently by code points and by UTF-16, which is Java's order.
 MEMBERS = ("c-1", "c-10", "c-2", "d", "e", "f", "g", "é", "\uff5e", "\U0001f600")
 
 # The same cases in every run, however busy the machine is.
@@ -44,7 +44,7 @@ def groups(
     claims: bool = True,
     racked: bool = False,
 ) -> Group:
-    """Up to so many members and partitions, subscriptions of all sorts, and claims that may collide."""
+    """Draw a group up to this size, with any subscriptions, and claims that may collide."""
     counts = {topic: draw(st.integers(0, partitions // len(topics))) for topic in topics}
     random = Random(draw(st.integers(0, 2**32 - 1)))
     alike = draw(st.booleans())
@@ -71,7 +71,7 @@ def some(things: Sequence[Any], random: Random) -> tuple[Any, ...]:
 
 
 def racks_for(partitions: Mapping[str, int], random: Random) -> dict[str, list[list[str]]]:
-    """Up to two racks for each partition."""
+    """Return up to two racks for each partition."""
     return {
         topic: [random.sample(RACKS, random.randint(0, 2)) for _ in range(count)]
         for topic, count in partitions.items()
@@ -79,17 +79,17 @@ def racks_for(partitions: Mapping[str, int], random: Random) -> dict[str, list[l
 
 
 class Worth(NamedTuple):
-    """What an assignment is judged by, in this order; less is better."""
+    """The criteria for an assignment, in this order; less is better."""
 
     balance_score: int
     taken: int
-    """Partitions that their owner may have and does not get."""
+    """Partitions that their owner could keep but does not."""
     far: int
-    """Partitions read by a member in a rack where they have no replica."""
+    """Partitions read by a member in a rack without a replica."""
 
 
 def worth(group: Group, given: Mapping[str, Sequence[TopicPartition]]) -> Worth:
-    """The worth of an assignment."""
+    """Return the worth of an assignment."""
     takers = takers_of(group)
     prices = [
         price(group, member, partition)
@@ -101,10 +101,10 @@ def worth(group: Group, given: Mapping[str, Sequence[TopicPartition]]) -> Worth:
 
 
 def best(group: Group) -> Worth:
-    """The least worth of all complete assignments.
+    """Return the least worth of all complete assignments.
 
-    All of them are gone through, partition by partition; of those that give everybody the same number
-    only the cheapest is pursued, since nothing that follows could tell them apart.
+    The search goes through all of them, partition by partition; of those with the same counts only the
+    cheapest is pursued, since nothing that follows depends on the rest.
     """
     cheapest = {(0,) * len(group.members): (0, 0)}
     for partition, takers in takers_of(group).items():
@@ -122,7 +122,7 @@ def best(group: Group) -> Worth:
 
 
 def takers_of(group: Group) -> dict[TopicPartition, list[int]]:
-    """Every partition that somebody wants, with the positions of those who do."""
+    """Return every partition with a subscriber, and the positions of its subscribers."""
     return {
         TopicPartition(topic, p): takers
         for topic, count in group.partitions.items()
@@ -132,7 +132,7 @@ def takers_of(group: Group) -> dict[TopicPartition, list[int]]:
 
 
 def price(group: Group, member: Member, partition: TopicPartition) -> tuple[int, int]:
-    """Whether the partition was taken from an owner who wants its topic, and whether it is far away."""
+    """Return whether the partition leaves an owner that wants its topic, and whether it is out of rack."""
     owner = owners_before(group).get(partition, member.id)
     wanted = any(m.id == owner and partition.topic in m.topics for m in group.members)
     racks = (
@@ -142,7 +142,7 @@ def price(group: Group, member: Member, partition: TopicPartition) -> tuple[int,
 
 
 def racks_matter(group: Group) -> bool:
-    """Whether some member stands in a replica's rack and not every partition is in all of those racks."""
+    """Return whether some member is in a replica's rack and not every partition is in all of those racks."""
     if group.partition_racks is None:
         return False
     racks = [frozenset(group.partition_racks[t][p]) for t, p in takers_of(group)]
@@ -151,7 +151,7 @@ def racks_matter(group: Group) -> bool:
 
 
 def no_direct_move_helps(group: Group, given: Mapping[str, Sequence[TopicPartition]]) -> bool:
-    """Balanced as Kafka's assignors mean it: nobody could take a partition from one with two more."""
+    """Return whether the group is balanced as in Kafka: no member could take from one with two more."""
     return not any(
         len(given[giver.id]) >= len(given[taker.id]) + 2
         for giver in group.members
@@ -161,7 +161,7 @@ def no_direct_move_helps(group: Group, given: Mapping[str, Sequence[TopicPartiti
 
 
 def spread_at_random(group: Group, random: Random) -> dict[str, list[TopicPartition]]:
-    """Some complete assignment, good or bad."""
+    """Return a random complete assignment."""
     given: dict[str, list[TopicPartition]] = {member.id: [] for member in group.members}
     for partition, takers in takers_of(group).items():
         given[group.members[random.choice(takers)].id].append(partition)
@@ -171,7 +171,7 @@ def spread_at_random(group: Group, random: Random) -> dict[str, list[TopicPartit
 def leveled(
     group: Group, given: dict[str, list[TopicPartition]]
 ) -> Iterator[dict[str, list[TopicPartition]]]:
-    """The assignment after each direct move, the last one without any left that helps."""
+    """Yield the assignment after each direct move, until none helps."""
     yield given
     for giver in group.members:
         for taker in group.members:

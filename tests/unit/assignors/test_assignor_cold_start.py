@@ -1,4 +1,4 @@
-"""What a first small assignment loads: nothing that it does not need."""
+"""The imports of a first small assignment: only what it needs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NEVER = {"rich", "typer", "click", "yaml", "kafka", "aiokafka", "numba", "pyspar
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin", "sticky", "cooperative-sticky"])
-def test_a_first_assignment_loads_nothing_it_does_not_need(name: str) -> None:
+def test_first_assignment_imports_only_what_it_needs(name: str) -> None:
     code = FIRST.format(name=name)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -35,7 +35,7 @@ def test_a_first_assignment_loads_nothing_it_does_not_need(name: str) -> None:
     assert loaded.isdisjoint(NEVER)
 
 
-def test_importing_does_not_read_the_metadata_of_packages() -> None:
+def test_import_does_not_read_the_metadata_of_packages() -> None:
     code = (
         "import sys, numpy; old = set(sys.modules); import restow.assignors; print(*set(sys.modules) - old)"
     )

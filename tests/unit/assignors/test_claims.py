@@ -1,4 +1,4 @@
-"""Who is believed to have held what."""
+"""Claims: the previous owners of partitions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL = tuple(COUNTS)
 
 
 def claims_of(*members: Member, counts: dict[str, int] = COUNTS) -> dict[str, str]:
-    """The owner before of each partition that has one; `?` and the claimants where it is contested."""
+    """Return the previous owner of each partition; `?` and the claimants if it is contested."""
     group = NumberedGroup.of(counts, members, by_id)
     claims = read_claims(group, lambda m: Claim(m.owned, m.generation))
     names = [m.id for m in group.members]
@@ -47,11 +47,11 @@ def member(name: str, *owned: Any, generation: int | None = 1, topics: tuple[str
     return Member(id=name, topics=topics, owned=owned, generation=generation)
 
 
-def test_what_one_claims_is_its_own() -> None:
+def test_single_claim_is_believed() -> None:
     assert claims_of(member("a", T0, T2), member("b", T1)) == {"t-0": "a", "t-1": "b", "t-2": "a"}
 
 
-def test_the_highest_generation_wins_whoever_comes_first() -> None:
+def test_highest_generation_wins_in_any_order() -> None:
     old, new = member("a", T0, T1, generation=4), member("b", T0, generation=5)
     assert claims_of(old, new) == claims_of(new, old) == {"t-0": "b", "t-1": "a"}
     assert claims_of(member("a", T0, generation=5), member("b", T0, generation=4)) == {"t-0": "a"}
@@ -61,36 +61,36 @@ def test_equal_generations_contest() -> None:
     assert claims_of(member("a", T0), member("b", T0, T1)) == {"t-0": "?ab", "t-1": "b"}
 
 
-def test_only_those_of_the_highest_generation_contest() -> None:
+def test_only_claims_of_the_highest_generation_contest() -> None:
     rivals = [member("a", T0, generation=2), member("b", T0, generation=1), member("c", T0, generation=2)]
     assert claims_of(*rivals) == {"t-0": "?ac"}
     assert claims_of(*rivals, member("d", T0, generation=3)) == {"t-0": "d"}
 
 
-def test_no_generation_is_older_than_any() -> None:
+def test_claim_without_generation_is_the_oldest() -> None:
     assert claims_of(member("a", T0, generation=None), member("b", T0, generation=0)) == {"t-0": "b"}
     assert claims_of(member("a", T0, generation=None), member("b", T0, generation=-1)) == {"t-0": "?ab"}
 
 
-def test_naming_a_partition_twice_is_no_quarrel() -> None:
+def test_partition_named_twice_by_one_member_is_not_contested() -> None:
     assert claims_of(member("a", T0, T0, T1)) == {"t-0": "a", "t-1": "a"}
     assert claims_of(member("a", T0, T0), member("b", T0, T0)) == {"t-0": "?ab"}
 
 
-def test_what_is_not_there_is_not_claimed() -> None:
+def test_claim_of_a_missing_partition_is_ignored() -> None:
     gone, beyond = TopicPartition("gone", 0), TopicPartition("t", 4)
     assert claims_of(member("a", gone, T1, beyond)) == {"t-1": "a"}
     assert claims_of(member("a", gone)) == {}
     assert claims_of(member("a", T0), counts={"t": 0}) == {}
 
 
-def test_a_topic_that_nobody_wants_is_not_claimed() -> None:
+def test_claim_of_a_topic_without_subscribers_is_ignored() -> None:
     assert claims_of(member("a", T0, TopicPartition("u", 0), topics=("t",))) == {"t-0": "a"}
 
 
 @pytest.mark.parametrize("topic", ALL)
 @pytest.mark.parametrize("number", [-1, -2, 4, 2**31 - 1, -(2**31)])
-def test_numbers_that_no_partition_has_are_not_claimed(topic: str, number: int) -> None:
+def test_claim_of_an_impossible_partition_is_ignored(topic: str, number: int) -> None:
     assert claims_of(member("a", TopicPartition(topic, number), T1)) == {"t-1": "a"}
 
 
@@ -98,10 +98,10 @@ def test_numbers_that_no_partition_has_are_not_claimed(topic: str, number: int) 
 @pytest.mark.parametrize("topic", ALL)
 @pytest.mark.parametrize("size", [2**31, 10**12, 2**40, 2**40 + 1, 2**41, 2**62, 2**63 - 1, 2**63, 2**70])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_numbers_beyond_the_protocols_are_ignored_or_refused(
+def test_numbers_beyond_the_protocol_are_ignored_or_refused(
     name: str, topic: str, size: int, sign: int
 ) -> None:
-    """Kafka's partitions are int32; more can only come from a caller's mistake, never from the wire."""
+    """Kafka's partitions are int32; larger numbers come from a caller's mistake, never from the wire."""
     odd, b, c = TopicPartition(topic, sign * size), member("b", T0, T1), member("c")
     try:
         answer = assign(name, COUNTS, [member("a", odd), b, c])
@@ -120,7 +120,7 @@ def test_numbers_beyond_the_protocols_are_ignored_or_refused(
         [T0, T1, T2],
     ],
 )
-def test_plain_pairs_will_do(name: str, owned: Any) -> None:
+def test_plain_pairs_are_accepted(name: str, owned: Any) -> None:
     members = [Member(id="a", topics=("t",), owned=owned, generation=1), Member(id="b", topics=("t",))]
     answer = assign(name, {"t": 6}, members)
     assert answer["a"] == [T0, T1, T2]
@@ -149,7 +149,7 @@ def test_plain_pairs_will_do(name: str, owned: Any) -> None:
         3,
     ],
 )
-def test_what_is_no_pair_is_refused(name: str, owned: Any) -> None:
+def test_claim_that_is_no_pair_is_refused(name: str, owned: Any) -> None:
     members = [Member(id="b", topics=("t",)), Member(id="odd", topics=("t",), owned=owned, generation=1)]
     with pytest.raises(InvalidGroup, match="odd"):
         assign(name, {"t": 4}, members)
@@ -157,14 +157,14 @@ def test_what_is_no_pair_is_refused(name: str, owned: Any) -> None:
 
 @pytest.mark.parametrize("name", STICKY)
 @pytest.mark.parametrize("number", [0.0, 1.5, "1", b"1", [1]])
-def test_a_partition_number_is_an_integer(name: str, number: Any) -> None:
+def test_partition_number_that_is_no_integer_is_refused(name: str, number: Any) -> None:
     with pytest.raises(InvalidGroup):
         assign(name, {"t": 4}, [Member(id="a", topics=("t",), owned=(("t", number),), generation=1)])
 
 
 @same_cases
 @given(group=groups(members=6, partitions=12))
-def test_as_counted_claim_by_claim(group: judge.Group) -> None:
+def test_claims_equal_counting_one_by_one(group: judge.Group) -> None:
     found = claims_of(*group.members, counts=group.partitions)
     subscribed = {topic for m in group.members for topic in m.topics}
     owners = {str(p): owner for p, owner in owners_before(group).items() if p.topic in subscribed}
@@ -174,7 +174,7 @@ def test_as_counted_claim_by_claim(group: judge.Group) -> None:
     }
 
 
-def test_user_data_takes_the_place_of_what_is_owned() -> None:
+def test_user_data_replaces_owned_partitions() -> None:
     a = Member(
         id="a", topics=("t",), owned=(T0, T1), generation=9, user_data=encode_claim((T2, T3), generation=1)
     )
@@ -182,13 +182,13 @@ def test_user_data_takes_the_place_of_what_is_owned() -> None:
     assert assign("sticky", {"t": 4}, [a, b]) == {"a": [T2, T3], "b": [T0, T1]}
 
 
-def test_corrupt_user_data_means_nothing_was_held() -> None:
+def test_corrupt_user_data_counts_as_no_claim() -> None:
     a = Member(id="a", topics=("t",), owned=(T2, T3), generation=9, user_data=b"\xff" * 7)
     b = Member(id="b", topics=("t",), owned=(T2, T3), generation=0)
     assert assign("sticky", {"t": 4}, [a, b]) == {"a": [T0, T1], "b": [T2, T3]}
 
 
-def test_a_cooperative_members_user_data_says_only_since_when() -> None:
+def test_user_data_of_a_cooperative_member_has_only_the_generation() -> None:
     a = Member(id="a", topics=("t",), owned=(T0, T1), generation=1, user_data=encode_generation(5))
     b = Member(id="b", topics=("t",), owned=(T0, T1), generation=4)
     assert assign("cooperative-sticky", {"t": 2}, [a, b]) == {"a": [T0], "b": []}
@@ -197,6 +197,6 @@ def test_a_cooperative_members_user_data_says_only_since_when() -> None:
 
 
 @pytest.mark.parametrize("name", ["range", "roundrobin"])
-def test_the_others_do_not_care(name: str) -> None:
+def test_range_and_roundrobin_ignore_claims(name: str) -> None:
     odd = Member(id="a", topics=("t",), owned=(T3, T3, TopicPartition("gone", -1)), user_data=b"\xff")
     assert assign(name, {"t": 2}, [odd]) == {"a": [T0, T1]}

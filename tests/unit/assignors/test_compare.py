@@ -1,4 +1,4 @@
-"""What changed from one assignment to the next, and Kafka's balance score."""
+"""Changes from one assignment to the next, and Kafka's balance score."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ T0, T1, T2, T3 = (TopicPartition("t", p) for p in range(4))
 
 @same_cases
 @given(counts=st.lists(st.integers(0, 1000), max_size=20))
-def test_the_balance_score_is_the_sum_over_all_pairs(counts: list[int]) -> None:
+def test_balance_score_is_the_sum_over_all_pairs(counts: list[int]) -> None:
     assert balance_score(counts) == sum(abs(a - b) for a, b in combinations(counts, 2))
     assert balance_score(iter(counts)) == balance_score(counts)
 
 
-def test_what_moved_and_what_was_only_taken() -> None:
+def test_compare_counts_moved_and_revoked_partitions() -> None:
     before = {"a": [T0, T1, T2], "gone": [T3]}
     after = {"a": [T0], "new": [T1, T3]}
     assert compare(before, after) == AssignmentComparison(
         balance_score=1,
         balance_score_before=2,
-        moved=2,  # T1 and T3 have another reader
-        revoked=2,  # T1 and T2 were taken from a; T3's reader left by itself
+        moved=2,  # T1 and T3 have another owner
+        revoked=2,  # T1 and T2 were taken from a; T3's owner left by itself
         counts={"a": 1, "new": 2},
     )
 
 
-def test_nothing_before_and_nothing_after() -> None:
+def test_compare_of_empty_assignments_is_empty() -> None:
     empty = compare({}, {})
     assert (empty.balance_score, empty.balance_score_before, empty.moved, empty.revoked) == (0, 0, 0, 0)
     first = compare({}, {"a": [T0], "b": []})
@@ -53,7 +53,7 @@ def assignments(draw: st.DrawFn) -> dict[str, list[TopicPartition]]:
 
 @same_cases
 @given(before=assignments(), after=assignments())
-def test_as_counted_partition_by_partition(
+def test_compare_equals_counting_partition_by_partition(
     before: dict[str, list[TopicPartition]], after: dict[str, list[TopicPartition]]
 ) -> None:
     moved = revoked = 0

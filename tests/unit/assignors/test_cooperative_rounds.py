@@ -1,4 +1,4 @@
-"""cooperative-sticky over several rounds: groups come to rest, and nothing is handed over too early."""
+"""cooperative-sticky over several rounds: groups become stable, and nothing is given out too early."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def ask(group: Group) -> dict[str, list[TopicPartition]]:
 
 
 def next_round(group: Group, given: Mapping[str, Sequence[TopicPartition]], generation: int) -> Group:
-    """The group when everybody has taken up what it was given and let go of the rest."""
+    """Return the group after every member has applied its assignment."""
     members = [replace(m, owned=tuple(given[m.id]), generation=generation) for m in group.members]
     return replace(group, members=tuple(members))
 
 
 @same_cases
 @given(group=groups(members=10, partitions=30, topics=MORE_TOPICS, racked=True))
-def test_a_larger_group_comes_to_rest_too(group: Group) -> None:
+def test_larger_group_becomes_stable_too(group: Group) -> None:
     first = ask(group)
     second = ask(next_round(group, first, 3))
     assert faults(group, second, complete=True) == []
@@ -48,7 +48,7 @@ def test_a_larger_group_comes_to_rest_too(group: Group) -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=12, racked=True))
-def test_a_group_comes_to_rest_with_everything_assigned(group: Group) -> None:
+def test_group_becomes_stable_with_everything_assigned(group: Group) -> None:
     first = ask(group)
     assert faults(group, first, complete=False) == []
     second_round = next_round(group, first, 3)
@@ -61,7 +61,7 @@ def test_a_group_comes_to_rest_with_everything_assigned(group: Group) -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=12))
-def test_nobody_gets_what_another_still_claims(group: Group) -> None:
+def test_no_member_gets_what_another_still_claims(group: Group) -> None:
     given = ask(group)
     assert handed_over_too_early(group, given) == []
     claims = {member.id: set(member.owned) for member in group.members}
@@ -72,15 +72,15 @@ def test_nobody_gets_what_another_still_claims(group: Group) -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=12))
-def test_only_what_changes_hands_is_left_for_the_next_round(group: Group) -> None:
-    """Everything nobody held is dealt at once."""
+def test_only_partitions_that_change_owner_wait_for_the_next_round(group: Group) -> None:
+    """Partitions without an owner are assigned at once."""
     left = unassigned(group, ask(group))
     assert left <= owners_before(group).keys() | contested(group)
 
 
 @same_cases
 @given(group=groups(members=6, partitions=12, claims=False, racked=True), seed=st.integers(0, 2**32 - 1))
-def test_what_kafka_calls_balanced_stays(group: Group, seed: int) -> None:
+def test_assignment_that_kafka_calls_balanced_is_kept(group: Group, seed: int) -> None:
     *_, level = leveled(group, spread_at_random(group, Random(seed)))
     note(f"{level}")
     assert no_direct_move_helps(group, level)
@@ -94,7 +94,7 @@ def test_what_kafka_calls_balanced_stays(group: Group, seed: int) -> None:
     leaving=st.integers(0, 2),
     joining=st.integers(0, 2),
 )
-def test_a_living_group_follows_who_comes_and_goes(group: Group, leaving: int, joining: int) -> None:
+def test_group_follows_members_that_join_and_leave(group: Group, leaving: int, joining: int) -> None:
     given = ask(group)
     stayed = next_round(group, given, 1).members[leaving:]
     newcomers = [
@@ -109,7 +109,7 @@ def test_a_living_group_follows_who_comes_and_goes(group: Group, leaving: int, j
     assert ask(next_round(group, second, 3)) == second
 
 
-def test_a_newcomer_waits_one_round() -> None:
+def test_new_member_waits_one_round() -> None:
     members = (
         Member(id="a", topics=("t",), owned=(T0, T1, T2, T3), generation=1),
         Member(id="b", topics=("t",)),
@@ -120,7 +120,7 @@ def test_a_newcomer_waits_one_round() -> None:
     assert ask(next_round(group, first, 2)) == {"a": [T0, T1], "b": [T2, T3]}
 
 
-def test_what_a_leaver_held_is_dealt_at_once() -> None:
+def test_partitions_of_a_leaving_member_are_assigned_at_once() -> None:
     members = (
         Member(id="a", topics=("t",), owned=(T0,), generation=1),
         Member(id="b", topics=("t",), owned=(T2,), generation=1),
@@ -128,8 +128,8 @@ def test_what_a_leaver_held_is_dealt_at_once() -> None:
     assert ask(Group(partitions={"t": 4}, members=members)) == {"a": [T0, T1], "b": [T2, T3]}
 
 
-def test_what_a_member_no_longer_wants_waits_until_it_has_let_go() -> None:
-    """The member that unsubscribed goes on reading until it has seen the answer."""
+def test_partition_of_an_unsubscribed_topic_waits_until_it_is_revoked() -> None:
+    """The member that unsubscribed keeps reading until it gets the new assignment."""
     members = (
         Member(id="a", topics=("u",), owned=(T0,), generation=1),
         Member(id="b", topics=("t", "u"), owned=(TopicPartition("u", 0),), generation=1),
@@ -140,7 +140,7 @@ def test_what_a_member_no_longer_wants_waits_until_it_has_let_go() -> None:
     assert T0 in ask(next_round(group, first, 2))["b"]
 
 
-def test_two_that_claim_the_same_wait_for_each_other_but_not_for_a_third() -> None:
+def test_two_claimants_wait_for_each_other_but_not_for_a_third() -> None:
     a = Member(id="a", topics=("t",), owned=(T0, T1), generation=1)
     b = Member(id="b", topics=("t",), owned=(T0, T1), generation=1)
     c = Member(id="c", topics=("t",))

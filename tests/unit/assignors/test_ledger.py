@@ -1,4 +1,4 @@
-"""The steps below sticky: pouring, the ledger, its bit sets, leveling, exchanges."""
+"""The steps below sticky: pouring, the table, its bit sets, leveling, exchanges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @same_cases
 @given(loads=st.lists(st.integers(0, 30), min_size=1, max_size=12), units=st.integers(0, 200))
-def test_pouring_is_giving_one_by_one_to_the_least_loaded(loads: list[int], units: int) -> None:
+def test_pour_equals_giving_one_by_one_to_the_least_loaded(loads: list[int], units: int) -> None:
     poured = pour(np.array(loads), units)
     filled = list(loads)
     for _ in range(units):
@@ -35,7 +35,7 @@ def test_pouring_is_giving_one_by_one_to_the_least_loaded(loads: list[int], unit
     assert (poured >= 0).all()
 
 
-def test_what_does_not_divide_goes_to_the_first() -> None:
+def test_pour_gives_the_remainder_to_the_first() -> None:
     assert pour(np.array([0, 0, 0, 9]), 5).tolist() == [2, 2, 1, 0]
     assert pour(np.array([3, 1, 2]), 4).tolist() == [1, 2, 1]
     assert pour(np.array([7]), 0).tolist() == [0]
@@ -43,7 +43,7 @@ def test_what_does_not_divide_goes_to_the_first() -> None:
 
 @same_cases
 @given(mask=st.integers(1, 2**200))
-def test_bits(mask: int) -> None:
+def test_bits_yields_the_set_bits(mask: int) -> None:
     numbers = list(bits(mask))
     assert numbers == sorted(numbers)
     assert sum(1 << n for n in numbers) == mask
@@ -55,7 +55,7 @@ def test_bits(mask: int) -> None:
 def ledgers(
     draw: st.DrawFn, *, kinds: int = 3, members: int = 4, most: int = 3
 ) -> tuple[BalanceTable, Random]:
-    """Some kinds and members, every kind allowed to somebody, and part of it held by those who may."""
+    """Draw kinds and members, with every kind allowed to some member, and part of it held."""
     random = Random(draw(st.integers(0, 2**32 - 1)))
     shape = draw(st.integers(1, kinds)), draw(st.integers(1, members))
     allowed = np.array([[random.random() < 0.6 for _ in range(shape[1])] for _ in range(shape[0])])
@@ -71,12 +71,12 @@ def ledgers(
 
 
 def left(ledger: BalanceTable) -> list[tuple[int, int]]:
-    """What nobody holds yet."""
+    """Return the kinds that are not fully held yet."""
     return list(enumerate((ledger.supply - ledger.held.sum(axis=1)).tolist()))
 
 
 def spill(ledger: BalanceTable, random: Random) -> None:
-    """Give what is left to anybody, and let some change hands, so that the ledger is full and untidy."""
+    """Give the rest to any members, and move some, so that the table is full and unbalanced."""
     for kind, units in left(ledger):
         takers = np.flatnonzero(ledger.allowed[kind]).tolist()
         for _ in range(units):
@@ -91,7 +91,7 @@ def spill(ledger: BalanceTable, random: Random) -> None:
 
 
 def check(ledger: BalanceTable) -> None:
-    """Everything is held, by those who may, and the loads are right."""
+    """Check that everything is held by allowed members, and that the loads are right."""
     assert (ledger.held >= 0).all()
     assert (ledger.held.sum(axis=1) == ledger.supply).all()
     assert (ledger.held[~ledger.allowed] == 0).all()
@@ -104,7 +104,7 @@ def worth(ledger: BalanceTable) -> tuple[int, int, int]:
 
 
 def all_worths(ledger: BalanceTable) -> Iterator[tuple[int, int, int]]:
-    """The worth of every way to fill the ledger."""
+    """Yield the worth of every way to fill the table."""
     rows = [
         [row for row in product(range(units + 1), repeat=ledger.allowed.shape[1]) if sum(row) == units]
         for units in ledger.supply.tolist()
@@ -118,7 +118,7 @@ def all_worths(ledger: BalanceTable) -> Iterator[tuple[int, int, int]]:
 
 
 def helps(ledger: BalanceTable) -> bool:
-    """Whether some direct move would improve the balance."""
+    """Return whether some direct move would improve the balance."""
     kinds, members = ledger.allowed.shape
     return any(
         ledger.held[k, a] and ledger.allowed[k, b] and ledger.loads[a] >= ledger.loads[b] + 2
@@ -128,7 +128,7 @@ def helps(ledger: BalanceTable) -> bool:
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_sharing_out_gives_everything_and_takes_nothing(drawn: tuple[BalanceTable, Random]) -> None:
+def test_share_out_gives_everything_and_takes_nothing(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, _ = drawn
     ledger.share_out(left(ledger))
     check(ledger)
@@ -138,7 +138,7 @@ def test_sharing_out_gives_everything_and_takes_nothing(drawn: tuple[BalanceTabl
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_leveling_ends_where_no_direct_move_helps_and_is_never_worse(
+def test_level_ends_where_no_direct_move_helps_and_is_never_worse(
     drawn: tuple[BalanceTable, Random],
 ) -> None:
     ledger, random = drawn
@@ -165,7 +165,7 @@ def test_gentle_leveling_ends_there_too_and_takes_no_more(drawn: tuple[BalanceTa
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_settling_never_worsens_and_a_second_time_finds_nothing(drawn: tuple[BalanceTable, Random]) -> None:
+def test_settle_never_worsens_and_finds_nothing_the_second_time(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     before = worth(ledger)
@@ -179,7 +179,7 @@ def test_settling_never_worsens_and_a_second_time_finds_nothing(drawn: tuple[Bal
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_swapping_leaves_everybody_with_as_many_and_never_worsens(drawn: tuple[BalanceTable, Random]) -> None:
+def test_swap_keeps_all_counts_and_never_worsens(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     before, loads = worth(ledger), ledger.loads.copy()
@@ -191,7 +191,7 @@ def test_swapping_leaves_everybody_with_as_many_and_never_worsens(drawn: tuple[B
 
 @same_cases
 @given(drawn=ledgers(members=3, most=2))
-def test_settling_finds_the_best_there_is(drawn: tuple[BalanceTable, Random]) -> None:
+def test_settle_finds_the_optimum(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     settle(ledger)
@@ -200,7 +200,7 @@ def test_settling_finds_the_best_there_is(drawn: tuple[BalanceTable, Random]) ->
 
 @same_cases
 @given(drawn=ledgers(members=3, most=2))
-def test_what_is_surely_best_is(drawn: tuple[BalanceTable, Random]) -> None:
+def test_surely_best_is_right(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     least = min(all_worths(ledger))
@@ -210,8 +210,8 @@ def test_what_is_surely_best_is(drawn: tuple[BalanceTable, Random]) -> None:
         assert worth(ledger)[:2] == least[:2]
 
 
-def test_the_quick_proof_is_found_where_it_matters() -> None:
-    """Two left a group of four that was level: their partitions are shared out and nothing else moves."""
+def test_quick_proof_succeeds_after_two_members_left() -> None:
+    """Two left a level group of four: their partitions are shared out and nothing else moves."""
     owned = np.array([[3, 3, 0, 0]])
     ledger = BalanceTable(np.array([12]), np.ones((1, 4), dtype=np.bool_), owned, None)
     ledger.share_out([(0, 6)])
@@ -222,7 +222,7 @@ def test_the_quick_proof_is_found_where_it_matters() -> None:
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9), moves=st.integers(0, 30))
-def test_the_bit_sets_keep_in_step(drawn: tuple[BalanceTable, Random], moves: int) -> None:
+def test_bit_sets_stay_in_step_with_the_table(drawn: tuple[BalanceTable, Random], moves: int) -> None:
     ledger, random = drawn
     spill(ledger, random)
     levels = Levels(ledger)
@@ -230,7 +230,7 @@ def test_the_bit_sets_keep_in_step(drawn: tuple[BalanceTable, Random], moves: in
         kind = random.randrange(len(ledger.supply))
         if givers := np.flatnonzero(ledger.held[kind]).tolist():
             giver = random.choice(givers)
-            levels.reach(giver)  # so that something stale could be remembered
+            levels.reach(giver)  # so that a stale value could be cached
             levels.move(kind, giver, random.choice(np.flatnonzero(ledger.allowed[kind]).tolist()))
     fresh = Levels(ledger)
     check(ledger)
@@ -242,7 +242,7 @@ def test_the_bit_sets_keep_in_step(drawn: tuple[BalanceTable, Random], moves: in
 
 @same_cases
 @given(drawn=ledgers(kinds=5, members=7, most=9))
-def test_what_the_bit_sets_answer(drawn: tuple[BalanceTable, Random]) -> None:
+def test_bit_sets_answer_like_the_table(drawn: tuple[BalanceTable, Random]) -> None:
     ledger, random = drawn
     spill(ledger, random)
     levels = Levels(ledger)

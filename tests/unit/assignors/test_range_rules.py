@@ -1,4 +1,4 @@
-"""range: worked examples, and the rules with racks spelled out slowly."""
+"""range: worked examples, and the rules with racks in a slow reference."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def numbers(answer: dict[str, list[TopicPartition]], topic: str = "t") -> dict[s
     return {m: [p.partition for p in mine if p.topic == topic] for m, mine in answer.items()}
 
 
-def test_the_first_members_get_one_more() -> None:
+def test_first_members_get_one_more() -> None:
     members = [Member(id=m, topics=("t",)) for m in ("c", "a", "b")]
     assert numbers(assign("range", {"t": 8}, members)) == {"a": [0, 1, 2], "b": [3, 4, 5], "c": [6, 7]}
 
 
-def test_the_first_members_get_one_more_of_every_topic() -> None:
+def test_first_members_get_one_more_of_every_topic() -> None:
     members = [Member(id=m, topics=("t", "u")) for m in ("a", "b")]
     answer = assign("range", {"t": 3, "u": 3}, members)
     assert {m: len(mine) for m, mine in answer.items()} == {"a": 4, "b": 2}
 
 
-def test_some_get_nothing_when_there_are_more_members_than_partitions() -> None:
+def test_some_members_get_nothing_if_there_are_more_than_partitions() -> None:
     members = [Member(id=m, topics=("t",)) for m in ("a", "b", "c")]
     assert numbers(assign("range", {"t": 2}, members)) == {"a": [0], "b": [1], "c": []}
 
@@ -48,7 +48,7 @@ def test_only_subscribers_count() -> None:
     assert numbers(answer, "u") == {"a": [0, 1], "b": [], "c": [2, 3]}
 
 
-def test_static_members_stand_before_the_others_by_instance_id() -> None:
+def test_static_members_come_first_by_instance_id() -> None:
     members = [
         Member(id="a", topics=("t",)),
         Member(id="b", topics=("t",), instance_id="z"),
@@ -72,7 +72,7 @@ def test_ids_sort_by_utf16_as_in_java() -> None:
     assert numbers(assign("range", {"t": 3}, static)) == {"1": [0, 1], "0": [2]}
 
 
-def test_a_lone_topic_is_matched_member_by_member() -> None:
+def test_single_topic_is_matched_member_by_member() -> None:
     members = [Member(id=m, topics=("t",), rack=rack) for m, rack in (("a", "x"), ("b", "y"), ("c", "z"))]
     racks = {"t": [["z"], ["y"], ["x"], ["x"], ["x"], ["y"], []]}
     assert numbers(assign("range", {"t": 7}, members, racks)) == {"a": [2, 3, 4], "b": [1, 5], "c": [0, 6]}
@@ -85,7 +85,7 @@ def test_topics_of_one_size_are_matched_together_even_if_only_one_calls_for_it()
     assert numbers(answer, "t") == numbers(answer, "u") == {"a": [1], "b": [0]}
 
 
-def test_topics_of_another_size_stay_as_they_are_unless_they_call_for_it() -> None:
+def test_topics_of_another_size_are_not_matched_unless_they_call_for_it() -> None:
     members = [Member(id=m, topics=("t", "u"), rack=rack) for m, rack in (("a", "x"), ("b", "y"))]
     racks = {"t": [["y"], ["x"]], "u": [["x", "y"]] * 3}
     answer = assign("range", {"t": 2, "u": 3}, members, racks)
@@ -93,7 +93,7 @@ def test_topics_of_another_size_stay_as_they_are_unless_they_call_for_it() -> No
     assert numbers(answer, "u") == {"a": [0, 1], "b": [2]}
 
 
-def test_a_member_without_a_rack_matches_everything() -> None:
+def test_member_without_a_rack_matches_everything() -> None:
     members = [Member(id="a", topics=("t",)), Member(id="b", topics=("t",), rack="x")]
     racks = {"t": [["x"], ["x"], ["y"], ["y"]]}
     assert numbers(assign("range", {"t": 4}, members, racks)) == {"a": [0, 1], "b": [2, 3]}
@@ -103,7 +103,7 @@ def test_a_member_without_a_rack_matches_everything() -> None:
     assert numbers(assign("range", {"t": 4}, empty, racks)) == {"a": [0, 1], "b": [2, 3]}
 
 
-def test_unknown_racks_among_the_replicas_are_nobodys() -> None:
+def test_unknown_racks_of_replicas_match_no_member() -> None:
     members = [Member(id=m, topics=("t",), rack=rack) for m, rack in (("a", "x"), ("b", "y"))]
     racks = {"t": [[None, "y"], [None], ["x", None]]}
     assert numbers(assign("range", {"t": 3}, members, racks)) == {"a": [1, 2], "b": [0]}
@@ -111,7 +111,7 @@ def test_unknown_racks_among_the_replicas_are_nobodys() -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=24, claims=False, racked=True), static=st.integers(0, 3))
-def test_as_the_rules_say(group: Group, static: int) -> None:
+def test_range_equals_the_reference(group: Group, static: int) -> None:
     members = [replace(m, instance_id=f"i{9 - i}") if i < static else m for i, m in enumerate(group.members)]
     group = replace(group, members=tuple(members))
     assert as_sets(assign("range", **group.question())) == as_sets(slow_range(group))
@@ -119,7 +119,7 @@ def test_as_the_rules_say(group: Group, static: int) -> None:
 
 @same_cases
 @given(group=groups(members=5, partitions=18, claims=False, racked=True), size=st.integers(0, 6))
-def test_as_the_rules_say_for_topics_of_one_size(group: Group, size: int) -> None:
+def test_range_equals_the_reference_for_topics_of_one_size(group: Group, size: int) -> None:
     assert group.partition_racks is not None
     racks = {t: [*r, *([["east"], ["west", "north"]] * 3)][:size] for t, r in group.partition_racks.items()}
     alike = replace(group, partitions=dict.fromkeys(racks, size), partition_racks=racks)
@@ -143,7 +143,7 @@ def as_sets(answer: dict[str, list[TopicPartition]]) -> dict[str, set[TopicParti
 
 
 class Table:
-    """One topic with its members in order, and what each has of it so far."""
+    """One topic with its members in order, and their partitions so far."""
 
     def __init__(self, name: str, members: list[Member], racks: list[set[str]]) -> None:
         self.name, self.members, self.racks = name, members, racks
@@ -208,7 +208,7 @@ def match(tables: list[Table]) -> None:
 
 
 def in_line(one: Member, other: Member) -> int:
-    """Static members first, by instance id; the others by member id; letters by their UTF-16 units."""
+    """Compare members: static first, by instance id; the others by member id; strings by UTF-16 units."""
     if (one.instance_id is None) != (other.instance_id is None):
         return 1 if one.instance_id is None else -1
     left, right = (units(m.id if m.instance_id is None else m.instance_id) for m in (one, other))

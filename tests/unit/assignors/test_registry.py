@@ -1,4 +1,4 @@
-"""Assignors of others: registered by hand, found through entry points, and held to their promise."""
+"""Plugin assignors: registered in code, found through entry points, and checked."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTS = {"t": 2, "u": 1}
 
 @pytest.fixture(autouse=True)
 def known_assignors() -> Iterator[None]:
-    """Whatever a test registers is forgotten afterwards."""
+    """Forget registrations after each test."""
     before = dict(registry_module._known)
     yield
     registry_module._known.clear()
@@ -31,7 +31,7 @@ def known_assignors() -> Iterator[None]:
 
 
 class FirstTakesAll(Assignor):
-    """Everything to the first member that wants it."""
+    """Gives everything to the first subscriber."""
 
     name = "first-takes-all"
 
@@ -46,7 +46,7 @@ class FirstTakesAll(Assignor):
 
 
 def answering(answer: Any) -> Assignor:
-    """An assignor that gives this answer, whatever it is asked."""
+    """Return an assignor that always gives this answer."""
 
     class Parrot(Assignor):
         name = "parrot"
@@ -58,19 +58,19 @@ def answering(answer: Any) -> Assignor:
 
 
 @pytest.mark.parametrize("what", [FirstTakesAll, FirstTakesAll()], ids=["class", "instance"])
-def test_registered_by_hand(what: Any) -> None:
+def test_registered_assignor_is_used(what: Any) -> None:
     register(what)
     assert "first-takes-all" in names()
     assert isinstance(get("first-takes-all"), FirstTakesAll)
     assert assign("first-takes-all", COUNTS, MEMBERS) == {"a": [T0, T1], "b": [TopicPartition("u", 0)]}
 
 
-def test_our_own_come_first() -> None:
+def test_own_assignors_are_listed_first() -> None:
     register(FirstTakesAll)
     assert names()[:4] == ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
-def test_a_later_one_of_the_same_name_takes_the_place() -> None:
+def test_later_assignor_of_the_same_name_replaces_the_first() -> None:
     class Mine(FirstTakesAll):
         name = "range"
 
@@ -97,7 +97,7 @@ class Clumsy(FirstTakesAll):
 @pytest.mark.parametrize(
     "what", [None, "range", object(), object, dict, Nameless, Nameless(), Unfinished, Clumsy]
 )
-def test_what_is_no_assignor_is_not_registered(what: Any) -> None:
+def test_register_refuses_other_objects(what: Any) -> None:
     with pytest.raises(AssignorFailed):
         register(what)
     assert names() == ("range", "roundrobin", "sticky", "cooperative-sticky")
@@ -128,7 +128,7 @@ def test_what_is_no_assignor_is_not_registered(what: Any) -> None:
         ({"a": [("t", 0.5)], "b": []}, "parrot"),
     ],
 )
-def test_nonsense_is_not_passed_on(answer: Any, complaint: str) -> None:
+def test_invalid_answer_is_refused(answer: Any, complaint: str) -> None:
     register(answering(answer))
     with pytest.raises(AssignorFailed, match=complaint):
         assign("parrot", COUNTS, MEMBERS)
@@ -137,13 +137,13 @@ def test_nonsense_is_not_passed_on(answer: Any, complaint: str) -> None:
 @pytest.mark.parametrize(
     "answer", [{"a": [], "b": []}, {"b": [T0], "a": [T1]}, {"a": [("t", 0)], "b": [("u", 0)]}]
 )
-def test_leaving_some_out_is_its_right(answer: Any) -> None:
-    """A cooperative assignor must be able to; so nobody is asked to be complete."""
+def test_answer_may_leave_partitions_out(answer: Any) -> None:
+    """A cooperative assignor must be able to; so no answer has to be complete."""
     register(answering(answer))
     assert assign("parrot", COUNTS, MEMBERS) == answer
 
 
-def test_bad_input_is_found_before_the_stranger_is_asked() -> None:
+def test_bad_input_is_refused_before_the_plugin_is_called() -> None:
     register(answering(None))
     with pytest.raises(InvalidInput):
         assign("parrot", {"t": -1}, MEMBERS)
@@ -172,7 +172,7 @@ number = 5
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
-    """Puts a distribution with these entry points where Python finds it."""
+    """Return a function that installs a distribution with these entry points."""
 
     def install(entry_points: str) -> None:
         (tmp_path / "strangers_assignors.py").write_text(PACKAGE)
@@ -187,7 +187,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
 
 
 @pytest.mark.parametrize("attribute", ["Plugged", "ready"])
-def test_found_through_an_entry_point(install: Callable[[str], None], attribute: str) -> None:
+def test_entry_point_is_found(install: Callable[[str], None], attribute: str) -> None:
     install(f"plugged = strangers_assignors:{attribute}")
     assert names() == ("range", "roundrobin", "sticky", "cooperative-sticky", "plugged")
     assert "strangers_assignors" not in sys.modules
@@ -207,7 +207,7 @@ def test_found_through_an_entry_point(install: Callable[[str], None], attribute:
         "strangers_assignors:Misnamed",
     ],
 )
-def test_a_broken_entry_point_breaks_only_itself(install: Callable[[str], None], where: str) -> None:
+def test_broken_entry_point_breaks_only_itself(install: Callable[[str], None], where: str) -> None:
     install(f"plugged = {where}")
     ranges = get("range")
     with pytest.raises(AssignorFailed, match="plugged"):
@@ -218,7 +218,7 @@ def test_a_broken_entry_point_breaks_only_itself(install: Callable[[str], None],
         get("absent")
 
 
-def test_an_entry_point_does_not_take_the_place_of_ours(install: Callable[[str], None]) -> None:
+def test_entry_point_does_not_replace_our_own_assignor(install: Callable[[str], None]) -> None:
     install("range = strangers_assignors:Misnamed")
     ours = get("range")
     assert type(ours).__module__ == "restow.assignors.range"

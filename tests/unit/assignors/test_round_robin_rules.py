@@ -1,4 +1,4 @@
-"""roundrobin: worked examples, and the circle walked step by step."""
+"""roundrobin: worked examples, and a step-by-step reference."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def said(answer: dict[str, list[TopicPartition]]) -> dict[str, str]:
     return {member: " ".join(map(str, mine)) for member, mine in answer.items()}
 
 
-def test_one_row_dealt_around() -> None:
+def test_partitions_go_around_the_members() -> None:
     members = [Member(id=m, topics=("u", "t")) for m in ("b", "a")]
     assert said(assign("roundrobin", {"u": 3, "t": 3}, members)) == {"a": "t-0 t-2 u-1", "b": "t-1 u-0 u-2"}
 
 
-def test_members_that_do_not_want_the_topic_are_skipped() -> None:
+def test_members_without_the_topic_are_skipped() -> None:
     members = [
         Member(id="a", topics=("t0",)),
         Member(id="b", topics=("t0", "t1")),
@@ -35,7 +35,7 @@ def test_members_that_do_not_want_the_topic_are_skipped() -> None:
     }
 
 
-def test_static_members_stand_first() -> None:
+def test_static_members_come_first() -> None:
     members = [Member(id="a", topics=("t",)), Member(id="z", topics=("t",), instance_id="zz")]
     assert said(assign("roundrobin", {"t": 3}, members)) == {"z": "t-0 t-2", "a": "t-1"}
 
@@ -60,7 +60,7 @@ def test_racks_and_claims_do_not_matter() -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=24))
-def test_as_the_rules_say(group: Group) -> None:
+def test_round_robin_equals_the_reference(group: Group) -> None:
     members = sorted(group.members, key=lambda m: m.id.encode("utf-16-be"))
     expected: dict[str, list[TopicPartition]] = {m.id: [] for m in members}
     at = 0

@@ -1,4 +1,4 @@
-"""sticky: the best balance there is, and of all assignments with that balance one that takes the least."""
+"""sticky: the optimal balance, and of all assignments with that balance one that takes the least."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T0, T1, T2, T3 = (TopicPartition("t", p) for p in range(4))
 
 @same_cases
 @given(group=groups())
-def test_no_assignment_of_a_tiny_group_is_better(group: Group) -> None:
+def test_assignment_of_a_tiny_group_is_optimal(group: Group) -> None:
     ours = assign("sticky", **group.question())
     assert faults(group, ours, complete=True) == []
     assert worth(group, ours)[:2] == best(group)[:2]
@@ -31,7 +31,7 @@ def test_no_assignment_of_a_tiny_group_is_better(group: Group) -> None:
 
 @same_cases
 @given(group=groups(members=6, partitions=9))
-def test_no_assignment_of_a_small_group_is_better(group: Group) -> None:
+def test_assignment_of_a_small_group_is_optimal(group: Group) -> None:
     ours = assign("sticky", **group.question())
     assert worth(group, ours)[:2] == best(group)[:2]
 
@@ -39,9 +39,7 @@ def test_no_assignment_of_a_small_group_is_better(group: Group) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @same_cases
 @given(group=groups(members=6, partitions=12, racked=True), seed=st.integers(0, 999))
-def test_the_answer_does_not_depend_on_the_order_of_members_or_topics(
-    name: str, group: Group, seed: int
-) -> None:
+def test_answer_does_not_depend_on_the_order_of_members_or_topics(name: str, group: Group, seed: int) -> None:
     random = Random(seed)
     members = [replace(m, topics=shuffled(m.topics, random)) for m in group.members]
     partitions = dict(reversed(group.partitions.items()))
@@ -54,7 +52,7 @@ def test_the_answer_does_not_depend_on_the_order_of_members_or_topics(
 @pytest.mark.parametrize("name", ["sticky", "cooperative-sticky"])
 @same_cases
 @given(group=groups(members=6, partitions=12), seed=st.integers(0, 999))
-def test_the_answer_does_not_depend_on_the_order_of_claims(name: str, group: Group, seed: int) -> None:
+def test_answer_does_not_depend_on_the_order_of_claims(name: str, group: Group, seed: int) -> None:
     random = Random(seed)
     members = tuple(replace(m, owned=shuffled(m.owned, random)) for m in group.members)
     answer = assign(name, **group.question())
@@ -68,7 +66,7 @@ def shuffled(things: Sequence[Any], random: Random) -> tuple[Any, ...]:
 @pytest.mark.parametrize("name", NAMES)
 @same_cases
 @given(group=groups(members=6, partitions=12, racked=True))
-def test_every_member_is_there_with_a_sorted_list(name: str, group: Group) -> None:
+def test_every_member_has_a_sorted_list(name: str, group: Group) -> None:
     answer = assign(name, **group.question())
     assert faults(group, answer, complete=name != "cooperative-sticky") == []
     assert answer.keys() == {member.id for member in group.members}
@@ -79,7 +77,7 @@ def test_every_member_is_there_with_a_sorted_list(name: str, group: Group) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_input_is_left_as_it_was(name: str) -> None:
+def test_input_is_not_changed(name: str) -> None:
     partitions = {"t": 4}
     members = [Member(id=m, topics=("t",), owned=(T0, T1), generation=1, rack="r") for m in MEMBERS]
     racks = {"t": [["r"], ["s"], [], ["r"]]}
@@ -90,8 +88,8 @@ def test_the_input_is_left_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_answer_is_the_callers_to_change(name: str) -> None:
-    """Whatever is kept between calls to save time, nobody's list is it."""
+def test_answer_belongs_to_the_caller(name: str) -> None:
+    """No list of an answer is part of a cache."""
     members = [Member(id="a", topics=("t",), owned=(T0, T1), generation=1), Member(id="b", topics=("t",))]
     for group in (members, members[:1]):
         first = assign(name, {"t": 4}, group)
@@ -102,7 +100,7 @@ def test_an_answer_is_the_callers_to_change(name: str) -> None:
         assert assign(name, {"t": 2}, group[:1]) == {"a": [T0, T1]}
 
 
-def test_everybody_keeps_what_they_can_when_one_leaves() -> None:
+def test_members_keep_what_they_can_when_one_leaves() -> None:
     members = [
         Member(id="a", topics=("t",), owned=(T0,), generation=1),
         Member(id="b", topics=("t",), owned=(T2,), generation=1),
@@ -110,7 +108,7 @@ def test_everybody_keeps_what_they_can_when_one_leaves() -> None:
     assert assign("sticky", {"t": 4}, members) == {"a": [T0, T1], "b": [T2, T3]}
 
 
-def test_a_newcomer_gets_its_share_and_no_more() -> None:
+def test_new_member_gets_its_share_and_no_more() -> None:
     members = [
         Member(id="a", topics=("t",), owned=(T0, T1, T2, T3), generation=1),
         Member(id="b", topics=("t",)),
@@ -122,7 +120,7 @@ def test_a_newcomer_gets_its_share_and_no_more() -> None:
 
 
 def test_balance_comes_before_stickiness_along_a_chain() -> None:
-    """Only by way of b can a be relieved for c: a has what b may have, and b what c may have."""
+    """Only through b can a give to c: a has what b may have, and b what c may have."""
     x, y = (TopicPartition("x", p) for p in range(2))
     z = TopicPartition("z", 0)
     members = [
@@ -136,7 +134,7 @@ def test_balance_comes_before_stickiness_along_a_chain() -> None:
     assert len(answer["a"]) == 1
 
 
-def test_an_unsubscribed_topic_is_let_go_of() -> None:
+def test_unsubscribed_topic_is_revoked() -> None:
     members = [
         Member(id="a", topics=("u",), owned=(T0, T1), generation=1),
         Member(id="b", topics=("t", "u"), generation=1),

@@ -1,4 +1,4 @@
-"""Asking another beside one who takes long."""
+"""Asking another broker while one is slow."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NEVER_S, SOON_S = 3600.0, 0.01
 
 
 class Brokers:
-    """Some answer, some fail, some hang; who was asked is kept."""
+    """Brokers that answer, fail or hang; the asked ones are recorded."""
 
     def __init__(self, *manners: str) -> None:
         self._manners = manners
@@ -45,34 +45,34 @@ class Brokers:
         return asyncio.run(main())
 
 
-def test_who_answers_is_the_only_one_asked() -> None:
+def test_only_one_broker_is_asked_if_it_answers() -> None:
     brokers = Brokers("yes", "no")
     assert brokers.first(NEVER_S) == (0, "yes")
     assert brokers.asked == [0]
 
 
-def test_who_hangs_is_left_alone() -> None:
+def test_next_broker_is_asked_beside_one_that_hangs() -> None:
     brokers = Brokers("hangs", "hangs", "yes", "no")
     assert brokers.first() == (2, "yes")
     assert brokers.asked == [0, 1, 2]
     assert brokers.cancelled == [0, 1]
 
 
-def test_who_fails_is_followed_at_once() -> None:
+def test_next_broker_is_asked_at_once_after_a_failure() -> None:
     brokers = Brokers("fails", "yes")
     assert brokers.first(NEVER_S) == (1, "yes")
 
 
-def test_when_all_fail_the_last_says_why() -> None:
+def test_last_failure_is_raised_when_all_fail() -> None:
     with pytest.raises(Unreachable, match="1 fails"):
         Brokers("fails", "fails").first(NEVER_S)
 
 
-def test_what_is_no_matter_of_brokers_is_not_hidden() -> None:
+def test_other_errors_are_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         Brokers("breaks", "yes").first(NEVER_S)
 
 
-def test_nobody_to_ask() -> None:
+def test_no_brokers_are_refused() -> None:
     with pytest.raises(Unreachable, match="nobody"):
         Brokers().first()

@@ -1,4 +1,4 @@
-"""Key and trust stores as openssl and keytool make them, and a TLS handshake with what was read."""
+"""Key and trust stores made by openssl and keytool, and a TLS handshake with their contents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def shake_hands(made: Certificates, flags: list[str], host: str = "localhost") -> str:
-    """What the server says the client is called."""
+    """Return the client's name as the server sees it."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(made.folder / "server.crt", made.folder / "server.key")
     server.load_verify_locations(made.authority)
@@ -69,7 +69,7 @@ def flags_of(trust: Path, own: Path, kind: str) -> list[str]:
     ]
 
 
-def test_pem_files(made: Certificates) -> None:
+def test_pem_files_are_read(made: Certificates) -> None:
     flags = [
         "ssl.truststore.type=PEM",
         f"ssl.truststore.location={made.authority}",
@@ -79,7 +79,7 @@ def test_pem_files(made: Certificates) -> None:
     assert shake_hands(made, flags) == "client"
 
 
-def test_pem_in_the_properties_also_in_one_line(made: Certificates) -> None:
+def test_pem_in_the_properties_is_read_even_in_one_line(made: Certificates) -> None:
     text = made.client_encrypted.read_text()
     key, begin, chain = text.partition("-----BEGIN CERTIFICATE")
     flags = [
@@ -93,16 +93,16 @@ def test_pem_in_the_properties_also_in_one_line(made: Certificates) -> None:
     assert shake_hands(made, flags) == "client"
 
 
-def test_pkcs12(made: Certificates) -> None:
+def test_pkcs12_store_is_read(made: Certificates) -> None:
     assert shake_hands(made, flags_of(made.trust_store, made.client_store, "PKCS12")) == "client"
 
 
-def test_jks(made: Certificates) -> None:
+def test_jks_store_is_read(made: Certificates) -> None:
     flags = flags_of(as_jks(made.trust_store), as_jks(made.client_store), "JKS")
     assert shake_hands(made, flags) == "client"
 
 
-def test_a_certificate_for_another_host_is_refused_unless_told(made: Certificates) -> None:
+def test_certificate_for_another_host_is_refused_unless_disabled(made: Certificates) -> None:
     flags = flags_of(made.trust_store, made.client_store, "PKCS12")
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shake_hands(made, flags, "elsewhere.example")
@@ -110,13 +110,13 @@ def test_a_certificate_for_another_host_is_refused_unless_told(made: Certificate
     assert shake_hands(made, unchecked, "elsewhere.example") == "client"
 
 
-def test_nobody_vouches_for_the_server(made: Certificates) -> None:
+def test_untrusted_server_is_refused(made: Certificates) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(made, [])
 
 
 @pytest.mark.parametrize("kind", ["PKCS12", "JKS"])
-def test_the_wrong_password(made: Certificates, kind: str) -> None:
+def test_wrong_password_is_refused(made: Certificates, kind: str) -> None:
     trust, own = made.trust_store, made.client_store
     if kind == "JKS":
         trust, own = as_jks(trust), as_jks(own)
@@ -127,7 +127,7 @@ def test_the_wrong_password(made: Certificates, kind: str) -> None:
         assert "wr0ng" not in str(told.value)
 
 
-def test_the_wrong_password_of_a_pem_key_and_none(made: Certificates) -> None:
+def test_wrong_or_missing_password_of_a_pem_key_is_refused(made: Certificates) -> None:
     flags = ["security.protocol=SSL", "ssl.keystore.type=PEM"]
     flags.append(f"ssl.keystore.location={made.client_encrypted}")
     with pytest.raises(InvalidInput, match=r"set ssl\.key\.password"):
@@ -137,7 +137,7 @@ def test_the_wrong_password_of_a_pem_key_and_none(made: Certificates) -> None:
     assert "wr0ng" not in str(told.value)
 
 
-def test_what_is_no_store(tmp_path: Path, made: Certificates) -> None:
+def test_file_that_is_no_store_is_refused(tmp_path: Path, made: Certificates) -> None:
     for content, says in (
         (b"", "neither a PEM, a JKS nor a PKCS12"),
         (b"\xce\xce\xce\xce", "JCEKS"),
@@ -156,13 +156,13 @@ def test_what_is_no_store(tmp_path: Path, made: Certificates) -> None:
             settings("h:1", from_flags(flags))
 
 
-def test_a_key_store_without_a_key(made: Certificates) -> None:
+def test_key_store_without_a_key_is_refused(made: Certificates) -> None:
     flags = ["security.protocol=SSL", f"ssl.keystore.location={made.authority}"]
     with pytest.raises(InvalidInput, match="no private key"):
         settings("h:1", from_flags(flags))
 
 
-def test_without_openssl_it_says_how_to_convert(made: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_openssl_says_how_to_convert(made: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keystores.shutil, "which", lambda _name: None)
     with pytest.raises(InvalidInput, match=r"no `openssl` .*`openssl pkcs12 -in"):
         keystores.read_store(str(made.client_store), None)

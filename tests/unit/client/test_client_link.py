@@ -1,4 +1,4 @@
-"""Connecting: what cannot be an address, and what is left when nobody answers."""
+"""Connecting: invalid addresses, and what is left when no server answers."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from restow.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     yield
     gc.collect()
 
@@ -43,13 +43,13 @@ async def connect(bootstrap: str, patience_s: float = 0.5) -> None:
     "bootstrap",
     ["", ",", "a:1,", ":9092", "a:", "a:b", "a:0", "a:65536", "a:-1", "a:9092 b:9092", "a:٣", "[::1]:x"],
 )
-def test_what_is_no_address_is_told_at_once(bootstrap: str) -> None:
+def test_invalid_address_is_refused_at_once(bootstrap: str) -> None:
     with pytest.raises(InvalidInput, match="is not HOST:PORT"):
         asyncio.run(connect(bootstrap))
 
 
 @pytest.mark.parametrize("second", ["", ", localhost:1"])
-def test_nobody_answers_and_nothing_is_left(second: str) -> None:
+def test_connect_leaves_nothing_behind_when_no_server_answers(second: str) -> None:
     with free_ports(1) as [port], pytest.raises(Unreachable, match="does not answer"):
         asyncio.run(connect(f"127.0.0.1:{port}{second}"))
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
@@ -57,10 +57,8 @@ def test_nobody_answers_and_nothing_is_left(second: str) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 @pytest.mark.parametrize("servers", [1, 3])
-def test_connect_tells_of_refused_ports_without_waiting_for_its_time_to_be_up(
-    host: str, servers: int
-) -> None:
-    """With an hour of patience, only an answer at once comes before the test is given up."""
+def test_connect_reports_refused_ports_without_waiting_for_the_timeout(host: str, servers: int) -> None:
+    """With a timeout of an hour, only an immediate answer passes."""
     with free_ports(servers) as ports:
         bootstrap = ",".join(f"{host}:{port}" for port in ports)
         with pytest.raises(Unreachable, match="ECONNREFUSED") as caught:
@@ -74,7 +72,7 @@ def test_connect_gives_a_name_that_does_not_resolve_few_tries() -> None:
 
 
 def test_connect_does_not_wait_for_a_silent_server_beside_others_that_refuse() -> None:
-    """The silent one is given its time; then all of them are named."""
+    """The silent one gets its time; then all of them are named."""
     with socket.create_server(("127.0.0.1", 0)) as silent, free_ports(1) as [port]:
         bootstrap = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{port}"
         with pytest.raises(Unreachable, match=r"Unable to bootstrap|timed out") as caught:
@@ -97,7 +95,7 @@ def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
     assert [thread.name for thread in threading.enumerate() if thread.name.startswith("kafka-io")] == []
 
 
-def test_connect_keeps_one_client_where_several_servers_let_us_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connect_keeps_one_client_where_several_servers_accept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_LONG_S", 0.0)
 
     async def main() -> None:
@@ -115,7 +113,7 @@ def test_connect_keeps_one_client_where_several_servers_let_us_in(monkeypatch: p
 
 
 class NeverReady:
-    """Stands for the library's connections: every try fails after a while, and its time is noted."""
+    """Connections of the library of which every attempt fails after a while; its times are recorded."""
 
     def __init__(self) -> None:
         self.given_ms: list[int] = []
@@ -133,7 +131,7 @@ class NeverReady:
         return asyncio.sleep(0)
 
 
-def test_ask_gives_all_its_tries_together_the_time_of_one() -> None:
+def test_ask_shares_one_timeout_among_all_retries() -> None:
     manager = NeverReady()
     link = Link(SimpleNamespace(_manager=manager), ConnectionSettings(bootstrap="h:1", timeout_s=3))
     with pytest.raises(Unreachable, match="broker 1"):
@@ -142,8 +140,8 @@ def test_ask_gives_all_its_tries_together_the_time_of_one() -> None:
     assert manager.given_ms == sorted(set(manager.given_ms), reverse=True)
 
 
-def test_a_single_server_that_said_nothing_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine may stand still for longer than a connection takes."""
+def test_single_silent_server_is_asked_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may stall for longer than a connection takes."""
     asked: list[str] = []
     really_connect = Attempt._connect
 
@@ -159,8 +157,8 @@ def test_a_single_server_that_said_nothing_is_asked_once_more(monkeypatch: pytes
     assert asked == [address, address]
 
 
-def test_whoever_answers_with_tls_is_recognised() -> None:
-    """What a TLS server says to a client that does not greet it: a fatal alert."""
+def test_server_that_answers_with_tls_is_recognized() -> None:
+    """A TLS server answers a client without a greeting with a fatal alert."""
     alert = b"\x15\x03\x03\x00\x02\x02\x50"
     with socket.create_server(("127.0.0.1", 0)) as server:
         answering = threading.Thread(target=_answer_all, args=(server, alert))

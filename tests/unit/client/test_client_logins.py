@@ -1,4 +1,4 @@
-"""Logins by token, Kerberos and Amazon's IAM, and secrets that stand in files of their own."""
+"""Logins by token, Kerberos and Amazon's IAM, and secrets in files of their own."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ def test_settings_let_the_stronger_layer_win_over_a_password_file(tmp_path: Path
 
 
 @pytest.mark.parametrize(("mode", "warned"), [(0o600, 0), (0o640, 0), (0o644, 1), (0o604, 1)])
-def test_settings_warn_of_a_password_file_that_everybody_can_read(
-    tmp_path: Path, mode: int, warned: int
-) -> None:
+def test_settings_warn_of_a_world_readable_password_file(tmp_path: Path, mode: int, warned: int) -> None:
     file = write(tmp_path / "word", WORD, mode)
     warnings: list[str] = []
     settings("h:1", from_flags([*PLAIN, f"sasl.password.file={file}"]), warn=warnings.append)
@@ -103,7 +101,7 @@ def providers(tmp_path: Path) -> list[str]:
 @pytest.mark.parametrize(
     "value", ["${file:FOLDER/login.properties:word}", "${dir:FOLDER:word}", "${env:WORD}", "p4ss ${env:REST}"]
 )
-def test_settings_look_values_up_as_kafkas_config_providers_do(tmp_path: Path, value: str) -> None:
+def test_settings_resolve_values_like_kafkas_config_providers(tmp_path: Path, value: str) -> None:
     given = [*PLAIN, *providers(tmp_path), f"sasl.password={value.replace('FOLDER', str(tmp_path))}"]
     made = settings("h:1", from_flags(given), environment={"WORD": WORD, "REST": "w:o=rd"})
     assert password(made) == WORD
@@ -119,16 +117,14 @@ def test_settings_look_values_up_as_kafkas_config_providers_do(tmp_path: Path, v
         ("${dir:FOLDER:none}", "cannot be read"),
     ],
 )
-def test_settings_tell_of_a_value_that_a_provider_does_not_have(
-    tmp_path: Path, value: str, says: str
-) -> None:
+def test_settings_report_a_value_that_a_provider_does_not_have(tmp_path: Path, value: str, says: str) -> None:
     given = [*PLAIN, *providers(tmp_path), f"sasl.password={value.replace('FOLDER', str(tmp_path))}"]
     with pytest.raises(InvalidInput, match=says) as told:
         settings("h:1", from_flags(given), environment={"WORD": WORD})
     assert "p4ss" not in str(told.value)
 
 
-def test_settings_keep_a_reference_to_a_provider_that_nobody_named() -> None:
+def test_settings_keep_a_reference_to_an_unknown_provider() -> None:
     assert password(settings("h:1", from_flags([*PLAIN, "sasl.password=${vault:a:b}"]))) == "${vault:a:b}"
 
 
@@ -139,7 +135,7 @@ def test_has_secrets_counts_values_and_no_references() -> None:
 
 @dataclass
 class TokenServer:
-    """A token endpoint that answers what it is told to, and keeps what it was asked."""
+    """A token endpoint with given answers that records its requests."""
 
     url: str
     status: int = 200
@@ -209,7 +205,7 @@ def test_tokens_come_from_the_endpoint_by_client_credentials(
     assert form == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
 
 
-def test_tokens_without_a_lifetime_are_asked_for_each_time(endpoint: TokenServer) -> None:
+def test_tokens_without_a_lifetime_are_requested_each_time(endpoint: TokenServer) -> None:
     endpoint.answer = b'{"access_token": "t0ken"}'
     provider = by_token(endpoint, *CREDENTIALS).options["sasl_oauth_token_provider"]
     assert [provider.token(), provider.token()] == ["t0ken", "t0ken"]
@@ -235,7 +231,7 @@ def test_tokens_carry_the_extensions_of_the_login_line(endpoint: TokenServer) ->
         (200, '{"access_token": "a\\u0001b"}', LoginRefused, "holds no bearer token"),
     ],
 )
-def test_connect_tells_what_the_token_endpoint_said_and_asks_no_broker(
+def test_connect_reports_the_answer_of_the_token_endpoint_and_asks_no_broker(
     endpoint: TokenServer, status: int, answer: str, kind: type[Exception], says: str
 ) -> None:
     endpoint.status, endpoint.answer = status, answer.encode()
@@ -263,7 +259,7 @@ def test_tokens_are_read_from_a_file_each_time(tmp_path: Path) -> None:
         provider.token()
 
 
-def test_tokens_for_development_are_unsigned_and_name_who_logs_in() -> None:
+def test_tokens_for_development_are_unsigned_and_name_the_user() -> None:
     jaas = f'sasl.jaas.config={OAUTH} required unsecuredLoginStringClaim_sub="alice";'
     made = settings("h:1", from_flags([*SASL, "sasl.mechanism=OAUTHBEARER", jaas]))
     header, claims, signature = made.options["sasl_oauth_token_provider"].token().split(".")
@@ -284,7 +280,7 @@ def test_tokens_for_development_are_unsigned_and_name_who_logs_in() -> None:
         ("https://example.com/token", "id or secret is missing"),
     ],
 )
-def test_settings_refuse_a_token_endpoint_that_cannot_be_used(url: str, says: str) -> None:
+def test_settings_refuse_an_unusable_token_endpoint(url: str, says: str) -> None:
     given = [*SASL, "sasl.mechanism=OAUTHBEARER", f"sasl.oauthbearer.token.endpoint.url={url}"]
     with pytest.raises(InvalidInput, match=says) as told:
         settings("h:1", from_flags(given))
@@ -329,7 +325,7 @@ def test_settings_pass_kerberos_and_amazon_on_to_the_library(monkeypatch: pytest
 
 
 def amazon(monkeypatch: pytest.MonkeyPatch, *, credentials: object, region: str | None) -> None:
-    """Let botocore be there, with a session that has these."""
+    """Install a fake botocore whose session has these."""
     session = SimpleNamespace(get_credentials=lambda: credentials, get_config_variable=lambda _: region)
     module = SimpleNamespace(Session=lambda: session)
     monkeypatch.setattr(logins, "find_spec", lambda _: object())
@@ -348,8 +344,8 @@ def test_settings_refuse_amazon_without_credentials_or_region(
         settings("h:1", from_flags(AMAZON))
 
 
-def test_connect_tells_why_a_login_could_not_even_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Kerberos does without a ticket: the library raises before it asks a broker."""
+def test_connect_says_why_a_login_could_not_be_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kerberos without a ticket: the library raises before it asks a broker."""
     tries: list[object] = []
 
     async def no_ticket(connection: object, *_: object, **__: object) -> None:
@@ -382,11 +378,11 @@ def test_connect_tells_why_a_login_could_not_even_be_tried(monkeypatch: pytest.M
         ([*SASL, "sasl.mechanism=GSSAPI"], "set sasl.kerberos.service.name"),
     ],
 )
-def test_settings_refuse_kerberos_and_amazon_without_what_they_need(given: list[str], says: str) -> None:
+def test_settings_refuse_kerberos_and_amazon_without_their_requirements(given: list[str], says: str) -> None:
     with pytest.raises(InvalidInput, match=says) as told:
         settings("h:1", from_flags(given))
     assert "p4ss" not in str(told.value)
 
 
-def test_a_token_provider_does_not_show_itself(endpoint: TokenServer) -> None:
+def test_token_provider_does_not_show_its_secrets(endpoint: TokenServer) -> None:
     assert "p4ss" not in repr(dict(by_token(endpoint, *CREDENTIALS).options))

@@ -1,4 +1,4 @@
-"""A stage for every test."""
+"""Fixtures: a stage for every test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster in a few dictionaries, and a clock that only goes when somebody sleeps."""
+"""A cluster in a few dictionaries, and a clock that advances only during a sleep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TOTAL = 1000 * MB
 
 
 class FakeClock:
-    """Sleeping takes no time, but lets the cluster work."""
+    """A clock whose sleep takes no time, but lets the cluster work."""
 
     def __init__(self) -> None:
         self.now_s = 1_000_000.0
@@ -52,7 +52,7 @@ class FakeClock:
 
 @dataclass
 class FakeAdmin:
-    """Replicas are copied at `rate` bytes a second each, as the clock goes."""
+    """An admin whose replicas are copied at `rate` bytes per second each, as the clock advances."""
 
     clock: FakeClock
     brokers: set[int]

@@ -1,4 +1,4 @@
-"""A world of dictionaries for executors, with what their watchers were told."""
+"""A cluster of dictionaries for executors, and the events that their listeners received."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ THROTTLED = RunOptions(throttle=ThrottleRates(rate=5 * MB))
 
 @dataclass
 class Stage:
-    """A world, and what its watcher was told."""
+    """A cluster, and the events that its listener received."""
 
     admin: FakeAdmin
     clock: FakeClock

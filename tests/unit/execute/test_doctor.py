@@ -1,4 +1,4 @@
-"""What the doctor finds, on values; and that a fix touches what is ours and nothing else."""
+"""The doctor's findings, on values; a fix changes only what is ours."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def partition(**changes: object) -> Partition:
     return Partition(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def test_a_cluster_in_order() -> None:
+def test_doctor_finds_nothing_on_a_healthy_cluster() -> None:
     assert examine(snapshot(partition()), ()) == ()
 
 
@@ -54,16 +54,16 @@ def test_a_cluster_in_order() -> None:
     ],
     ids=lambda value: value.name if isinstance(value, Ill) else "",
 )
-def test_each_ill_is_found_by_itself(ill: Ill, changes: dict[str, object]) -> None:
+def test_doctor_finds_each_ill(ill: Ill, changes: dict[str, object]) -> None:
     assert [each.ill for each in examine(snapshot(partition(**changes)), ())] == [ill]
 
 
-def test_replicas_in_one_rack_where_there_are_more() -> None:
+def test_doctor_finds_replicas_that_share_a_rack_needlessly() -> None:
     assert [each.ill for each in examine(snapshot(partition(), racks="aab"), ())] == [Ill.RACKS]
     assert examine(snapshot(partition(), racks="aaa"), ()) == ()
 
 
-def test_a_throttle_that_nobody_needs_is_told_and_not_ours_to_fix() -> None:
+def test_doctor_reports_a_foreign_throttle_and_does_not_fix_it() -> None:
     (found,) = examine(snapshot(partition(), configs={LEADER_REPLICAS: "0:0"}), ())
     assert found.ill is Ill.THROTTLE
     assert not found.can_be_fixed
@@ -72,7 +72,7 @@ def test_a_throttle_that_nobody_needs_is_told_and_not_ours_to_fix() -> None:
     assert ills == [Ill.MOVE]
 
 
-def test_fixing_takes_back_what_a_run_left_and_nothing_of_others(stage: Stage) -> None:
+def test_fix_rolls_back_our_run_and_nothing_of_others(stage: Stage) -> None:
     theirs = {
         ConfigResource("broker", "6"): {FOLLOWER_RATE: "5"},
         ConfigResource("topic", "t"): {LEADER_REPLICAS: "9:9"},
@@ -93,7 +93,7 @@ def test_fixing_takes_back_what_a_run_left_and_nothing_of_others(stage: Stage) -
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
 
 
-def test_fixing_elects_preferred_leaders(stage: Stage) -> None:
+def test_fix_elects_preferred_leaders(stage: Stage) -> None:
     stage.admin.leaders[TopicPartition("t", 0)] = 2
     assert [each.ill for each in asyncio.run(diagnose(stage.world))] == [Ill.LEADER]
     assert asyncio.run(fix(stage.world, stage.watcher)) == ()

@@ -1,4 +1,4 @@
-"""The executor against a cluster of dictionaries: order, limits, throttles, and all that goes wrong."""
+"""The executor against a cluster of dictionaries: order, limits, throttles, and failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from restow.client import BrokerError, Config
 
 
-def test_everything_arrives_and_nothing_is_left(stage: Stage) -> None:
+def test_run_completes_and_leaves_nothing_behind(stage: Stage) -> None:
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.DONE
     assert outcome.is_good
@@ -42,7 +42,7 @@ def test_everything_arrives_and_nothing_is_left(stage: Stage) -> None:
     assert last.done_bytes == last.to_do_bytes == 400 * MB
 
 
-def test_throttles_are_on_exactly_what_moves_while_it_does(stage: Stage) -> None:
+def test_run_throttles_exactly_the_moving_replicas_while_they_move(stage: Stage) -> None:
     stage.admin.set_[ConfigResource("topic", "t")] = {LEADER_REPLICAS: "9:9"}
     seen: list[dict[ConfigResource, dict[str, str]]] = []
     stage.hooks.append(
@@ -62,21 +62,21 @@ def test_throttles_are_on_exactly_what_moves_while_it_does(stage: Stage) -> None
     assert stage.admin.set_ == {ConfigResource("topic", "t"): {LEADER_REPLICAS: "9:9"}}
 
 
-def test_limits_hold(stage: Stage) -> None:
+def test_run_keeps_its_limits(stage: Stage) -> None:
     stage.admin.add("many", [(1, 2)] * 12)
     stage.execute(plan_for(stage, [(1, 3)] * 12, "many", Limits(moves_in=2)))
     assert stage.admin.most_moving == 2
     assert stage.replicas("many") == [(1, 3)] * 12
 
 
-def test_a_long_way_goes_in_steps(stage: Stage) -> None:
+def test_run_moves_three_replicas_in_steps(stage: Stage) -> None:
     outcome = stage.execute(plan_for(stage, [(4, 5)]))
     assert outcome.is_good
     sent = [what for kind, what in stage.admin.calls if kind == "reassign"]
     assert sent == [{TopicPartition("t", 0): (1, 4)}, {TopicPartition("t", 0): (4, 5)}]
 
 
-def test_special_topics_come_last_and_one_by_one(stage: Stage) -> None:
+def test_run_moves_special_topics_last_and_one_by_one(stage: Stage) -> None:
     stage.admin.add("__consumer_offsets", [(1, 2)] * 2, size=MB)
     special = plan_for(stage, [(1, 3)] * 2, "__consumer_offsets").moves
     plan = plan_for(stage, AWAY)
@@ -86,7 +86,7 @@ def test_special_topics_come_last_and_one_by_one(stage: Stage) -> None:
     assert began[-2:] == ["__consumer_offsets-0", "__consumer_offsets-1"]
 
 
-def test_another_cluster_and_a_drifted_one_are_refused(stage: Stage) -> None:
+def test_run_is_refused_on_another_cluster_and_after_drift(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     with pytest.raises(NotNow, match="is for the cluster 'other'"):
         stage.execute(Plan(cluster_id="other", created_ms=0, moves=plan.moves))
@@ -96,7 +96,7 @@ def test_another_cluster_and_a_drifted_one_are_refused(stage: Stage) -> None:
     assert stage.admin.calls == []
 
 
-def test_a_second_run_is_told_who_holds_the_lock(stage: Stage, tmp_path: Path) -> None:
+def test_second_run_is_refused_with_the_holder_of_the_lock(stage: Stage, tmp_path: Path) -> None:
     folder = f"{tmp_path}/runs/fake"
     holder = Holder(pid=7, host="desk", user="ada", run="r1")
     with (
@@ -106,7 +106,7 @@ def test_a_second_run_is_told_who_holds_the_lock(stage: Stage, tmp_path: Path) -
         stage.execute(plan_for(stage, AWAY))
 
 
-def test_a_topic_that_is_deleted_meanwhile_costs_only_itself(stage: Stage) -> None:
+def test_run_drops_only_a_topic_that_is_deleted_meanwhile(stage: Stage) -> None:
     stage.admin.add("gone", [(1, 2)])
     moves = (*plan_for(stage, AWAY).moves, *plan_for(stage, [(1, 3)], "gone").moves)
     stage.after(3, lambda: stage.admin.remove("gone"))
@@ -117,7 +117,7 @@ def test_a_topic_that_is_deleted_meanwhile_costs_only_itself(stage: Stage) -> No
     assert stage.admin.set_ == {}
 
 
-def test_another_tool_that_cancels_is_respected(stage: Stage) -> None:
+def test_run_drops_a_move_that_another_tool_cancels(stage: Stage) -> None:
     stage.after(3, lambda: stage.admin.cancel(TopicPartition("t", 0)))
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.IN_PART
@@ -126,7 +126,7 @@ def test_another_tool_that_cancels_is_respected(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_a_refusal_is_tried_again_and_then_left_out(stage: Stage) -> None:
+def test_run_retries_a_refused_step_and_then_drops_it(stage: Stage) -> None:
     stage.admin.refuse[TopicPartition("t", 0)] = ErrorCode.INVALID_REPLICA_ASSIGNMENT
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.IN_PART
@@ -135,7 +135,7 @@ def test_a_refusal_is_tried_again_and_then_left_out(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_a_dead_target_holds_up_its_own_and_is_named(stage: Stage) -> None:
+def test_dead_target_delays_only_its_own_moves_and_is_named(stage: Stage) -> None:
     stage.after(3, lambda: stage.admin.brokers.discard(3))
     stage.after(60, lambda: stage.admin.brokers.add(3))
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
@@ -144,7 +144,7 @@ def test_a_dead_target_holds_up_its_own_and_is_named(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None:
+def test_run_ends_with_the_name_of_a_target_that_stays_away(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     stage.hooks.append(lambda _: stage.admin.brokers.discard(4))
     outcome = stage.execute(plan, RunOptions(throttle=ThrottleRates(rate=MB), give_up_s=30))
@@ -157,7 +157,7 @@ def test_a_target_that_stays_away_ends_the_run_with_a_name(stage: Stage) -> None
     assert stage.replicas() == AWAY
 
 
-def test_a_throttle_that_cannot_be_set_begins_nothing(stage: Stage) -> None:
+def test_run_begins_nothing_if_a_throttle_cannot_be_set(stage: Stage) -> None:
     stage.admin.refuse_configs[ConfigResource("topic", "t")] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.ending is Ending.IN_PART
@@ -166,7 +166,7 @@ def test_a_throttle_that_cannot_be_set_begins_nothing(stage: Stage) -> None:
     assert not any(of.of == "broker" for of in stage.admin.set_)
 
 
-def test_out_of_reach_for_a_while_is_waited_out(stage: Stage) -> None:
+def test_run_waits_while_the_cluster_is_unreachable_for_a_while(stage: Stage) -> None:
     def fail() -> None:
         stage.admin.down = True
 
@@ -179,7 +179,7 @@ def test_out_of_reach_for_a_while_is_waited_out(stage: Stage) -> None:
     assert "out of reach" in stage.kinds()
 
 
-def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
+def test_run_begins_a_step_later_if_it_could_not_be_throttled_for_a_moment(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ask, silent = stage.admin.describe_configs, ["once"]
@@ -198,7 +198,7 @@ def test_what_could_not_be_throttled_for_a_moment_is_begun_later(
     assert stage.replicas() == AWAY
 
 
-def test_out_of_reach_for_good_is_named_and_resumed(stage: Stage) -> None:
+def test_run_ends_if_the_cluster_stays_unreachable_and_can_be_resumed(stage: Stage) -> None:
     def fail() -> None:
         stage.admin.down = True
 

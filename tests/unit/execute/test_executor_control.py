@@ -22,7 +22,7 @@ from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
 
 
-def test_pause_holds_what_has_not_begun_and_going_on_begins_it(stage: Stage) -> None:
+def test_pause_holds_steps_that_have_not_begun_until_the_run_goes_on(stage: Stage) -> None:
     plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
     stage.after(1, lambda: control_of(stage).request(ControlRequest(paused=True)))
     stage.after(100, lambda: control_of(stage).request(ControlRequest(paused=False)))
@@ -34,7 +34,7 @@ def test_pause_holds_what_has_not_begun_and_going_on_begins_it(stage: Stage) -> 
     assert [at for at in begun if at >= goes_on]
 
 
-def test_throttle_and_concurrency_change_while_it_runs(stage: Stage) -> None:
+def test_throttle_and_concurrency_change_during_a_run(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(throttle="7MB/s", moves_in=1)))
     rates = []
     stage.hooks.append(
@@ -51,7 +51,7 @@ def test_throttle_and_concurrency_change_while_it_runs(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_cancel_takes_back_what_is_under_way_in_its_order(stage: Stage) -> None:
+def test_cancel_restores_moves_under_way_in_their_order(stage: Stage) -> None:
     plan = plan_for(stage, [(3, 1), (1, 4), (5, 6), (2, 3)])
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     outcome = stage.execute(plan, THROTTLED)
@@ -60,7 +60,7 @@ def test_cancel_takes_back_what_is_under_way_in_its_order(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_cancel_leaves_alone_what_has_nowhere_to_go_back_to(stage: Stage) -> None:
+def test_cancel_leaves_a_move_whose_original_replica_has_died(stage: Stage) -> None:
     def request() -> None:
         stage.admin.brokers.discard(2)
         control_of(stage).request(ControlRequest(stop="cancel"))
@@ -83,7 +83,7 @@ def test_cancel_goes_back_to_a_replica_that_was_dead_before(stage: Stage) -> Non
     assert stage.admin.set_ == {}
 
 
-def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
+def test_cancel_works_on_a_run_that_was_left_running(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     assert stage.admin.set_
@@ -94,8 +94,8 @@ def test_left_running_then_cancelled_by_a_later_command(stage: Stage) -> None:
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
 
 
-def test_what_a_later_command_cancels_has_its_order_back(stage: Stage) -> None:
-    """On its way to [3,2] the partition is [3,2,1]: that it was [1,2] only the journal knows."""
+def test_cancel_restores_the_order_of_replicas_of_a_run_that_was_left(stage: Stage) -> None:
+    """On its way to [3,2] the partition is [3,2,1]: only the journal knows that it was [1,2]."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, [(3, 2), (2, 4)]), THROTTLED).ending is Ending.LEFT
     outcome = asyncio.run(cancel(stage.world, stage.watcher))
@@ -104,7 +104,7 @@ def test_what_a_later_command_cancels_has_its_order_back(stage: Stage) -> None:
     assert stage.replicas()[:2] == [(1, 2), (1, 2)]
 
 
-def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
+def test_resume_works_when_all_has_arrived_meanwhile(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     asyncio.run(stage.clock.sleep(100))
@@ -113,7 +113,7 @@ def test_left_running_then_resumed_after_all_has_arrived(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_resumed_run_counts_only_what_was_copied_since_it_went_on(stage: Stage) -> None:
+def test_resumed_run_counts_only_bytes_copied_since_it_was_resumed(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     there = stage.admin.copies[TopicPartition("t", 0)][3]
@@ -125,14 +125,14 @@ def test_resumed_run_counts_only_what_was_copied_since_it_went_on(stage: Stage) 
     assert stage.standings[-1].report.done_bytes == 100 * MB
 
 
-def test_throttle_is_not_corrected_after_it_was_taken_off(stage: Stage) -> None:
+def test_throttle_is_not_corrected_after_it_was_removed(stage: Stage) -> None:
     stage.admin.add("small", [(1, 2)], size=10 * MB)
     assert stage.execute(plan_for(stage, [(1, 3)], "small"), THROTTLED).is_good
     assert "throttle" in stage.kinds()
     assert "throttle corrected" not in stage.kinds()
 
 
-def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
+def test_undo_restores_everything_newest_first(stage: Stage) -> None:
     before = stage.replicas()
     stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
     arrived = [str(each.facts["partition"]) for each in stage.events if each.kind == "arrived"]
@@ -145,8 +145,8 @@ def test_undo_brings_everything_back_newest_first(stage: Stage) -> None:
     assert stage.admin.leaders[TopicPartition("t", 2)] == 2
 
 
-def test_undo_is_of_the_run_that_moved_something_last(stage: Stage) -> None:
-    """One that is resumed, after the doctor had a journal of his own for elections."""
+def test_undo_applies_to_the_run_that_moved_something_last(stage: Stage) -> None:
+    """That run was resumed after the doctor had written a journal of its own for elections."""
     before = stage.replicas()
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     assert stage.execute(plan_for(stage, [(1, 3)])).ending is Ending.CANCELLED
@@ -161,7 +161,7 @@ def test_undo_is_of_the_run_that_moved_something_last(stage: Stage) -> None:
     assert stage.replicas() == before
 
 
-def test_undo_of_a_run_in_the_middle(stage: Stage) -> None:
+def test_undo_works_on_a_run_in_progress(stage: Stage) -> None:
     before = stage.replicas()
     stage.after(22, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
@@ -171,14 +171,14 @@ def test_undo_of_a_run_in_the_middle(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_undo_asks_first_whether_the_originals_are_alive(stage: Stage) -> None:
+def test_undo_is_refused_if_an_original_broker_is_dead(stage: Stage) -> None:
     stage.execute(plan_for(stage, [(1, 3)]))
     stage.admin.brokers.discard(2)
     with pytest.raises(CannotUndo, match="t-0 was on broker 2, which is not there"):
         stage.undo()
 
 
-def test_a_rate_that_somebody_else_sets_meanwhile_is_theirs(stage: Stage) -> None:
+def test_rate_that_another_tool_sets_meanwhile_is_left_alone(stage: Stage) -> None:
     broker = ConfigResource("broker", "3")
     stage.after(2.5, lambda: stage.admin.set_[broker].update({FOLLOWER_RATE: "77"}))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
@@ -186,7 +186,7 @@ def test_a_rate_that_somebody_else_sets_meanwhile_is_theirs(stage: Stage) -> Non
     assert "left alone" in stage.kinds()
 
 
-def test_a_throttle_that_somebody_takes_off_while_things_move_is_put_on_again(stage: Stage) -> None:
+def test_throttle_that_another_tool_removes_during_a_move_is_set_again(stage: Stage) -> None:
     stage.after(2.5, lambda: stage.admin.set_.pop(ConfigResource("topic", "t")))
     seen = []
     stage.after(8, lambda: seen.append(dict(stage.admin.set_.get(ConfigResource("topic", "t"), {}))))
@@ -195,7 +195,7 @@ def test_a_throttle_that_somebody_takes_off_while_things_move_is_put_on_again(st
     assert stage.admin.set_ == {}
 
 
-def test_new_under_replicated_partitions_pause_it_until_they_are_well(stage: Stage) -> None:
+def test_run_pauses_on_new_under_replicated_partitions_until_they_recover(stage: Stage) -> None:
     stage.admin.add("other", [(5, 6)])
     name = TopicPartition("other", 0)
     stage.after(2, lambda: stage.admin.lagging.add((name, 6)))
@@ -206,7 +206,7 @@ def test_new_under_replicated_partitions_pause_it_until_they_are_well(stage: Sta
     assert why == ["1 partitions have become under-replicated, such as other-0"]
 
 
-def test_a_replica_out_of_sync_keeps_others_from_going(stage: Stage) -> None:
+def test_step_waits_while_a_replica_is_out_of_sync(stage: Stage) -> None:
     stage.admin.lagging.add((TopicPartition("t", 0), 1))
     stage.admin.leaders[TopicPartition("t", 0)] = 2
     outcome = stage.execute(plan_for(stage, [(1, 3)]), RunOptions(give_up_s=10))
@@ -214,7 +214,7 @@ def test_a_replica_out_of_sync_keeps_others_from_going(stage: Stage) -> None:
     assert "its replica on broker 1 is not in sync" in outcome.reason
 
 
-def test_outside_its_hours_nothing_begins(stage: Stage) -> None:
+def test_run_begins_nothing_outside_its_hours(stage: Stage) -> None:
     from datetime import datetime
 
     now = datetime.fromtimestamp(stage.clock.now_s).astimezone()
@@ -225,7 +225,7 @@ def test_outside_its_hours_nothing_begins(stage: Stage) -> None:
     assert begun / 1000 - 1_000_000 > 200
 
 
-def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
+def test_automatic_throttle_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
     stage.admin.rate = 40 * MB
     outcome = stage.execute(plan_for(stage, AWAY), RunOptions(auto=True))
     assert outcome.is_good
@@ -235,8 +235,8 @@ def test_auto_starts_from_a_measurement_and_says_why(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_a_run_that_is_cut_off_in_a_request_that_hangs_says_how_it_ended(stage: Stage) -> None:
-    """Its journal has it, its throttles stay on, and it can be gone on with."""
+def test_run_that_is_stopped_during_a_hanging_request_records_its_end(stage: Stage) -> None:
+    """The journal has the end, the throttles stay, and the run can be resumed."""
 
     async def main() -> RunOutcome:
         run = asyncio.create_task(execute(stage.world, plan_for(stage, AWAY), THROTTLED, stage.watcher))

@@ -1,4 +1,4 @@
-"""Files beside a run that are damaged, hostile or somebody else's: no run ends in a traceback over them."""
+"""Damaged, hostile or foreign files beside a run: none of them ends a run with a traceback."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def folder_of(stage: Stage) -> Path:
 
 
 def beside(stage: Stage, make: Callable[[Path], object]) -> None:
-    """Put it in the place of the control file in mid-run."""
+    """Replace the control file in mid-run."""
     stage.after(3, lambda: make(folder_of(stage) / "control.json"))
 
 
@@ -69,18 +69,18 @@ def goes_on(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("content", HOSTILE, ids=lambda each: each[:30].decode(errors="replace"))
-def test_run_goes_on_when_its_control_file_is_nonsense(stage: Stage, content: bytes) -> None:
+def test_run_continues_when_its_control_file_is_invalid(stage: Stage, content: bytes) -> None:
     beside(stage, lambda path: path.write_bytes(content))
     goes_on(stage)
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_run_goes_on_when_its_control_file_is_no_file(stage: Stage, make: Callable[[Path], None]) -> None:
+def test_run_continues_when_its_control_file_is_no_file(stage: Stage, make: Callable[[Path], None]) -> None:
     beside(stage, make)
     goes_on(stage)
 
 
-def test_run_goes_on_when_its_control_file_cannot_be_read(
+def test_run_continues_when_its_control_file_cannot_be_read(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = SystemDisk.read_bytes
@@ -102,7 +102,7 @@ def test_run_hears_a_request_that_follows_on_nonsense(stage: Stage) -> None:
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.CANCELLED
 
 
-def test_cancel_works_when_there_is_a_folder_in_the_place_of_the_control_file(stage: Stage) -> None:
+def test_cancel_works_when_a_folder_is_in_the_place_of_the_control_file(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     path = folder_of(stage) / "control.json"
@@ -121,7 +121,7 @@ def test_request_is_refused_when_the_file_is_nonsense(tmp_path: Path) -> None:
 
 
 def forged(journal: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Rewrite a journal with checksums that are right."""
+    """Rewrite a journal with valid checksums."""
     entries = [json.loads(line) for line in journal.read_text().splitlines()]
     change(entries)
     lines = []
@@ -181,10 +181,10 @@ SENSELESS: list[Callable[[list[dict[str, Any]]], object]] = [
 
 
 @pytest.mark.parametrize("change", SENSELESS, ids=range(len(SENSELESS)))
-def test_journal_that_makes_no_sense_is_damaged_and_nothing_begins(
+def test_run_is_refused_when_a_journal_has_invalid_entries(
     stage: Stage, change: Callable[[list[dict[str, Any]]], None]
 ) -> None:
-    """Although its checksums are right."""
+    """The checksums are valid, but the entries are not."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     stage.execute(plan_for(stage, AWAY), THROTTLED)
     folder = folder_of(stage)
@@ -213,7 +213,7 @@ def test_journal_that_is_a_pipe_is_damaged(stage: Stage) -> None:
 
 @pytest.mark.parametrize("name", ["lock", "holder.json", "identity"])
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_run_is_refused_or_goes_on_when_a_file_of_the_lock_is_none(
+def test_run_is_refused_or_continues_when_a_lock_file_is_no_file(
     stage: Stage, name: str, make: Callable[[Path], None]
 ) -> None:
     runs = asyncio.run(stage.world.runs())
@@ -226,7 +226,7 @@ def test_run_is_refused_or_goes_on_when_a_file_of_the_lock_is_none(
     assert holder_of(stage.world.disk, runs.folder) is None
 
 
-def test_run_ends_with_a_sentence_when_its_journal_cannot_be_written(
+def test_run_ends_with_a_message_when_its_journal_cannot_be_written(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> None:
@@ -244,7 +244,7 @@ def test_run_ends_with_a_sentence_when_its_journal_cannot_be_written(
 
 
 def modes(root: Path) -> set[str]:
-    """Of everything under it that others may look at."""
+    """Return the modes under a folder that allow other users in."""
     return {
         f"{path.name} {stat.S_IMODE(path.stat().st_mode):o}"
         for path in root.rglob("*")
@@ -252,7 +252,7 @@ def modes(root: Path) -> set[str]:
     }
 
 
-def test_state_is_private_also_when_it_was_open_before(stage: Stage, tmp_path: Path) -> None:
+def test_state_becomes_private_even_if_it_was_open_before(stage: Stage, tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         stage.execute(plan_for(stage, [(1, 3)]))
@@ -271,7 +271,7 @@ def test_state_is_private_also_when_it_was_open_before(stage: Stage, tmp_path: P
         assert stat.S_IMODE(Path(run.folder).stat().st_mode) == 0o700
 
 
-def test_state_of_another_user_is_refused(
+def test_state_folder_of_another_user_is_refused(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage.world = replace(stage.world, disk=SystemDisk(private=True))
@@ -282,7 +282,7 @@ def test_state_of_another_user_is_refused(
     assert stage.admin.calls == []
 
 
-def test_state_under_a_folder_that_anybody_may_change_is_refused(stage: Stage, tmp_path: Path) -> None:
+def test_state_folder_under_a_world_writable_folder_is_refused(stage: Stage, tmp_path: Path) -> None:
     open_ = tmp_path / "open"
     open_.mkdir()
     open_.chmod(0o777)
@@ -293,7 +293,7 @@ def test_state_under_a_folder_that_anybody_may_change_is_refused(stage: Stage, t
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good, "as /tmp is: there nobody removes others' files"
 
 
-def test_newest_run_is_the_last_that_began_when_clocks_are_turned_back(stage: Stage) -> None:
+def test_newest_run_is_the_last_begun_even_if_clocks_are_set_back(stage: Stage) -> None:
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
     stage.clock.now_s -= 2 * 86_400
     assert stage.execute(plan_for(stage, [(1, 3), (1, 4)])).is_good
@@ -308,7 +308,7 @@ def test_newest_run_is_the_last_that_began_when_clocks_are_turned_back(stage: St
     assert stage.replicas()[:2] == [(1, 3), (1, 2)], "the second run is undone, and not the first"
 
 
-def test_run_that_was_resumed_is_newer_than_one_that_began_meanwhile(stage: Stage) -> None:
+def test_resumed_run_is_newer_than_one_that_began_meanwhile(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
     first = asyncio.run(stage.world.runs()).latest().name
@@ -327,7 +327,7 @@ def test_journal_of_an_earlier_version_has_no_turn_and_is_the_oldest(stage: Stag
     assert asyncio.run(stage.world.runs()).all()[0].name == old
 
 
-def test_journal_is_read_again_as_it_was_written(stage: Stage, tmp_path: Path) -> None:
+def test_journal_is_read_as_it_was_written(stage: Stage, tmp_path: Path) -> None:
     journal = Journal(SystemDisk(private=True), stage.clock, str(tmp_path / "j"))
     journal.write("began", plan={})
     journal.close()

@@ -1,4 +1,4 @@
-"""A throttle by the hour: as it is written, what holds when, and a run across the hours."""
+"""Throttles by the hour: parsing, the rate at a time, and a run across hours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NIGHT = "1MB/s,22-06=5MB/s"
 
 @pytest.fixture
 def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The clock on the wall is that of Berlin."""
+    """Set the local time zone to Berlin."""
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     time.tzset()
     yield
@@ -45,13 +45,13 @@ def options(text: str) -> RunOptions:
 
 
 def set_clock(stage: Stage, *when: int) -> None:
-    """By the clock on the wall."""
+    """Set the local time."""
     year, month, day, hour, minute, second = (*when, 0)[:6]
     stage.clock.now_s = datetime(year, month, day, hour, minute, second).astimezone().timestamp()
 
 
 def changes(stage: Stage) -> list[tuple[str, str, str]]:
-    """When the throttle has changed by the hour, to what and why."""
+    """Return when the throttle changed by the hour, to what and why."""
 
     def told(event: RunEvent) -> tuple[str, str, str]:
         at = datetime.fromtimestamp(event.at_ms / 1000).astimezone()
@@ -61,7 +61,7 @@ def changes(stage: Stage) -> list[tuple[str, str, str]]:
 
 
 def rates_set(stage: Stage) -> list[str]:
-    """What brokers were told, in its order and once each time it changed."""
+    """Return the rates that brokers were given, in order, once for each change."""
     found = [
         str(each.facts["value"])
         for each in stage.events
@@ -84,7 +84,7 @@ def rates_set(stage: Stage) -> list[str]:
         ),
     ],
 )
-def test_hourly_throttle_holds_in_its_part_of_the_day(text: str, rates: dict[str, str]) -> None:
+def test_hourly_throttle_applies_in_its_part_of_the_day(text: str, rates: dict[str, str]) -> None:
     throttle = HourlyThrottle.parse(text)
 
     def minute(clock: str) -> int:
@@ -108,12 +108,12 @@ def test_hourly_throttle_holds_in_its_part_of_the_day(text: str, rates: dict[str
         ("", "is not a rate"),
     ],
 )
-def test_what_is_no_hourly_throttle_is_refused_with_the_reason(text: str, says: str) -> None:
+def test_invalid_hourly_throttle_is_refused_with_the_reason(text: str, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         HourlyThrottle.parse(text)
 
 
-def test_seconds_are_stretched_over_the_rates_to_come() -> None:
+def test_stretch_converts_seconds_to_the_rates_of_later_hours() -> None:
     throttle = HourlyThrottle.parse(NIGHT)
     assert throttle.stretch(1800, 21 * 60) == 1800, "it is done before the hour changes"
     assert throttle.stretch(2 * 3600, 21 * 60) == 3600 + 3600 / 5, "the second hour goes five times as fast"
@@ -124,7 +124,7 @@ def test_seconds_are_stretched_over_the_rates_to_come() -> None:
 
 
 @pytest.mark.usefixtures("berlin")
-def test_a_run_across_midnight_changes_its_throttle_at_the_hours(stage: Stage) -> None:
+def test_run_across_midnight_changes_its_throttle_by_the_hour(stage: Stage) -> None:
     set_clock(stage, 2026, 11, 16, 21, 59, 30)
     stage.admin.rate = 3_000
     assert stage.execute(plan_for(stage, [(1, 3)]), options(NIGHT)).is_good
@@ -140,8 +140,8 @@ def test_a_run_across_midnight_changes_its_throttle_at_the_hours(stage: Stage) -
 
 
 @pytest.mark.usefixtures("berlin")
-def test_an_hour_that_the_clock_shows_twice_counts_twice(stage: Stage) -> None:
-    """Summer time ends on 25 October 2026 at three, which then is two once more."""
+def test_hour_that_occurs_twice_counts_twice(stage: Stage) -> None:
+    """Summer time ends on 25 October 2026 at three, which becomes two again."""
     set_clock(stage, 2026, 10, 25, 1, 50)
     stage.admin.rate = 5_000
     assert stage.execute(plan_for(stage, [(1, 3)]), options("1MB/s,02:00-02:30=5MB/s")).is_good
@@ -155,8 +155,8 @@ def test_an_hour_that_the_clock_shows_twice_counts_twice(stage: Stage) -> None:
 
 
 @pytest.mark.usefixtures("berlin")
-def test_an_hour_that_the_clock_skips_does_not_count(stage: Stage) -> None:
-    """Summer time begins on 29 March 2026 at two, which then is three."""
+def test_skipped_hour_does_not_count(stage: Stage) -> None:
+    """Summer time begins on 29 March 2026 at two, which becomes three."""
     set_clock(stage, 2026, 3, 29, 1, 50)
     stage.admin.rate = 10_000
     assert stage.execute(plan_for(stage, [(1, 3)]), options("1MB/s,02:00-03:30=5MB/s")).is_good
@@ -168,7 +168,7 @@ def test_an_hour_that_the_clock_skips_does_not_count(stage: Stage) -> None:
 
 
 @pytest.mark.usefixtures("berlin")
-def test_control_gives_a_run_a_throttle_by_the_hour_and_takes_it_back(stage: Stage) -> None:
+def test_control_sets_and_removes_a_throttle_by_the_hour(stage: Stage) -> None:
     set_clock(stage, 2026, 11, 16, 21, 50)
     stage.admin.rate = 40_000
     stage.after(60, lambda: control_of(stage).request(ControlRequest(throttle=NIGHT)))
@@ -180,7 +180,7 @@ def test_control_gives_a_run_a_throttle_by_the_hour_and_takes_it_back(stage: Sta
 
 
 @pytest.mark.usefixtures("berlin")
-def test_copies_between_directories_follow_the_throttle_unless_they_have_their_own(stage: Stage) -> None:
+def test_log_dir_copies_follow_the_throttle_unless_they_have_their_own(stage: Stage) -> None:
     set_clock(stage, 2026, 11, 16, 21, 59, 50)
     stage.admin.rate = 1_000_000
     assert stage.execute(plan_for(stage, [(1, 3)]), options(NIGHT)).is_good

@@ -1,4 +1,4 @@
-"""The journal: nothing written is lost, a torn last line is nothing, and any other damage is told."""
+"""The journal: no entry is lost, a torn last line is ignored, and other damage is reported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def journal(folder: Path) -> Journal:
     return Journal(SystemDisk(), SystemClock(), str(folder))
 
 
-def test_what_was_written_is_there_and_goes_on(tmp_path: Path) -> None:
+def test_journal_keeps_its_entries_and_is_continued(tmp_path: Path) -> None:
     first = journal(tmp_path)
     first.write("begun", plan="ä", limit=None)
     first.close()
@@ -32,7 +32,7 @@ def test_what_was_written_is_there_and_goes_on(tmp_path: Path) -> None:
     second.close()
 
 
-def test_a_line_cut_short_anywhere_is_nothing(tmp_path: Path) -> None:
+def test_torn_last_line_is_ignored(tmp_path: Path) -> None:
     book = journal(tmp_path)
     book.write("begun", plan=1)
     book.write("submitted", partition="t-0")
@@ -48,7 +48,7 @@ def test_a_line_cut_short_anywhere_is_nothing(tmp_path: Path) -> None:
         again.close()
 
 
-def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
+def test_damage_in_the_middle_is_reported(tmp_path: Path) -> None:
     book = journal(tmp_path)
     for number in range(3):
         book.write("step", number=number)
@@ -59,7 +59,7 @@ def test_damage_in_the_middle_is_told(tmp_path: Path) -> None:
         journal(tmp_path)
 
 
-def test_a_missing_line_is_damage(tmp_path: Path) -> None:
+def test_missing_line_is_damage(tmp_path: Path) -> None:
     book = journal(tmp_path)
     for number in range(3):
         book.write("step", number=number)

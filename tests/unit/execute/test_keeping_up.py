@@ -1,4 +1,4 @@
-"""A throttle that lets through too little is set higher, as much as is needed and by a quarter at most."""
+"""A throttle that lets through too little is raised, as much as needed and by a quarter at most."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from restow.model import TopicPartition
 MB = 10**6
 RATE = 20 * MB
 FASTER, SLOWER = 0.03, 0.04
-"""By so much a run of a minute may be off: what is lost at its begin cannot be made up for in no time."""
+"""How far a run of a minute may be off: the loss at its start cannot be made up for at once."""
 
 
 def copying(copied: float, *, to: int = 3, leader: int = 1, number: int = 0) -> Copying:
@@ -28,7 +28,7 @@ def copying(copied: float, *, to: int = 3, leader: int = 1, number: int = 0) -> 
 
 
 class Broker:
-    """Lets through a share of what it is set to, all of a period at its end; a burst at first."""
+    """Lets through a share of its rate, all of a period at its end; a burst at first."""
 
     def __init__(self, share: float, *, burst_s: float = 0.0, period_s: int = 1) -> None:
         self._share, self._period_s = share, period_s
@@ -43,7 +43,7 @@ class Broker:
 
 
 def run(broker: Broker, seconds: int, keeping: KeepingUp | None = None) -> tuple[KeepingUp, float]:
-    """A run that looks every two seconds: the rate that arrived on average over all of it."""
+    """Run with an observation every two seconds; return the average rate over all of it."""
     keeping = keeping or KeepingUp()
     for second in range(seconds):
         if second % 2 == 0:
@@ -56,25 +56,25 @@ def run(broker: Broker, seconds: int, keeping: KeepingUp | None = None) -> tuple
 @pytest.mark.parametrize("burst_s", [0.0, 2.0, 5.0])
 @pytest.mark.parametrize("period_s", [1, 2, 3])
 @pytest.mark.parametrize("share", [0.85, 0.9, 0.95, 1.0, 1.1])
-def test_the_average_over_the_whole_run_is_neither_above_nor_below_what_was_asked_for(
+def test_average_rate_over_the_run_is_the_requested_rate(
     share: float, period_s: int, burst_s: float, seconds: int
 ) -> None:
     _, rate = run(Broker(share, burst_s=burst_s, period_s=period_s), seconds)
     assert (1 - SLOWER) * RATE < rate < (1 + FASTER) * RATE
 
 
-def test_what_arrives_as_asked_for_is_left_nearly_as_it_is() -> None:
+def test_rate_is_hardly_changed_when_the_requested_rate_arrives() -> None:
     keeping, _ = run(Broker(1.0), 60)
     assert keeping.factor == pytest.approx(1.0, abs=0.05)
 
 
-def test_more_than_asked_for_lowers_the_rate_by_a_quarter_at_most() -> None:
+def test_rate_is_lowered_by_a_quarter_at_most_when_too_much_arrives() -> None:
     keeping, _ = run(Broker(1.5), 20)
     assert keeping.behind_s < -1
     assert keeping.factor == 0.75
 
 
-def test_what_is_copied_between_directories_of_a_broker_does_not_count() -> None:
+def test_copies_between_log_dirs_do_not_count() -> None:
     keeping = KeepingUp()
     for second in range(0, 20, 2):
         within = replace(copying(second * 10 * RATE, number=1), log_dir="/e")
@@ -82,7 +82,7 @@ def test_what_is_copied_between_directories_of_a_broker_does_not_count() -> None
     assert keeping.behind_s == 0
 
 
-def test_a_break_in_which_nothing_is_copied_forgets_nothing() -> None:
+def test_backlog_is_kept_over_a_break_without_copying() -> None:
     keeping, _ = run(Broker(1.3), 20)
     ahead_s = keeping.behind_s
     keeping.see(20.0, RATE, [])
@@ -91,7 +91,7 @@ def test_a_break_in_which_nothing_is_copied_forgets_nothing() -> None:
     assert keeping.behind_s == settled_s < ahead_s + 2
 
 
-def test_where_something_else_holds_it_up_the_rate_stays_as_asked_for() -> None:
+def test_rate_is_not_raised_when_something_else_is_slow() -> None:
     keeping = KeepingUp()
     seen = []
     for second in range(0, 100, 2):
@@ -101,8 +101,8 @@ def test_where_something_else_holds_it_up_the_rate_stays_as_asked_for() -> None:
     assert seen.count(1.0) > len(seen) * 3 / 4
 
 
-def test_a_sender_at_its_rate_is_enough() -> None:
-    """Two brokers that get half of it each from one leader."""
+def test_sender_at_its_rate_is_enough() -> None:
+    """Two brokers receive half of the rate each from one leader."""
     keeping = KeepingUp()
     for second in range(0, 60, 2):
         half = second * RATE / 2
@@ -112,7 +112,7 @@ def test_a_sender_at_its_rate_is_enough() -> None:
 
 @pytest.mark.parametrize("period_s", [4, 6, 8])
 def test_bursts_of_two_senders_in_turn_do_not_add_up(period_s: int) -> None:
-    """Each sends a period's worth at once, the other half a period later; both keep to their rate."""
+    """Each sends a period's worth at once, the other half a period later; both keep their rate."""
     keeping, senders = KeepingUp(), (Broker(1.0, period_s=period_s), Broker(1.0, period_s=period_s))
     for second in range(240):
         if second % 2 == 0:
@@ -124,14 +124,14 @@ def test_bursts_of_two_senders_in_turn_do_not_add_up(period_s: int) -> None:
         assert (1 - SLOWER) * RATE < each.copied / 240 < (1 + FASTER) * RATE
 
 
-def test_what_has_arrived_counts_whole() -> None:
+def test_replica_that_has_arrived_counts_in_full() -> None:
     keeping = KeepingUp()
     keeping.see(0.0, RATE, [copying(10_000 * MB - 2 * RATE)])
     keeping.see(2.0, RATE, [copying(0, number=1)])
     assert keeping.behind_s == 0
 
 
-def test_another_rate_and_none_begin_anew() -> None:
+def test_new_rate_and_no_rate_reset_the_backlog() -> None:
     keeping, _ = run(Broker(0.85), 40)
     assert keeping.factor > 1
     assert keeping.see(40.0, RATE * 2, [copying(0)])

@@ -1,4 +1,4 @@
-"""Brokers that know less than the controller, for a moment: nobody is led astray by what they tell."""
+"""Brokers with outdated metadata: a run, undo and cancel are not misled by their answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stage(tmp_path: Path) -> Stage:
 
 
 def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was set is told a little later."""
+    """Make configs visible a little after they were set."""
     admin = stage.admin
     set_, ask = admin.incremental_alter_configs, admin.describe_configs
     known = deepcopy(admin.set_)
@@ -63,8 +63,10 @@ def configs_come_late(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin, "describe_configs", told)
 
 
-def test_every_throttle_is_brought_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Moves end one after the other, each before brokers have heard of the list without the last."""
+def test_every_throttle_is_restored_despite_late_configs(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moves end one after the other, each before brokers know the list without the last."""
     topic = ConfigResource("topic", "t")
     stage.admin.set_[topic] = {LEADER_REPLICAS: "77:1"}
     for number, name in enumerate(sorted(stage.admin.assignments)):
@@ -79,10 +81,10 @@ def test_every_throttle_is_brought_back(stage: Stage, monkeypatch: pytest.Monkey
     assert "left alone" not in stage.kinds()
 
 
-def test_first_replicas_lead_also_if_the_next_broker_has_not_heard_of_them(
+def test_preferred_leaders_are_elected_despite_outdated_metadata(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two of three answers are old ones."""
+    """Two of three answers are outdated."""
     ask = stage.admin.describe_topics
     answers: list[tuple[Topic, ...]] = []
 
@@ -96,10 +98,10 @@ def test_first_replicas_lead_also_if_the_next_broker_has_not_heard_of_them(
     assert [leader for _, leader in sorted(stage.admin.leaders.items())][:2] == [2, 2]
 
 
-def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
+def test_next_step_begins_when_the_controller_has_finished_the_last(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Brokers tell of replicas a while later; until then nothing is known to have arrived."""
+    """Brokers show the new replicas a while later; until then no step counts as arrived."""
     ask = stage.admin.describe_topics
     told: dict[int, tuple[Topic, ...]] = {}
 
@@ -120,7 +122,9 @@ def test_the_next_begins_when_the_controller_has_let_go_of_the_last(
     assert stage.admin.most_moving == 1
 
 
-def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_looks_again_when_the_run_seems_undone_already(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ask = stage.admin.describe_topics
     before = asyncio.run(ask())
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
@@ -135,10 +139,10 @@ def test_what_looks_undone_already_is_looked_at_again(stage: Stage, monkeypatch:
 
 
 @pytest.mark.parametrize("target", [(1, 3), (1, 2, 3)])
-def test_what_was_taken_back_is_not_taken_for_arrived(
+def test_cancelled_move_is_not_taken_for_arrived(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, target: tuple[int, ...]
 ) -> None:
-    """Who has not heard of it tells the replicas that the partition had on its way."""
+    """A broker with outdated metadata shows the replicas during the move."""
     ask, reassign = stage.admin.describe_topics, stage.admin.alter_partition_reassignments
     old: list[tuple[Topic, ...]] = []
 
@@ -160,10 +164,10 @@ def test_what_was_taken_back_is_not_taken_for_arrived(
     assert run.ledger.finished == ()
 
 
-def test_what_arrived_while_nobody_looked_is_no_stranger(
+def test_move_that_arrived_unobserved_is_not_taken_for_another_tools(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The controller has it at rest; who is asked first still has all the replicas of its way."""
+    """For the controller it is at rest; the first broker asked still shows all replicas of the move."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, [(1, 3)]), THROTTLED).ending is Ending.LEFT
     ask = stage.admin.describe_topics

@@ -1,4 +1,4 @@
-"""A run marks itself on the cluster, and gives way where somebody else has done so."""
+"""A run marks itself on the cluster, and gives way to another run with the mark."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def member(said: object = ALICE) -> Occupant:
 
 @dataclass
 class FakeSeat:
-    """A seat that somebody else has, or takes, or that cannot be had."""
+    """A seat that another member holds, or takes, or that cannot be had."""
 
     there: Occupant | None = None
     first: Occupant | BrokerError | None = None
@@ -69,8 +69,8 @@ def seated(stage: Stage, seat: FakeSeat) -> Stage:
 
 
 @pytest.mark.parametrize("seat", [FakeSeat(there=member()), FakeSeat(first=member())])
-def test_run_is_refused_with_the_name_of_whoever_is_at_it(stage: Stage, seat: FakeSeat) -> None:
-    """Found there beforehand, or come at the same moment and told to be second."""
+def test_run_is_refused_with_the_name_of_the_active_run(stage: Stage, seat: FakeSeat) -> None:
+    """Either the other run was there before, or both joined at the same moment."""
     done = plan_for(stage, [(1, 3)])
     assert stage.execute(done).is_good
     calls = len(stage.admin.calls)
@@ -95,20 +95,20 @@ def name_of(stage: Stage) -> str:
     return asyncio.run(stage.world.runs()).names()[0]
 
 
-def test_check_says_who_is_at_it_elsewhere(stage: Stage) -> None:
+def test_check_names_the_run_on_another_machine(stage: Stage) -> None:
     seated(stage, FakeSeat(there=member()))
     verdict = asyncio.run(examine(stage.world, plan_for(stage, AWAY)))
     assert f"another machine carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
 
 
-def test_run_warns_and_goes_on_where_it_may_not_mark_itself(stage: Stage) -> None:
+def test_run_warns_and_continues_if_it_may_not_mark_itself(stage: Stage) -> None:
     seated(stage, FakeSeat(first=BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
     (warned,) = (each for each in stage.events if each.kind == "warned")
     assert "needs READ on the group __restow_run. Nothing keeps" in str(warned.facts["why"])
 
 
-def test_mark_says_who_and_is_gone_after_the_run(stage: Stage) -> None:
+def test_mark_names_the_run_and_is_gone_after_it(stage: Stage) -> None:
     seat = FakeSeat()
     seated(stage, seat)
     held = []
@@ -163,14 +163,14 @@ def test_run_that_lost_its_mark_begins_nothing_more_and_ends_in_order(stage: Sta
         {**ALICE, "user": None},
     ],
 )
-def test_member_that_says_nonsense_is_named_by_its_address(said: object) -> None:
+def test_member_with_invalid_data_is_named_by_its_address(said: object) -> None:
     assert (
         who_is(member(said))
         == "a member of the group __restow_run from /10.0.0.7 that does not say who it is"
     )
 
 
-def test_what_a_member_says_cannot_steer_a_terminal() -> None:
+def test_text_of_a_member_is_safe_for_a_terminal() -> None:
     told = who_is(member({**ALICE, "user": "\x1b[2J" + "x" * 10_000}))
     assert "\x1b" not in told
     assert len(told) < 300

@@ -1,4 +1,4 @@
-"""A run never overrides what somebody else does to a partition that waits for its turn."""
+"""A run never overrides another tool's change to a waiting partition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FIRST, SECOND, THIRD = (TopicPartition("t", number) for number in range(3))
 
 
 def has(stage: Stage, name: TopicPartition, replicas: tuple[int, ...]) -> Callable[[], None]:
-    """Somebody else has moved the partition there."""
+    """Return a function that moves the partition as another tool."""
 
     def act() -> None:
         stage.admin.assignments[name] = ReplicaAssignment(replicas)
@@ -37,7 +37,7 @@ def has(stage: Stage, name: TopicPartition, replicas: tuple[int, ...]) -> Callab
 
 
 def asked_for(stage: Stage, name: TopicPartition) -> list[object]:
-    """What the run has asked for this partition."""
+    """Return the requests of the run for this partition."""
     requests = (request for kind, request in stage.admin.calls if kind == "reassign")
     return [request[name] for request in requests if name in request]  # type: ignore[index]
 
@@ -69,8 +69,8 @@ def test_run_drops_a_waiting_partition_when_others_are_moving_it(stage: Stage) -
     assert stage.admin.assignments[SECOND].target == (1, 6)
 
 
-def test_run_leaves_a_move_to_its_own_target_to_whoever_began_it(stage: Stage) -> None:
-    """Otherwise a cancel would take back somebody else's move."""
+def test_run_drops_a_partition_that_another_tool_moves_to_the_same_target(stage: Stage) -> None:
+    """Otherwise a cancel would take back another tool's move."""
     stage.admin.sizes[SECOND] = 10_000 * MB
 
     def move() -> None:
@@ -83,7 +83,7 @@ def test_run_leaves_a_move_to_its_own_target_to_whoever_began_it(stage: Stage) -
     assert asked_for(stage, SECOND) == []
 
 
-def test_run_counts_a_partition_as_done_when_others_moved_it_where_the_plan_wants_it(stage: Stage) -> None:
+def test_run_counts_a_partition_as_done_when_others_moved_it_to_its_target(stage: Stage) -> None:
     stage.after(2, has(stage, SECOND, AWAY[1]))
     outcome = stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     assert outcome.is_good, outcome
@@ -95,15 +95,17 @@ def test_run_counts_a_partition_as_done_when_others_moved_it_where_the_plan_want
 
 
 def test_run_ends_when_a_step_can_never_begin_because_others_moved_its_partition(stage: Stage) -> None:
-    """Its replicas are on none of the step's brokers any more, so it would wait for them to be in sync."""
+    """None of the step's brokers has a replica any more, so it would wait for them to be in sync."""
     stage.after(2, has(stage, SECOND, (5, 6)))
     outcome = stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     assert outcome.ending is Ending.IN_PART
     assert set(outcome.dropped) == {SECOND}
 
 
-def test_run_looks_right_before_each_request(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change while throttles are being set is noticed, although the last survey was before it."""
+def test_run_checks_a_partition_right_before_each_request(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change while throttles are being set is noticed, although the last look was before it."""
     alter_configs = stage.admin.incremental_alter_configs
 
     async def slowly(changes: Mapping[object, object]) -> object:
@@ -117,7 +119,7 @@ def test_run_looks_right_before_each_request(stage: Stage, monkeypatch: pytest.M
     assert stage.admin.set_ == {}
 
 
-def test_controller_refuses_when_the_factor_changes_between_the_look_and_the_request(
+def test_controller_refuses_when_the_factor_changes_between_the_check_and_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reassign = stage.admin.alter_partition_reassignments
@@ -134,7 +136,7 @@ def test_controller_refuses_when_the_factor_changes_between_the_look_and_the_req
     assert stage.replicas()[:2] == [(1, 2, 6), (1, 2, 4)], "where the plan changes the factor, it may"
 
 
-def test_run_moves_on_brokers_that_cannot_check_the_factor(
+def test_run_works_with_brokers_that_cannot_check_the_factor(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def old(broker: int) -> Mapping[int, tuple[int, int]]:
@@ -151,7 +153,7 @@ def test_run_moves_on_brokers_that_cannot_check_the_factor(
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
 
 
-def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
+def test_cancel_leaves_moves_that_others_have_redirected(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The redirection comes between the run's last look and its cancel."""
@@ -178,7 +180,7 @@ def test_cancel_leaves_moves_that_others_have_sent_elsewhere(
     assert asked_for(stage, THIRD)[-1:] == [None]
 
 
-def test_resume_and_undo_leave_what_others_did_meanwhile(stage: Stage) -> None:
+def test_resume_and_undo_leave_changes_by_others_alone(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
     stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     stage.hooks.append(lambda each: has(stage, SECOND, (4, 6))() if each.kind == "begun" else None)
@@ -190,10 +192,10 @@ def test_resume_and_undo_leave_what_others_did_meanwhile(stage: Stage) -> None:
     assert stage.replicas() == [(1, 2), (4, 6), (2, 1), (2, 3)]
 
 
-def test_brokers_that_know_less_do_not_make_a_run_drop_its_own_partition(
+def test_run_keeps_its_partition_despite_outdated_metadata(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A move in two steps: before the second, brokers still tell what was there before the first."""
+    """A move in two steps: before the second, brokers still show the replicas before the first."""
     ask, old = stage.admin.describe_topics, asyncio.run(stage.admin.describe_topics())
     answers = []
 
@@ -222,20 +224,20 @@ def on_disk(path: str, *, future: bool) -> BrokerLogDirs:
         ("/c", False, "somebody else has moved its replica on broker 1 to /c; it was in /a"),
     ],
 )
-def test_directories_that_others_chose_are_noticed(path: str, future: bool, taken: str | None) -> None:
+def test_run_notices_log_dirs_that_others_chose(path: str, future: bool, taken: str | None) -> None:
     request, before = {TopicPartitionReplica(FIRST, 1): "/b"}, {1: "/a"}
     assert dir_taken(request, before, {1: on_disk(path, future=future)}) == taken
     assert dir_taken(request, before, {1: BrokerError(ErrorCode.BROKER_NOT_AVAILABLE)}) is None
 
 
 def remake(stage: Stage) -> None:
-    """Delete the topic, and make another of its name with the same replicas."""
+    """Delete the topic, and create another of the same name with the same replicas."""
     stage.admin.remove("t")
     stage.admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
     stage.admin.topic_ids["t"] = "another"
 
 
-def test_run_is_refused_when_a_topic_was_made_anew_since_the_plan_was_made(stage: Stage) -> None:
+def test_run_is_refused_when_a_topic_was_recreated_since_the_plan(stage: Stage) -> None:
     plan = replace(plan_for(stage, AWAY), topic_ids={"t": "id of t"})
     remake(stage)
     with pytest.raises(NotNow, match="made anew"):
@@ -243,10 +245,10 @@ def test_run_is_refused_when_a_topic_was_made_anew_since_the_plan_was_made(stage
     assert stage.admin.calls == []
 
 
-def test_run_drops_a_topic_that_is_made_anew_right_before_the_request(
+def test_run_drops_a_topic_that_is_recreated_right_before_the_request(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its replicas are where the plan wants them to be at the start; only the id tells."""
+    """Its replicas are where the plan starts; only the id differs."""
     alter_configs = stage.admin.incremental_alter_configs
 
     async def slowly(changes: Mapping[object, object]) -> object:

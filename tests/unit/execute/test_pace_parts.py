@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MB = 10**6
 
 
-def test_hours() -> None:
+def test_hours_contain_their_minutes() -> None:
     night = Hours.parse("22:00-06:00")
     assert [night.contain(hour * 60) for hour in (21, 22, 23, 0, 5, 6)] == [
         False,
@@ -37,7 +37,7 @@ def test_hours() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "22", "25:00-03:00", "10:00-10:00", "10:00-24:30", "10:60-11:00"])
-def test_what_are_no_hours(text: str) -> None:
+def test_invalid_hours_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="part of the day"):
         Hours.parse(text)
 
@@ -56,7 +56,7 @@ def test_requests_are_news_once_and_add_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"speed": 3}'])
-def test_a_control_file_that_makes_no_sense(tmp_path: Path, text: str) -> None:
+def test_invalid_control_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "control.json").write_text(text)
     with pytest.raises(BadControl):
         Control(SystemDisk(), str(tmp_path)).news()
@@ -67,17 +67,17 @@ def signs(**changes: object) -> Signs:
     return Signs(**{**usual, **changes})  # type: ignore[arg-type]
 
 
-def test_it_starts_from_what_is_written() -> None:
+def test_automatic_throttle_starts_from_the_produced_bytes() -> None:
     assert first(signs()).rate == 10 * MB
     assert first(signs(incoming=40.0 * MB)).rate == 80 * MB
 
 
-def test_it_goes_up_while_it_is_used_up() -> None:
+def test_automatic_throttle_rises_while_it_is_used_up() -> None:
     assert decide(20 * MB, signs(), 0.01).rate == 25 * MB
     assert decide(40 * MB, signs(), 0.01).rate == 40 * MB
 
 
-def test_it_is_cut_when_somebody_suffers() -> None:
+def test_automatic_throttle_is_cut_on_signs_of_harm() -> None:
     assert decide(40 * MB, signs(shrunk=2), 0.01).rate == 10 * MB
     slow = decide(20 * MB, signs(latency_s=0.2), 0.01)
     assert slow.rate == 10 * MB
@@ -85,16 +85,16 @@ def test_it_is_cut_when_somebody_suffers() -> None:
     assert decide(FLOOR, signs(shrunk=1, copied=0.0), 0.01).rate == FLOOR
 
 
-def test_three_times_nothing_is_nothing() -> None:
+def test_automatic_throttle_ignores_small_latencies() -> None:
     assert decide(20 * MB, signs(latency_s=0.04), 0.001).rate == 25 * MB
 
 
-def test_it_rises_above_what_is_written_when_replicas_fall_behind() -> None:
+def test_automatic_throttle_rises_when_replicas_fall_behind() -> None:
     assert decide(10 * MB, signs(lag_grows=True, incoming=80.0 * MB, copied=0.0), 0.01).rate == 100 * MB
 
 
-def test_what_ends_quickly_is_seen_quickly() -> None:
-    """And where nothing ends for long, brokers are not asked more often than is wanted."""
+def test_next_look_is_soon_after_a_change() -> None:
+    """Where nothing ends for long, brokers are not asked more often than configured."""
     clock = FakeClock()
     nobody: Any = None
     pace = Pace(clock, nobody, RunOptions(look_every_s=0.1), nobody, nobody, nobody)

@@ -1,4 +1,4 @@
-"""Progress: bytes, rates, an estimate as a range, and a name for whatever stands still."""
+"""Progress: bytes, rates, an estimate as a range, and the reason for each stall."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def causes(*sights: Sight, throttle: int | None = None, foreign: dict[int, int] 
     return [each.cause for each in report.still]
 
 
-def test_bytes_rate_and_estimate() -> None:
+def test_report_has_bytes_rate_and_estimate() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.report(sight(0, 0), [STEP])
@@ -72,7 +72,7 @@ def test_bytes_rate_and_estimate() -> None:
     assert progress.report(sight(20, 1000), []).done_bytes == 1000
 
 
-def test_what_is_dropped_is_not_to_be_done() -> None:
+def test_dropped_steps_do_not_count() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.forget([STEP])
@@ -80,14 +80,14 @@ def test_what_is_dropped_is_not_to_be_done() -> None:
     assert (report.to_do_bytes, report.brokers) == (0, ())
 
 
-def test_report_has_no_estimate_while_nothing_is_known_of_the_rate() -> None:
+def test_report_has_no_estimate_while_no_rate_is_known() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     assert progress.report(sight(0, 0), [STEP]).eta is None
     assert progress.predicted_s is None
 
 
-def test_nothing_is_predicted_afterwards_where_nothing_could_be_before() -> None:
+def test_report_predicts_nothing_later_if_it_could_not_at_first() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.report(sight(0, 0), [STEP])
@@ -107,7 +107,7 @@ def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
 def cluster(
     at_s: float, sizes: dict[TopicPartition, int], copied: dict[tuple[TopicPartition, int], int]
 ) -> Sight:
-    """Partitions led by broker 1, and what other brokers have of them."""
+    """Return partitions led by broker 1, with the copies on other brokers."""
     return Sight(
         at_s=at_s,
         alive=frozenset(range(1, 9)),
@@ -128,8 +128,8 @@ def cluster(
     )
 
 
-def test_estimate_goes_by_the_busiest_broker_and_not_by_the_sum_of_all_rates() -> None:
-    """One leader sends at 10 B/s, half of it to each of two brokers: what is left for it takes 76 s."""
+def test_estimate_uses_the_busiest_broker_and_not_the_sum_of_all_rates() -> None:
+    """One leader sends at 10 B/s, half of it to each of two brokers: the rest takes it 76 s."""
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
     steps = [
         Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=480) for name in names
@@ -146,7 +146,7 @@ def test_estimate_goes_by_the_busiest_broker_and_not_by_the_sum_of_all_rates() -
     assert progress.predicted_s == 96
 
 
-def test_estimate_waits_for_the_broker_that_is_slower_than_the_others() -> None:
+def test_estimate_waits_for_the_slowest_broker() -> None:
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
     steps = [
         Step(partition=name, before=(1, 2), after=(1, 3 + name.partition), size_bytes=1000) for name in names
@@ -161,8 +161,8 @@ def test_estimate_waits_for_the_broker_that_is_slower_than_the_others() -> None:
     assert report.eta.latest_s == pytest.approx((1000 - 40) / 2)
 
 
-def test_done_never_exceeds_the_total_and_ends_at_all_of_it_while_the_leader_grows() -> None:
-    """A replica copies what its leader has by the time it arrives, not what it had when the plan was made."""
+def test_done_never_exceeds_the_total_while_the_leader_grows() -> None:
+    """A replica copies what its leader has when it arrives, not what it had when the plan was made."""
     names = [TopicPartition("t", 0), TopicPartition("t", 1)]
     steps = [Step(partition=n, before=(1, 2), after=(1, 3), size_bytes=1000) for n in names]
     progress = RunProgress(stall_s=30)
@@ -183,7 +183,7 @@ def test_done_never_exceeds_the_total_and_ends_at_all_of_it_while_the_leader_gro
 
 
 def between_dirs(at_s: float, copied: int | None) -> Sight:
-    """Broker 2 has the replica in /d, and `copied` bytes of it in /e; None when it lies there."""
+    """Return broker 2 with the replica in /d, and `copied` bytes in /e; None once it is there."""
     there = copied is None
     return replace(
         sight(at_s, 0),
@@ -199,7 +199,7 @@ def between_dirs(at_s: float, copied: int | None) -> Sight:
     )
 
 
-def test_a_replica_that_changes_its_directory_counts_with_its_own_size() -> None:
+def test_replica_that_changes_its_log_dir_counts_with_its_own_size() -> None:
     step = Step(partition=NAME, before=(1, 2), after=(1, 2), size_bytes=5000, log_dirs=(ANY_DIR, "/e"))
     progress = RunProgress(stall_s=30)
     progress.expect([step], LIES)
@@ -216,7 +216,7 @@ def test_a_replica_that_changes_its_directory_counts_with_its_own_size() -> None
     assert report.dirs == (DirPart(broker=2, path="/e", done_bytes=800, to_do_bytes=800, replicas=0),)
 
 
-def test_a_chain_of_steps_counts_a_change_of_directory_once() -> None:
+def test_chain_of_steps_counts_a_change_of_log_dir_once() -> None:
     first = Step(
         partition=NAME, before=(1, 2), after=(1, 2, 3), size_bytes=100, log_dirs=(ANY_DIR, "/e", "/f")
     )
@@ -227,7 +227,7 @@ def test_a_chain_of_steps_counts_a_change_of_directory_once() -> None:
     assert progress.report(empty, []).to_do_bytes == 200, "to broker 3, and within broker 2"
 
 
-def test_what_gets_on_is_not_still() -> None:
+def test_replica_with_progress_is_not_stalled() -> None:
     assert causes(*(sight(second, second) for second in range(0, 100, 10))) == []
 
 
@@ -241,11 +241,11 @@ def test_what_gets_on_is_not_still() -> None:
         (Cause.FULL_DIR, sight(1, 0, dirs=(LogDir(path="/d", failed=True),))),
     ],
 )
-def test_what_is_seen_at_once(cause: Cause, last: Sight) -> None:
+def test_stall_with_an_evident_cause_is_seen_at_once(cause: Cause, last: Sight) -> None:
     assert causes(sight(0, 0), last) == [cause]
 
 
-def test_a_replica_that_vanished_lay_in_the_directory_that_failed() -> None:
+def test_vanished_replica_was_in_the_failed_log_dir() -> None:
     dirs = (LogDir(path="/d", failed=True), LogDir(path="/e", total_bytes=1000, usable_bytes=500))
     copied = sight(0, 5)
     gone = replace(sight(1, 0, dirs=dirs), copies={NAME: {1: copied.copies[NAME][1]}})
@@ -254,22 +254,22 @@ def test_a_replica_that_vanished_lay_in_the_directory_that_failed() -> None:
     assert causes(gone, replace(gone, at_s=40)) == [Cause.FULL_DIR]
 
 
-def test_no_progress_for_long_enough() -> None:
+def test_replica_without_progress_for_long_is_stalled() -> None:
     assert causes(sight(0, 5), sight(29, 5)) == []
     assert causes(sight(0, 5), sight(31, 5)) == [Cause.NO_PROGRESS]
     assert causes(sight(0, 5), sight(20, 6), sight(45, 6)) == []
 
 
-def test_a_throttle_below_what_is_written() -> None:
+def test_throttle_below_the_produced_bytes_is_a_cause() -> None:
     grows = [sight(second, second * 10, size=1000 + second * 20) for second in range(0, 60, 10)]
     assert causes(*grows, throttle=10) == [Cause.THROTTLE]
     assert causes(*grows) == []
 
 
-def test_somebody_elses_throttle_is_named() -> None:
+def test_throttle_of_another_tool_is_named() -> None:
     stands = [sight(0, 5), sight(31, 5)]
     assert causes(*stands, foreign={3: 10}) == [Cause.QUOTA]
 
 
-def test_what_is_in_sync_has_arrived() -> None:
+def test_replica_in_sync_is_not_stalled() -> None:
     assert causes(sight(0, 5), sight(100, 5, isr=(1, 2, 3))) == []

@@ -47,13 +47,13 @@ def refused(stage: Stage, asked: Plan, says: str) -> None:
     assert stage.events == []
 
 
-def test_execute_refuses_a_topic_that_was_remade_since_the_plan_and_names_rebase(stage: Stage) -> None:
+def test_execute_refuses_a_topic_recreated_since_the_plan_and_names_rebase(stage: Stage) -> None:
     made = replace(plan(), topic_ids={"t": "id of t"})
     stage.admin.topic_ids["t"] = "another"
     refused(stage, made, r"t-0 is of a topic that was deleted and made anew.* `restow plan rebase PLAN")
 
 
-def test_journal_keeps_the_topic_ids_that_the_plan_pinned(stage: Stage) -> None:
+def test_journal_keeps_the_topic_ids_of_the_plan(stage: Stage) -> None:
     made = replace(plan(), topic_ids={"t": "id of t"})
     stage.execute(made)
     (run,) = asyncio.run(stage.world.runs()).all()
@@ -61,34 +61,34 @@ def test_journal_keeps_the_topic_ids_that_the_plan_pinned(stage: Stage) -> None:
     assert run.ledger.plan == made
 
 
-def test_a_missing_permission_is_named(stage: Stage) -> None:
+def test_execute_names_a_missing_permission(stage: Stage) -> None:
     stage.admin.allowed = MAY_NOT_MOVE
     refused(stage, plan(), r"permissions: 1 missing ACL: ALTER on the cluster")
 
 
-def test_a_target_that_is_down(stage: Stage) -> None:
+def test_execute_refuses_a_target_that_is_down(stage: Stage) -> None:
     stage.admin.brokers.discard(3)
     refused(stage, plan(), "brokers alive: 1 broker: 3")
 
 
-def test_no_room(stage: Stage) -> None:
+def test_execute_refuses_a_plan_without_room(stage: Stage) -> None:
     refused(stage, plan(size_bytes=10**15), "free space: 1 broker: broker 3")
 
 
-def test_what_is_not_told_does_not_stop_anybody(stage: Stage) -> None:
+def test_execute_begins_when_permissions_are_unknown(stage: Stage) -> None:
     assert stage.admin.allowed.cluster is None
     assert stage.execute(plan()).is_good
 
 
 def left(stage: Stage, targets: Sequence[tuple[int, ...]] = AWAY) -> None:
-    """A run that was left to itself, with all of its partitions under way."""
+    """Leave a run to itself, with all of its partitions under way."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, targets), THROTTLED).ending is Ending.LEFT
     stage.events.clear()
     stage.admin.calls.clear()
 
 
-def test_a_permission_that_was_withdrawn_is_named_before_going_on(stage: Stage) -> None:
+def test_resume_names_a_permission_that_was_withdrawn(stage: Stage) -> None:
     left(stage)
     stage.admin.allowed = MAY_NOT_MOVE
     with pytest.raises(NotNow, match=r"cannot go on, and nothing was changed: permissions: .*ALTER on the"):
@@ -98,7 +98,7 @@ def test_a_permission_that_was_withdrawn_is_named_before_going_on(stage: Stage) 
     assert stage.resume(THROTTLED).is_good
 
 
-def test_what_is_left_goes_on_without_a_target_that_is_down(stage: Stage) -> None:
+def test_resume_continues_without_a_target_that_is_down(stage: Stage) -> None:
     left(stage)
     stage.admin.brokers.discard(6)
     stage.after(100, lambda: control_of(stage).request(ControlRequest(stop="leave")))
@@ -108,8 +108,8 @@ def test_what_is_left_goes_on_without_a_target_that_is_down(stage: Stage) -> Non
     assert stage.replicas()[:2] == [(1, 3), (1, 4)]
 
 
-def test_what_was_done_but_for_its_end_needs_nothing_more(stage: Stage) -> None:
-    """Only the throttles are left to be brought back; whether that is allowed will show."""
+def test_resume_of_a_completed_run_needs_no_permission(stage: Stage) -> None:
+    """Only the throttles are left to restore."""
     left(stage, [(1, 3)])
     asyncio.run(stage.clock.sleep(100))
     stage.admin.allowed = MAY_NOT_MOVE
@@ -117,7 +117,7 @@ def test_what_was_done_but_for_its_end_needs_nothing_more(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_the_way_back_is_looked_at_as_well(stage: Stage) -> None:
+def test_undo_is_refused_without_permissions_or_a_leader(stage: Stage) -> None:
     assert stage.execute(plan()).is_good
     stage.admin.calls.clear()
     stage.admin.allowed = MAY_NOT_MOVE
@@ -130,7 +130,7 @@ def test_the_way_back_is_looked_at_as_well(stage: Stage) -> None:
     assert stage.admin.calls == []
 
 
-def test_resume_refuses_a_run_of_another_plan_than_the_digest_says(stage: Stage) -> None:
+def test_resume_refuses_a_run_with_another_digest(stage: Stage) -> None:
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     wanted = plan_for(stage, AWAY)
     assert stage.execute(wanted, THROTTLED).ending is Ending.LEFT

@@ -1,4 +1,4 @@
-"""What may go wrong around a run, and that each of it says which of resume, undo or doctor sets it right."""
+"""What may go wrong around a run, and which of resume, undo or doctor fixes it."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ ONE_BY_ONE = Limits(moves_in=1, moves_out=1)
 
 
 def left_running(stage: Stage) -> Path:
-    """A run that was left in its middle; the folder of its journal."""
+    """Leave a run in the middle; return the folder of its journal."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     return Path(next(str(each.facts["folder"]) for each in stage.events if each.kind == "run"))
 
 
 def remake(stage: Stage) -> None:
-    """The topic goes, and another of its name comes."""
+    """Delete the topic, and create another of the same name."""
     stage.admin.remove("t")
     stage.admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
     stage.admin.topic_ids["t"] = "another"
 
 
-def test_a_topic_made_anew_is_another_topic(stage: Stage) -> None:
+def test_run_leaves_a_recreated_topic_alone(stage: Stage) -> None:
     stage.after(12, lambda: remake(stage))
     outcome = stage.execute(plan_for(stage, AWAY, limits=ONE_BY_ONE), THROTTLED)
     assert outcome.ending is Ending.IN_PART
@@ -58,7 +58,7 @@ def test_a_topic_made_anew_is_another_topic(stage: Stage) -> None:
     assert stage.admin.set_ == {}
 
 
-def test_neither_resume_nor_undo_touches_a_topic_made_anew(stage: Stage) -> None:
+def test_resume_and_undo_leave_a_recreated_topic_alone(stage: Stage) -> None:
     left_running(stage)
     remake(stage)
     calls = len(stage.admin.calls)
@@ -70,7 +70,7 @@ def test_neither_resume_nor_undo_touches_a_topic_made_anew(stage: Stage) -> None
     assert not [kind for kind, _ in stage.admin.calls[calls:] if kind == "reassign"]
 
 
-def test_a_topic_that_grows_meanwhile_goes_on(stage: Stage) -> None:
+def test_run_continues_when_a_topic_gets_more_partitions(stage: Stage) -> None:
     def grow() -> None:
         name = TopicPartition("t", 4)
         stage.admin.assignments[name] = ReplicaAssignment((5, 6))
@@ -82,7 +82,7 @@ def test_a_topic_that_grows_meanwhile_goes_on(stage: Stage) -> None:
     assert stage.replicas() == [*AWAY, (5, 6)]
 
 
-def test_another_tool_that_sends_it_elsewhere_is_respected(stage: Stage) -> None:
+def test_run_leaves_a_partition_that_another_tool_redirects(stage: Stage) -> None:
     def elsewhere() -> None:
         name = TopicPartition("t", 0)
         stage.admin.assignments[name] = stage.admin.assignments[name].reassign_to((1, 6))
@@ -94,7 +94,7 @@ def test_another_tool_that_sends_it_elsewhere_is_respected(stage: Stage) -> None
     assert stage.admin.set_ == {}
 
 
-def test_a_damaged_journal_lets_nothing_begin_and_the_doctor_says_so(stage: Stage) -> None:
+def test_damaged_journal_blocks_new_runs_and_the_doctor_reports_it(stage: Stage) -> None:
     journal = left_running(stage) / FILE_NAME
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(lines[0] + b"junk\n" + b"".join(lines[2:]))
@@ -111,7 +111,7 @@ def test_a_damaged_journal_lets_nothing_begin_and_the_doctor_says_so(stage: Stag
     assert Ill.THROTTLE in {each.ill for each in asyncio.run(diagnose(stage.world))}, "told, not removed"
 
 
-def test_a_journal_of_another_cluster_lets_nothing_begin(stage: Stage) -> None:
+def test_journal_of_another_cluster_blocks_new_runs(stage: Stage) -> None:
     folder = left_running(stage)
     elsewhere = folder.parent.with_name("moved-in")
     shutil.copytree(folder, elsewhere / folder.name)
@@ -125,7 +125,7 @@ def test_a_journal_of_another_cluster_lets_nothing_begin(stage: Stage) -> None:
     assert found.what == str(elsewhere / folder.name)
 
 
-def test_permissions_withdrawn_for_looking_end_it_and_resume_goes_on(stage: Stage) -> None:
+def test_run_ends_when_it_may_no_longer_describe_and_can_be_resumed(stage: Stage) -> None:
     allowed = stage.admin.list_partition_reassignments
 
     async def refused(
@@ -145,7 +145,7 @@ def test_permissions_withdrawn_for_looking_end_it_and_resume_goes_on(stage: Stag
     assert stage.admin.set_ == {}
 
 
-def test_permissions_withdrawn_for_throttles_are_named_with_what_stays_set(stage: Stage) -> None:
+def test_run_names_throttles_that_stay_when_it_may_no_longer_alter_configs(stage: Stage) -> None:
     plan = plan_for(stage, [(1, 3)])
 
     def withdraw() -> None:
@@ -162,7 +162,7 @@ def test_permissions_withdrawn_for_throttles_are_named_with_what_stays_set(stage
     assert stage.admin.set_ == {}
 
 
-def test_permissions_withdrawn_for_moving_drop_what_is_left_and_resume_moves_it(stage: Stage) -> None:
+def test_run_drops_the_rest_when_it_may_no_longer_alter_and_resume_moves_it(stage: Stage) -> None:
     plan = plan_for(stage, AWAY, limits=ONE_BY_ONE)
 
     def withdraw() -> None:

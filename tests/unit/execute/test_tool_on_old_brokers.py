@@ -1,4 +1,4 @@
-"""`--disallow-replication-factor-change` where a broker cannot check it: refused before anything is sent."""
+"""`--disallow-replication-factor-change` where a broker cannot check it: refused before any request."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def admin(stage: Stage) -> OneIsOld:
     return old
 
 
-def test_it_is_refused_with_what_to_do_and_nothing_is_sent(admin: OneIsOld) -> None:
+def test_flag_is_refused_with_advice_on_old_brokers_and_nothing_is_sent(admin: OneIsOld) -> None:
     code, said = asked(admin, "--disallow-replication-factor-change", "--throttle", "1000")
     assert code == 1
     assert "broker 4 cannot check that replication factors stay as they are" in said
@@ -63,7 +63,7 @@ def test_it_is_refused_with_what_to_do_and_nothing_is_sent(admin: OneIsOld) -> N
     assert admin.set_ == {}
 
 
-def test_without_the_flag_nobody_has_to_check(admin: OneIsOld) -> None:
+def test_tool_works_on_old_brokers_without_the_flag(admin: OneIsOld) -> None:
     code, said = asked(admin)
     assert code == 0, said
     assert [kind for kind, _ in admin.calls] == ["reassign"]

@@ -1,4 +1,4 @@
-"""Two runs at a time, from two state folders and without a mark: no throttle stays that nobody owns."""
+"""Two runs at a time, from two state folders and without a mark: no throttle without an owner stays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLOWER = RunOptions(throttle=ThrottleRates(rate=1 * MB))
 
 
 class TakingTurns(FakeClock):
-    """Whoever sleeps lets the others go on."""
+    """A clock whose sleep lets the other tasks run."""
 
     async def sleep(self, seconds: float) -> None:
         await super().sleep(seconds)
@@ -46,7 +46,7 @@ def clock() -> TakingTurns:
 
 @pytest.fixture
 def shared(stage: Stage, clock: TakingTurns) -> Stage:
-    """Topics `t` and `u` share their leaders' broker, and none of their partitions."""
+    """Give topics `t` and `u` a common leader, but no common partitions."""
     clock.on_tick, stage.admin.clock, stage.clock = stage.clock.on_tick, clock, clock
     stage.world = replace(stage.world, clock=clock)
     stage.admin.add("u", [(1, 4)])
@@ -54,7 +54,7 @@ def shared(stage: Stage, clock: TakingTurns) -> Stage:
 
 
 def both(stage: Stage, folder: Path, first: Plan, second: Plan) -> tuple[RunOutcome, RunOutcome]:
-    """The second begins when the first is under way."""
+    """Begin the second run when the first is under way."""
     begun = asyncio.Event()
 
     def heard(each: RunEvent) -> None:
@@ -80,7 +80,7 @@ def quiet(heard: Callable[[RunEvent], None]) -> RunListener:
 def test_runs_that_share_a_broker_leave_no_throttle(
     shared: Stage, tmp_path: Path, first_mb: int, second_mb: int
 ) -> None:
-    """Whichever ends first."""
+    """Either run may end first."""
     for topic, size in (("t", first_mb), ("u", second_mb)):
         name = TopicPartition(topic, 0)
         shared.admin.sizes[name] = size * MB
@@ -91,13 +91,13 @@ def test_runs_that_share_a_broker_leave_no_throttle(
     assert shared.admin.set_ == {}
 
 
-def test_rate_that_was_set_for_good_comes_back(shared: Stage, tmp_path: Path) -> None:
-    """The first of two brings back what was there before both."""
+def test_permanent_rate_is_restored_after_two_runs(shared: Stage, tmp_path: Path) -> None:
+    """The first of the two restores the value from before both."""
     policy = {LEADER_RATE: "99000000"}
     shared.admin.set_[SENDER] = dict(policy)
     assert shared.execute(plan_for(shared, [(1, 3)]), THROTTLED).is_good
     assert shared.admin.set_ == {SENDER: policy}
-    # Somebody moves something meanwhile, but does not throttle it: the rate is not theirs.
+    # Another tool moves a partition meanwhile without a throttle: the rate is not its own.
     shared.admin.sizes[TopicPartition("u", 0)] = 10_000 * MB
     shared.admin.assignments[TopicPartition("u", 0)] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
     shared.admin.set_[ConfigResource("topic", "u")] = {LEADER_REPLICAS: "*"}
@@ -105,8 +105,8 @@ def test_rate_that_was_set_for_good_comes_back(shared: Stage, tmp_path: Path) ->
     assert shared.admin.set_[SENDER] == policy
 
 
-def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Stage) -> None:
-    """The journal of a killed run remembers whose rate it found."""
+def test_doctor_does_not_restore_the_rate_of_a_run_that_has_ended(shared: Stage) -> None:
+    """The journal of a killed run records that its rate belonged to another run."""
     name = TopicPartition("u", 0)
     shared.admin.sizes[name] = 10_000 * MB
     shared.admin.assignments[name] = ReplicaAssignment((1, 4)).reassign_to((1, 5))
@@ -119,7 +119,7 @@ def test_doctor_does_not_bring_back_the_rate_of_a_run_that_has_ended(shared: Sta
     def kill() -> None:
         raise Killed
 
-    shared.admin.rate = 5 * MB  # as fast as it is asked to be, so that the rate is not corrected
+    shared.admin.rate = 5 * MB  # at the requested rate, so that the rate is not corrected
     shared.after(3, kill)
     with pytest.raises(Killed):
         shared.execute(plan_for(shared, [(1, 3)]), THROTTLED)

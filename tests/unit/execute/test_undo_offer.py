@@ -1,4 +1,4 @@
-"""Undo is offered where it would work, and brings back the replicas in their order."""
+"""Undo is offered where it would work, and restores the replicas in their order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST = TopicPartition("t", 0)
 
 
 def may_be_undone(stage: Stage, outcome: RunOutcome) -> None:
-    """What is said at the end agrees with what undo then does."""
+    """Check that the offer at the end agrees with what undo then does."""
     if outcome.no_undo is None:
         assert "restow undo" in outcome.next
         assert "refused" not in outcome.next
@@ -41,7 +41,7 @@ def test_undo_is_offered_where_it_would_work(stage: Stage) -> None:
 
 
 def test_undo_is_not_offered_when_an_original_broker_has_died(stage: Stage) -> None:
-    """All data has left the broker before it dies, so the run ends well."""
+    """All data has left the broker before it dies, so the run completes."""
     last = {"arrived": 0}
 
     def dies(each: object) -> None:
@@ -57,7 +57,7 @@ def test_undo_is_not_offered_when_an_original_broker_has_died(stage: Stage) -> N
     may_be_undone(stage, outcome)
 
 
-def test_undo_is_not_offered_when_others_have_moved_on_what_arrived(stage: Stage) -> None:
+def test_undo_is_not_offered_when_others_have_moved_partitions_since(stage: Stage) -> None:
     def moved_on() -> None:
         stage.admin.assignments[FIRST] = ReplicaAssignment((1, 6))
         stage.admin.copies[FIRST] = dict.fromkeys((1, 6), stage.admin.sizes[FIRST])
@@ -89,8 +89,8 @@ def test_undo_is_not_offered_when_nothing_has_changed(stage: Stage) -> None:
     assert outcome.no_undo == "this run has changed nothing"
 
 
-def test_undo_can_be_looked_at_while_moves_of_the_run_are_under_way(stage: Stage) -> None:
-    """They are not somebody else's: undo takes them back first."""
+def test_undo_can_be_previewed_while_moves_of_the_run_are_under_way(stage: Stage) -> None:
+    """They are our own: undo cancels them first."""
     stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).ending is Ending.LEFT
     run = asyncio.run(stage.world.runs()).last_to_move()
@@ -102,7 +102,7 @@ def test_undo_can_be_looked_at_while_moves_of_the_run_are_under_way(stage: Stage
 
 @pytest.mark.parametrize("target", [(2, 1), (3, 1), (3, 4), (2, 1, 3), (2,)])
 def test_undo_restores_the_order_of_replicas(stage: Stage, target: tuple[int, ...]) -> None:
-    """The first replica leads, so its place matters as much as who has a copy."""
+    """The first replica leads, so the order matters as much as the brokers."""
     aims = [target, (2, 1), (1, 2)]
     assert stage.execute(plan_for(stage, aims)).is_good
     assert stage.replicas()[:3] == aims

@@ -1,4 +1,4 @@
-"""The flags of Apache's tool: which there are, which go together, and what is said of the others."""
+"""The flags of Apache's tool: which exist, which go together, and the errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SERVER = ("--bootstrap-server", "localhost:9092")
 FILE = ("--reassignment-json-file", "f.json")
 
 
-def test_values_and_switches_in_any_order() -> None:
+def test_values_and_switches_are_parsed_in_any_order() -> None:
     found = parse_arguments([*FILE, "--throttle=5", "--additional", *SERVER, "--execute"])
     assert found.action is Action.EXECUTE
     assert found.text("reassignment-json-file") == "f.json"
@@ -41,19 +41,19 @@ def test_values_and_switches_in_any_order() -> None:
         (["--execute", *SERVER, *FILE, "stray"], "'stray' belongs to no option"),
     ],
 )
-def test_what_makes_no_sense(given: list[str], complaint: str) -> None:
+def test_invalid_arguments_are_refused(given: list[str], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parse_arguments(given)
 
 
 @pytest.mark.parametrize("value", ["fast", "5.5", "9" * 30, ""])
-def test_a_number_that_is_none_is_told_when_it_is_needed(value: str) -> None:
+def test_invalid_number_is_refused_when_it_is_needed(value: str) -> None:
     found = parse_arguments(["--execute", *SERVER, *FILE, "--throttle", value])
     with pytest.raises(UsageError, match=f"Cannot parse argument '{value}' of option throttle"):
         found.number("throttle", -1)
 
 
-def test_a_flag_twice_is_told_when_it_is_needed() -> None:
+def test_duplicate_flag_is_refused_when_it_is_needed() -> None:
     found = parse_arguments(["--verify", *SERVER, *FILE, *FILE])
     with pytest.raises(UsageError, match="multiple arguments for option reassignment-json-file"):
         found.text("reassignment-json-file")

@@ -1,4 +1,4 @@
-"""What the tool prints and sets, from values alone."""
+"""The tool's lines and throttles, from values alone."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from restow.wire.error_codes import ErrorCode
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
-def test_progress_of_each_partition() -> None:
+def test_progress_has_a_line_for_each_partition() -> None:
     moving = {A: PartitionReassignment(replicas=(1, 2, 3), adding=(3,), removing=(1,))}
     target = {B: (1, 2), A: (2, 3), TopicPartition("z", 0): (1,)}
     assert lines.progress(target, {A: (1, 2, 3), B: (1, 2)}, moving) == [
@@ -29,7 +29,7 @@ def test_progress_of_each_partition() -> None:
     ]
 
 
-def test_the_list_of_moves() -> None:
+def test_list_has_a_line_for_each_move() -> None:
     assert lines.listing({}) == ["No partition reassignments found."]
     moves = {
         B: PartitionReassignment(replicas=(1, 2), adding=(2,), removing=()),
@@ -42,13 +42,13 @@ def test_the_list_of_moves() -> None:
     ]
 
 
-def test_plurals() -> None:
+def test_plurals_follow_the_count() -> None:
     assert lines.started([A]).startswith("Successfully started partition reassignment for a-0")
     assert lines.started([B, A]).endswith("reassignments for a-0,a-1")
     assert lines.clearing_topics([]) == "Clearing topic-level throttles on topics "
 
 
-def test_throttles_cover_what_runs_and_what_begins() -> None:
+def test_throttles_cover_running_and_new_moves() -> None:
     running = {A: PartitionReassignment(replicas=(1, 2, 3), adding=(3,), removing=())}
     routes = throttling.ways({A: (1, 4), B: (6, 5)}, {A: (1, 2, 3), B: (5, 6)}, running)
     assert routes[A] == (frozenset({1, 2}), frozenset({4}))
@@ -60,7 +60,7 @@ def test_throttles_cover_what_runs_and_what_begins() -> None:
     assert [of.name for of in changes if of.of == "broker"] == ["1", "2", "4", "5", "6"]
 
 
-def test_each_state_between_directories() -> None:
+def test_each_log_dir_state_has_its_line() -> None:
     def disk(path: str, partition: TopicPartition, *, future: bool = False) -> ReplicaOnDisk:
         return ReplicaOnDisk(partition=partition, log_dir=path, size_bytes=0, lag_messages=0, future=future)
 

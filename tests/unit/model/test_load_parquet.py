@@ -1,4 +1,4 @@
-"""Load models as Parquet files, and as planners take them."""
+"""Load models as Parquet files, and their use by planners."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def written(folder: Path, values: dict[str, list[Any]], name: str = "load.parque
     return path
 
 
-def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_model_survives_its_parquet_file(tmp_path: Path) -> None:
     load = read(written(tmp_path, columns()))
     assert (load.cluster_id, load.made_ms) == ("c", 7)
     assert load.partitions == (TopicPartition("orders", 0), TopicPartition("orders", 1))
@@ -44,7 +44,7 @@ def test_a_model_comes_back_from_its_file(tmp_path: Path) -> None:
     assert load.resources["bytes_in"].following.tolist() == [5.0, 5.0]
 
 
-def test_a_folder_of_files_is_one_model(tmp_path: Path) -> None:
+def test_folder_of_files_is_one_model(tmp_path: Path) -> None:
     written(tmp_path, columns(topic=["a", "a"]), "1.parquet")
     written(tmp_path, columns(), "2.parquet")
     assert is_parquet(tmp_path)
@@ -72,13 +72,13 @@ def test_a_folder_of_files_is_one_model(tmp_path: Path) -> None:
         (columns(made_ms=[7, None]), "1 rows have no made_ms"),
     ],
 )
-def test_what_is_no_load_model_is_refused(tmp_path: Path, values: dict[str, list[Any]], says: str) -> None:
+def test_parquet_of_another_shape_is_refused(tmp_path: Path, values: dict[str, list[Any]], says: str) -> None:
     with pytest.raises(InvalidDocument) as complaint:
         read(written(tmp_path, values))
     assert says in str(complaint.value)
 
 
-def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_parquet_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "load.parquet"
     path.write_bytes(b"half a file")
     with pytest.raises(InvalidDocument, match="cannot be read as Parquet"):
@@ -88,7 +88,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def _cluster(many: int) -> Snapshot:
-    """Two brokers; each has half of the partitions."""
+    """Return two brokers with half of the partitions each."""
     partitions = tuple(
         Partition(
             number=number,
@@ -109,7 +109,7 @@ def _cluster(many: int) -> Snapshot:
 
 
 def test_damaged_parquet_is_refused_wherever_the_damage_is(tmp_path: Path) -> None:
-    """One byte after the other is changed: each file is read, or refused with a sentence."""
+    """One byte after the other is changed: each file is read, or refused with a message."""
     whole = written(tmp_path, columns(40)).read_bytes()
     path = tmp_path / "damaged.parquet"
     refused = 0
@@ -138,8 +138,8 @@ def test_plan_refuses_load_model_of_another_cluster(
     assert not (tmp_path / "plan.json").exists()
 
 
-def test_plans_take_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All sizes are the same; what comes in is not, so the heavy partitions must be spread."""
+def test_plan_uses_a_parquet_load_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All sizes are equal, but not the bytes in, so the heavy partitions must be spread."""
     now = tmp_path / "now.json"
     now.write_text(dumps(_cluster(12)), encoding="utf-8")
     heavy = {"bytes_in.leading": [100.0] * 6 + [0.0] * 6, "bytes_in.following": [0.0] * 12}

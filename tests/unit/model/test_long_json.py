@@ -1,4 +1,4 @@
-"""Long documents in pieces: what comes of them, and what is said about them, is as of the whole."""
+"""Long documents in pieces: values and errors are the same as for the whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LINES = '\n{"n": 1},\n{"n": 2, "more": [1,\n{"n": 0}]},\n{"n": "]}"}'
 
 
 def made(document: Any, pieces: Pieces) -> tuple[object, list[object], int]:
-    """Everything but the list, the list, and how many pieces it came in."""
+    """Return everything but the list, the list, and the number of its pieces."""
     rest = {name: value for name, value in document.items() if name != "items"}
     found = [*pieces]
     return rest, [item for piece in found for item in piece], len(found)
@@ -35,7 +35,7 @@ _VALUES = st.text() | st.floats(allow_nan=False, allow_infinity=False) | st.none
 
 
 @given(st.lists(st.dictionaries(st.text(), _VALUES), min_size=2))
-def test_every_item_comes_once_and_in_order(others: list[dict[str, object]]) -> None:
+def test_read_passes_every_item_once_and_in_order(others: list[dict[str, object]]) -> None:
     items = [{"n": number, **other} for number, other in enumerate(others)]
     text = HEAD + "\n" + ",\n".join(map(json.dumps, items)) + "]}\n"
     found = json.loads(text)
@@ -46,7 +46,7 @@ def test_every_item_comes_once_and_in_order(others: list[dict[str, object]]) -> 
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e400", '"\\ud800"'])
-def test_what_only_the_standard_library_has_is_read(number: str) -> None:
+def test_read_accepts_what_only_the_standard_library_accepts(number: str) -> None:
     rest, items, pieces = read(f'{HEAD}\n{{"n": 1}},\n{{"n": {number}}}]}}\n', "items", "n", made)
     assert (rest, pieces) == ({"a": 1}, 1)
     assert repr(items) == repr([{"n": 1}, {"n": json.loads(number)}])
@@ -71,7 +71,7 @@ def _cut(text: str) -> tuple[Any, Pieces]:
         '{"items": [1,\n{"n": 2}]}\n',
     ],
 )
-def test_any_layout_is_read(text: str) -> None:
+def test_read_accepts_any_layout(text: str) -> None:
     found = json.loads(text)
     assert read(text, "items", "n", made)[:2] == (
         {name: value for name, value in found.items() if name != "items"},
@@ -83,7 +83,7 @@ def test_any_layout_is_read(text: str) -> None:
     "items",
     ['\n{"n": 1},\n{"n": 2', '\n{"n": 1},,\n{"n": 2}', '\n,\n{"n": 2}', '\n{"n": 1},', '\n{"n": "\n"}'],
 )
-def test_what_is_no_json_is_told_of_the_whole(items: str) -> None:
+def test_read_reports_invalid_json_of_the_whole_document(items: str) -> None:
     text = f"{HEAD}{items}]}}\n"
     with pytest.raises(json.JSONDecodeError) as whole:
         json.loads(text)
@@ -92,6 +92,6 @@ def test_what_is_no_json_is_told_of_the_whole(items: str) -> None:
     assert str(pieces.value) == str(whole.value)
 
 
-def test_a_document_without_the_list() -> None:
+def test_read_accepts_a_document_without_the_list() -> None:
     with pytest.raises(KeyError, match="items"):
         read("{}", "items", "n", made)

@@ -1,4 +1,4 @@
-"""The algebra of moves: what is added, what is removed, and what is left after a change of mind."""
+"""The algebra of reassignments: adding, removing, and cancelling."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ BROKERS = st.lists(st.integers(0, 9), min_size=1, max_size=6, unique=True).map(t
 
 @st.composite
 def moves(draw: st.DrawFn) -> ReplicaAssignment:
-    """Where a partition is after any number of targets."""
+    """Draw the assignment after any number of targets."""
     assignment = ReplicaAssignment(draw(BROKERS))
     for target in draw(st.lists(BROKERS, max_size=4)):
         assignment = assignment.reassign_to(target)
     return assignment
 
 
-def test_the_worked_example() -> None:
+def test_reassign_follows_the_worked_example() -> None:
     moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4, 5, 6))
     assert moving == ReplicaAssignment((3, 4, 5, 6, 1, 2), adding=(4, 5, 6), removing=(1, 2))
     assert moving.target == (3, 4, 5, 6)
     assert set(moving.origin) == {1, 2, 3}
 
 
-def test_a_cancel_gives_back_the_replicas_and_not_their_order() -> None:
+def test_cancel_restores_the_replicas_but_not_their_order() -> None:
     moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4))
     assert moving.replicas == (3, 4, 1, 2)
     assert moving.cancel() == ReplicaAssignment((3, 1, 2))
 
 
-def test_another_order_is_no_move() -> None:
+def test_new_order_is_no_move() -> None:
     assert ReplicaAssignment((0, 1, 2)).reassign_to((2, 1, 0)) == ReplicaAssignment((2, 1, 0))
 
 
 @given(moves(), BROKERS)
-def test_the_latest_target_counts_and_the_origin_stays(
+def test_latest_target_counts_and_the_origin_stays(
     before: ReplicaAssignment, target: tuple[int, ...]
 ) -> None:
     after = before.reassign_to(target)
@@ -53,7 +53,7 @@ def test_the_latest_target_counts_and_the_origin_stays(
 
 
 @given(moves())
-def test_a_cancelled_move_is_at_rest_where_it_came_from(before: ReplicaAssignment) -> None:
+def test_cancelled_move_is_at_rest_at_its_origin(before: ReplicaAssignment) -> None:
     after = before.cancel()
     assert not after.is_moving
     assert after.replicas == before.origin
@@ -61,6 +61,6 @@ def test_a_cancelled_move_is_at_rest_where_it_came_from(before: ReplicaAssignmen
 
 
 @given(moves(), BROKERS)
-def test_asking_again_changes_nothing(before: ReplicaAssignment, target: tuple[int, ...]) -> None:
+def test_same_target_again_changes_nothing(before: ReplicaAssignment, target: tuple[int, ...]) -> None:
     once = before.reassign_to(target)
     assert once.reassign_to(target) == once

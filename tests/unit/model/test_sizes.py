@@ -1,4 +1,4 @@
-"""Sizes and rates: what people write is understood, or refused with what they may have meant."""
+"""Sizes and rates: parsed, or refused with what the user may have meant."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def test_rates_are_parsed_with_and_without_per_second(text: str, rate: int) -> N
     "text",
     ["", "0", "0MB/s", "-5MB/s", "fast", "1e9B", "5 parsecs", "0.0001kB/s", "9" * 30 + "B", "1iB", "٥MB/s"],
 )
-def test_parse_rate_refuses_what_is_no_rate(text: str) -> None:
+def test_parse_rate_refuses_other_text(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--throttle: .* is not a rate above zero; write it like 50MB/s"):
         parse_rate(text)
 
 
 @pytest.mark.parametrize("text", ["", "-5MB", "much", "1e9B", "9" * 30 + "B", "1iB", "nan", "inf"])
-def test_parse_size_refuses_what_is_no_size(text: str) -> None:
+def test_parse_size_refuses_other_text(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--max-bytes: .* is not a size; write it like 50MB"):
         parse_size(text, "--max-bytes")
 
@@ -80,7 +80,7 @@ def test_bare_number_is_refused_with_its_likely_meanings() -> None:
     assert str(size.value) == ("--max-bytes: '50' has no unit: 50 bytes? write 50B; 50 megabytes? write 50MB")
 
 
-def test_large_bare_number_is_told_as_bytes_alone() -> None:
+def test_large_bare_number_is_explained_as_bytes_alone() -> None:
     with pytest.raises(InvalidInput) as told:
         parse_rate("52428800")
     assert str(told.value) == (
@@ -124,13 +124,13 @@ def test_throttle_may_be_a_rate_or_automatic_or_none() -> None:
         (-2000, "-2.0 kB"),
     ],
 )
-def test_sizes_are_written_with_three_digits(number: float, text: str) -> None:
+def test_sizes_are_formatted_with_three_digits(number: float, text: str) -> None:
     assert human_bytes(number) == text
     assert human_rate(number) == f"{text}/s"
 
 
 @given(st.integers(1, 10**18))
-def test_what_is_written_is_parsed_back(number: int) -> None:
-    """Three digits are kept, so what comes back is within half of the last one."""
+def test_formatted_size_is_parsed_back(number: int) -> None:
+    """Three digits are kept, so the result is within half of the last one."""
     for parse, write in ((lambda text: parse_size(text, "x"), human_bytes), (parse_rate, human_rate)):
         assert parse(write(number).replace(",", "")) == pytest.approx(number, rel=0.051)

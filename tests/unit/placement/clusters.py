@@ -1,4 +1,4 @@
-"""Clusters and requests for hypothesis to try, and placement spelled out slowly to hold ours against."""
+"""Clusters and requests for hypothesis, and a slow reference placement to compare with."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from restow.placement import Broker
 
 RACKS = ("a", "b", "c", "d", "Z", "10", "9", "", "é", "\uffee", "\U0001f600")
 
-# How long an example takes says something about the machine's other work, not about placement.
+# The time of an example depends on the machine's load, not on placement.
 at_leisure = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -28,7 +28,7 @@ class Case:
 def cases(draw: st.DrawFn, *, racks: bool) -> Case:
     ids = draw(st.lists(st.integers(0, 300), min_size=1, max_size=24, unique=True))
     names = draw(st.lists(st.sampled_from(RACKS), min_size=1, max_size=len(RACKS), unique=True))
-    # Leaning to the first name makes lopsided racks common.
+    # Preferring the first name makes uneven racks common.
     rack = st.sampled_from(names) | st.just(names[0]) if racks else st.none()
     return Case(
         brokers=[Broker(number, draw(rack)) for number in ids],
@@ -40,7 +40,7 @@ def cases(draw: st.DrawFn, *, racks: bool) -> Case:
 
 
 def slowly_placed(case: Case) -> list[list[int]]:
-    """Placement as the specification words it: partition by partition, candidate by candidate."""
+    """Place as the specification says: partition by partition, candidate by candidate."""
     racks = {broker.id: broker.rack for broker in case.brokers}
     aware = None not in racks.values()
     order = _alternating(case.brokers) if aware else [broker.id for broker in case.brokers]

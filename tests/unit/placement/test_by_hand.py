@@ -13,23 +13,23 @@ from tests.unit.placement.clusters import at_leisure
 THREE = [Broker(number) for number in range(3)]
 
 
-def test_the_worked_example() -> None:
+def test_parse_by_hand_reads_the_worked_example() -> None:
     assert parse_by_hand("0:1:2,1:2:0,2:0:1", THREE) == {0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1]}
 
 
-def test_blanks_around_ids_do_not_matter() -> None:
+def test_parse_by_hand_ignores_spaces_around_ids() -> None:
     assert parse_by_hand(" 0 : 1 , 1 : 2 ") == {0: [0, 1], 1: [1, 2]}
 
 
-def test_any_broker_will_do_if_none_are_given() -> None:
+def test_parse_by_hand_accepts_any_id_without_brokers() -> None:
     assert parse_by_hand("2147483647") == {0: [2147483647]}
 
 
-def test_leading_zeros_do_not_matter() -> None:
+def test_parse_by_hand_ignores_leading_zeros() -> None:
     assert parse_by_hand("007:1") == {0: [7, 1]}
 
 
-def test_a_number_too_long_to_read_is_refused_like_any_too_large() -> None:
+def test_parse_by_hand_refuses_a_number_of_very_many_digits() -> None:
     with pytest.raises(InvalidReplicaAssignment, match="where a broker id should be"):
         parse_by_hand("9" * 5_000)
 
@@ -58,7 +58,7 @@ def test_a_number_too_long_to_read_is_refused_like_any_too_large() -> None:
         ("1 2:0", "Partition 0 has '1 2' where a broker id should be"),
     ],
 )
-def test_what_kafka_would_refuse_or_misread_is_refused(text: str, sentence: str) -> None:
+def test_parse_by_hand_refuses_what_kafka_refuses_or_misreads(text: str, sentence: str) -> None:
     with pytest.raises(InvalidReplicaAssignment, match=re.escape(sentence)):
         parse_by_hand(text, THREE)
 
@@ -78,6 +78,6 @@ def test_what_kafka_would_refuse_or_misread_is_refused(text: str, sentence: str)
         )
     )
 )
-def test_what_is_written_is_read(rows: list[list[int]]) -> None:
+def test_parse_by_hand_reads_what_was_written(rows: list[list[int]]) -> None:
     text = ",".join(":".join(map(str, replicas)) for replicas in rows)
     assert parse_by_hand(text) == dict(enumerate(rows))

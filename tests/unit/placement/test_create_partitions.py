@@ -21,7 +21,7 @@ FIVE = [Broker(number) for number in range(5)]
 CURRENT = {0: [1, 2], 1: [2, 3]}
 
 
-def test_only_the_new_ones_are_placed_from_where_partition_0_leads() -> None:
+def test_expand_places_only_new_partitions_from_the_leader_of_partition_0() -> None:
     assert create_partitions(current=CURRENT, brokers=FIVE, to=6) == {
         2: [3, 0],
         3: [4, 1],
@@ -30,7 +30,7 @@ def test_only_the_new_ones_are_placed_from_where_partition_0_leads() -> None:
     }
 
 
-def test_a_vanished_leader_hands_its_place_to_the_next_broker_by_id() -> None:
+def test_expand_starts_at_the_next_broker_if_the_leader_is_gone() -> None:
     brokers = [Broker(0), Broker(10), Broker(20)]
     assert create_partitions({0: [15]}, brokers, 2) == {
         1: place(brokers, 1, 1, start_index=2, start_partition=1)[0].tolist()
@@ -38,15 +38,15 @@ def test_a_vanished_leader_hands_its_place_to_the_next_broker_by_id() -> None:
     assert create_partitions({0: [15]}, brokers, 2) == {1: [0]}
 
 
-def test_a_leader_above_all_brokers_starts_at_the_first() -> None:
+def test_expand_starts_at_the_first_broker_if_the_leader_is_above_all() -> None:
     assert create_partitions({0: [99]}, FIVE, 3) == {1: [1], 2: [2]}
 
 
-def test_the_factor_is_that_of_partition_0_whatever_the_others_have() -> None:
+def test_expand_takes_the_factor_of_partition_0() -> None:
     assert all(len(replicas) == 1 for replicas in create_partitions({0: [1], 1: [2, 3]}, FIVE, 9).values())
 
 
-def test_racks_count_as_in_a_new_topic() -> None:
+def test_expand_uses_racks_like_a_new_topic() -> None:
     brokers = [Broker(number, "ab"[number // 2]) for number in range(4)]
     new = create_partitions({0: [0, 2]}, brokers, 8)
     assert all({replicas[0] // 2, replicas[1] // 2} == {0, 1} for replicas in new.values())
@@ -57,7 +57,7 @@ def test_racks_count_as_in_a_new_topic() -> None:
 
 @at_leisure
 @given(case=cases(racks=True), existing=st.integers(1, 30), data=st.data())
-def test_it_is_placement_that_goes_on(case: Case, existing: int, data: st.DataObject) -> None:
+def test_expand_continues_placement(case: Case, existing: int, data: st.DataObject) -> None:
     brokers = sorted(case.brokers, key=lambda broker: broker.id)
     start = data.draw(st.integers(0, len(brokers) - 1))
     replicas_of_0 = [brokers[start].id, *(b.id for b in brokers if b.id != brokers[start].id)][
@@ -73,15 +73,15 @@ def test_it_is_placement_that_goes_on(case: Case, existing: int, data: st.DataOb
 
 
 @pytest.mark.parametrize("by_hand", ["0:1,4:0,3:4,0:4", {0: [0, 1], 1: [4, 0], 2: [3, 4], 3: [0, 4]}])
-def test_by_hand_the_existing_ones_are_skipped_not_changed(by_hand: Any) -> None:
+def test_expand_by_hand_skips_existing_partitions(by_hand: Any) -> None:
     assert create_partitions(CURRENT, FIVE, 4, by_hand=by_hand) == {2: [3, 4], 3: [0, 4]}
 
 
-def test_by_hand_an_existing_partition_may_be_on_a_broker_that_is_gone() -> None:
+def test_expand_by_hand_accepts_existing_partitions_on_a_broker_that_is_gone() -> None:
     assert create_partitions({0: [8, 1]}, FIVE, 2, by_hand="8:1,1:2") == {1: [1, 2]}
 
 
-def test_by_hand_needs_no_racks() -> None:
+def test_expand_by_hand_needs_no_racks() -> None:
     assert create_partitions({0: [0]}, [Broker(0, "a"), Broker(1)], 2, by_hand="0,1") == {1: [1]}
 
 
@@ -98,7 +98,7 @@ def test_by_hand_needs_no_racks() -> None:
         ("1:2,2:3,x", "Partition 2 has 'x' where a broker id should be"),
     ],
 )
-def test_by_hand_what_is_not_sound_is_refused(by_hand: Any, sentence: str) -> None:
+def test_expand_by_hand_refuses_invalid_partitions(by_hand: Any, sentence: str) -> None:
     with pytest.raises(InvalidReplicaAssignment, match=re.escape(sentence)):
         create_partitions(CURRENT, FIVE, 3, by_hand=by_hand)
 
@@ -125,7 +125,7 @@ def test_by_hand_what_is_not_sound_is_refused(by_hand: Any, sentence: str) -> No
         ),
     ],
 )
-def test_what_cannot_grow_is_refused(
+def test_expand_refuses_topics_that_cannot_grow(
     current: dict[int, list[int]], to: int, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=re.escape(sentence)):
@@ -133,12 +133,12 @@ def test_what_cannot_grow_is_refused(
 
 
 @pytest.mark.parametrize("by_hand", [None, "0,1"])
-def test_it_takes_brokers(by_hand: str | None) -> None:
+def test_expand_refuses_an_empty_list_of_brokers(by_hand: str | None) -> None:
     with pytest.raises(InvalidBrokers, match="no brokers"):
         create_partitions({0: [0]}, [], 2, by_hand=by_hand)
 
 
-def test_incomplete_racks_are_refused_unless_they_are_ignored() -> None:
+def test_expand_refuses_incomplete_racks_unless_they_are_ignored() -> None:
     brokers = [Broker(0, "a"), Broker(1)]
     with pytest.raises(RackInformationMissing, match="--disable-rack-aware"):
         create_partitions({0: [0]}, brokers, 2)

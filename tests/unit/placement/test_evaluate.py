@@ -17,7 +17,7 @@ from tests.unit.placement.clusters import at_leisure
 FOUR = [Broker(7, "a"), Broker(3, "a"), Broker(5, "b"), Broker(1, "c")]
 
 
-def test_replicas_and_leaders_are_counted_in_the_order_of_the_brokers() -> None:
+def test_evaluate_counts_replicas_and_leaders_in_the_order_of_the_brokers() -> None:
     verdict = evaluate({0: [3, 5], 1: [3, 7]}, FOUR)
     assert verdict.partitions == 2
     assert verdict.loads == (
@@ -32,30 +32,30 @@ def test_replicas_and_leaders_are_counted_in_the_order_of_the_brokers() -> None:
     assert verdict.leaders_max_over_mean == 4.0
 
 
-def test_rack_spread_says_how_many_partitions_fall_short() -> None:
+def test_rack_spread_counts_partitions_that_fall_short() -> None:
     verdict = evaluate({4: [3, 5], 9: [3, 7], 2: [7], 6: [7, 3, 5, 1]}, FOUR)
     assert verdict.rack_spread == RackSpread(racks=3, partitions_short=1, fewest=1, most=3)
 
 
 @pytest.mark.parametrize("last", [None, "c"])
-def test_without_all_racks_there_is_no_rack_spread(last: str | None) -> None:
+def test_rack_spread_is_none_unless_all_brokers_have_racks(last: str | None) -> None:
     verdict = evaluate({0: [1]}, [Broker(1, "a"), Broker(2, last)])
     assert (verdict.rack_spread is None) == (last is None)
 
 
-def test_a_table_and_a_mapping_get_the_same_verdict() -> None:
+def test_evaluate_gives_a_table_and_a_mapping_the_same_result() -> None:
     placed = place(FOUR, 10, 3, start_index=2)
     assert evaluate(placed, FOUR) == evaluate(dict(enumerate(placed.tolist())), FOUR)
 
 
-def test_nothing_is_perfectly_even() -> None:
+def test_empty_assignment_is_perfectly_even() -> None:
     verdict = evaluate({}, FOUR)
     assert verdict.partitions == 0
     assert verdict.replicas_max_over_mean == verdict.leaders_max_over_mean == 1.0
     assert verdict.rack_spread == RackSpread(racks=3, partitions_short=0, fewest=0, most=0)
 
 
-def test_a_verdict_does_not_change() -> None:
+def test_evaluation_is_immutable() -> None:
     verdict = evaluate({0: [1]}, FOUR)
     with pytest.raises(FrozenInstanceError):
         verdict.partitions = 5  # type: ignore[misc]
@@ -73,12 +73,12 @@ def test_a_verdict_does_not_change() -> None:
         (np.empty((2, 0), dtype=np.int32), "Partition 0 has no replicas"),
     ],
 )
-def test_what_is_no_assignment_is_refused(assignment: Any, sentence: str) -> None:
+def test_evaluate_refuses_invalid_assignments(assignment: Any, sentence: str) -> None:
     with pytest.raises(InvalidReplicaAssignment, match=re.escape(sentence)):
         evaluate(assignment, FOUR)
 
 
-def test_the_brokers_must_be_a_cluster() -> None:
+def test_evaluate_refuses_invalid_brokers() -> None:
     with pytest.raises(InvalidBrokers, match="more than once: 1"):
         evaluate({0: [1]}, [Broker(1), Broker(1)])
 
@@ -89,7 +89,7 @@ def test_the_brokers_must_be_a_cluster() -> None:
         st.integers(0, 1000), st.lists(st.sampled_from([1, 3, 5, 7]), min_size=1, max_size=4, unique=True)
     )
 )
-def test_equals_counting_by_hand(assignment: dict[int, list[int]]) -> None:
+def test_evaluate_equals_counting_by_hand(assignment: dict[int, list[int]]) -> None:
     rack = {broker.id: broker.rack for broker in FOUR}
     spreads = [len({rack[broker] for broker in replicas}) for replicas in assignment.values()]
     could = [min(3, len(replicas)) for replicas in assignment.values()]

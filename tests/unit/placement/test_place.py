@@ -1,4 +1,4 @@
-"""What is common to both ways of placing: the checks, the rack modes, and chance."""
+"""The common part of both placements: checks, rack modes, and randomness."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SOME_RACKED = [Broker(0, "a"), Broker(1), Broker(2, "b")]
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_sentence(
+def test_place_refuses_invalid_input_with_a_message(
     brokers: list[Broker], partitions: int, replication_factor: int, error: type[Exception], sentence: str
 ) -> None:
     with pytest.raises(error, match=re.escape(sentence)):
@@ -65,7 +65,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(
         pytest.param(1, 4, InvalidReplicationFactor, id="too large a factor before racks"),
     ],
 )
-def test_the_first_thing_wrong_is_the_one_kafka_names(
+def test_place_raises_the_error_that_kafka_raises_first(
     partitions: int, replication_factor: int, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
@@ -78,34 +78,34 @@ def test_partition_ids_may_reach_the_last_but_not_pass_it() -> None:
         place(THREE, 3, 1, start_index=0, start_partition=2**31 - 2)
 
 
-def test_many_brokers_without_a_rack_are_not_all_listed() -> None:
+def test_error_does_not_list_all_of_many_brokers_without_a_rack() -> None:
     brokers = [Broker(0, "a"), *(Broker(number) for number in range(1, 8))]
     with pytest.raises(RackInformationMissing, match=r"7 of 8 .* \(1, 2, 3, 4, 5, …\)"):
         place(brokers, 1, 1, start_index=0)
 
 
 @pytest.mark.parametrize("mode", ["enforced", "safe", RackMode.ENFORCED, RackMode.SAFE])
-def test_modes_that_look_at_racks(mode: str) -> None:
+def test_enforced_and_safe_modes_use_racks(mode: str) -> None:
     assert place(RACKED, 2, 2, start_index=0, rack_mode=mode).tolist() == [[0, 2], [2, 1]]
 
 
-def test_disabled_ignores_racks() -> None:
+def test_disabled_mode_ignores_racks() -> None:
     plain = place(THREE, 9, 2, start_index=1)
     assert np.array_equal(place(RACKED, 9, 2, start_index=1, rack_mode="disabled"), plain)
     assert np.array_equal(place(SOME_RACKED, 9, 2, start_index=1, rack_mode="disabled"), plain)
 
 
-def test_safe_falls_back_where_racks_are_incomplete() -> None:
+def test_safe_mode_ignores_incomplete_racks() -> None:
     plain = place(THREE, 9, 2, start_index=1)
     assert np.array_equal(place(SOME_RACKED, 9, 2, start_index=1, rack_mode="safe"), plain)
 
 
-def test_an_unknown_mode_is_refused_with_the_known_ones() -> None:
+def test_unknown_mode_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match="no rack mode 'strict'; use one of enforced, safe, disabled"):
         place(THREE, 1, 1, rack_mode="strict")
 
 
-def test_the_same_seed_gives_the_same_placement() -> None:
+def test_same_seed_gives_the_same_placement() -> None:
     first, second = (place(RACKED, 20, 2, rng=np.random.default_rng(5)) for _ in range(2))
     assert np.array_equal(first, second)
 
@@ -118,13 +118,13 @@ def test_start_and_shift_are_drawn_independently() -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"start_index": None}, {"start_index": -1}])
-def test_without_a_start_it_is_left_to_chance(options: dict[str, Any]) -> None:
+def test_place_is_random_without_a_start(options: dict[str, Any]) -> None:
     brokers = [Broker(number) for number in range(500)]
     leaders = {int(place(brokers, 1, 1, **options)[0, 0]) for _ in range(20)}
     assert len(leaders) > 1
 
 
-def test_a_fixed_start_leaves_the_generator_alone() -> None:
+def test_fixed_start_does_not_use_the_generator() -> None:
     rng = np.random.default_rng(3)
     place(THREE, 5, 2, start_index=1, rng=rng)
     assert rng.integers(10**9) == np.random.default_rng(3).integers(10**9)

@@ -13,7 +13,7 @@ from tests.unit.placement.clusters import Case, at_leisure, cases, slowly_placed
 FIVE = [Broker(number) for number in range(5)]
 
 
-def test_the_worked_example() -> None:
+def test_place_rack_unaware_follows_the_worked_example() -> None:
     assert place(FIVE, partitions=10, replication_factor=3, start_index=0).tolist() == [
         [0, 1, 2],
         [1, 2, 3],
@@ -28,17 +28,17 @@ def test_the_worked_example() -> None:
     ]
 
 
-def test_the_answer_is_a_table_of_32_bit_ids() -> None:
+def test_answer_is_a_table_of_32_bit_ids() -> None:
     placed = place(FIVE, 7, 2, start_index=3)
     assert placed.dtype == np.int32
     assert placed.shape == (7, 2)
 
 
-def test_the_order_of_the_brokers_is_kept() -> None:
+def test_order_of_the_brokers_is_kept() -> None:
     assert place([Broker(9), Broker(4), Broker(7)], 3, 2, start_index=0).tolist() == [[9, 4], [4, 7], [7, 9]]
 
 
-def test_one_broker_holds_everything() -> None:
+def test_single_broker_holds_everything() -> None:
     assert place([Broker(3)], 4, 1, start_index=5).tolist() == [[3]] * 4
 
 
@@ -50,27 +50,27 @@ def test_one_broker_holds_everything() -> None:
         pytest.param(10, 2, id="boundaries before the first partition are not made up for"),
     ],
 )
-def test_when_the_shift_grows(first: int, second_replica: int) -> None:
+def test_shift_grows_with_each_round(first: int, second_replica: int) -> None:
     assert place(FIVE, 1, 2, start_index=0, start_partition=first).tolist() == [[0, second_replica]]
 
 
 @pytest.mark.parametrize("first", [-1, -7])
-def test_a_negative_first_partition_counts_as_0(first: int) -> None:
+def test_negative_first_partition_counts_as_0(first: int) -> None:
     expected = place(FIVE, 12, 3, start_index=2, start_partition=0)
     assert np.array_equal(place(FIVE, 12, 3, start_index=2, start_partition=first), expected)
 
 
-def test_a_start_beyond_the_brokers_goes_round_but_shifts_as_it_says() -> None:
+def test_start_beyond_the_brokers_wraps_but_shifts_as_given() -> None:
     assert place(FIVE, 1, 3, start_index=7).tolist() == [[2, 1, 3]]
 
 
-def test_a_start_beyond_64_bits_does_not_overflow() -> None:
+def test_start_beyond_64_bits_does_not_overflow() -> None:
     far = 10**30
     same = far % (5 * 4)
     assert np.array_equal(place(FIVE, 40, 3, start_index=far), place(FIVE, 40, 3, start_index=same))
 
 
-def test_the_pattern_repeats_after_every_broker_met_every_shift() -> None:
+def test_pattern_repeats_after_all_combinations_of_start_and_shift() -> None:
     placed = place(FIVE, 50_000, 3, start_index=1, start_partition=3)
     assert np.array_equal(placed[20:], placed[:-20])
     assert not np.array_equal(placed[10:], placed[:-10])
@@ -79,7 +79,7 @@ def test_the_pattern_repeats_after_every_broker_met_every_shift() -> None:
 
 @at_leisure
 @given(case=cases(racks=False))
-def test_equals_the_specification_word_by_word(case: Case) -> None:
+def test_place_rack_unaware_equals_the_specification(case: Case) -> None:
     placed = place(
         case.brokers,
         case.partitions,
@@ -103,7 +103,7 @@ def test_whole_laps_are_perfectly_even(case: Case, laps: int) -> None:
     assert set(verdict.replicas.values()) == {laps * case.replication_factor}
 
 
-def test_the_followers_of_one_leader_are_spread_over_all_others() -> None:
+def test_followers_of_one_leader_are_spread_over_all_others() -> None:
     placed = place(FIVE, 20, 2, start_index=0)
     followers = Counter(second for first, second in placed.tolist() if first == 2)
     assert followers == {0: 1, 1: 1, 3: 1, 4: 1}

@@ -23,7 +23,8 @@ def snapshot(
     least: int = 1,
     cluster_id: str = "here",
 ) -> Snapshot:
-    """Topics by name with the replicas of their partitions, in sync, led by the first, in the first dir."""
+    """Return topics with the replicas of their partitions: in sync, led by the first, in the first log
+    dir."""
     in_use = used or {}
     return Snapshot(
         cluster_id=cluster_id,

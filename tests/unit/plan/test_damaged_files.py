@@ -1,8 +1,8 @@
-"""Damaged and hostile files: whatever is wrong with them, the answer is a complaint and never a crash.
+"""Damaged and hostile files: whatever is wrong with them, they are refused and never crash.
 
-Each case takes a sound document and breaks it in one to three places: a member is deleted, copied or renamed,
-or a value is replaced by one of another type or far out of range. What can still be read is planned with,
-because a value that passes the reader may hang or crash what comes after it.
+Each case takes a valid document and breaks it in one to three places: a member is deleted, copied or renamed,
+or a value is replaced by one of another type or far out of range. A document that can still be read is
+planned with, because a value that passes the reader may hang or crash later code.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def sound_load() -> LoadModel:
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
-    """Every list and object in a document, with the name of each of its members."""
+    """Return every list and object in a document, with the name of each of its members."""
     found: list[tuple[Any, Any]] = []
     members = (
         value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
@@ -113,7 +113,7 @@ def damage(document: Any, chance: random.Random) -> None:
 
 
 def in_lines(laid_out: str) -> str:
-    """As our own files are laid out, which are read in pieces."""
+    """Format a document like our own files, which are read in pieces."""
     for name, first in (("topics", "name"), ("partitions", "topic")):
         opening = f'"{name}": [{{"{first}"'
         if opening in laid_out:
@@ -172,7 +172,7 @@ def use_any_plan(plan: Any) -> None:
 
 
 def use_plan_whatever_its_digest(found: str) -> None:
-    """Somebody who edits a plan can compute the digest of what they made of it."""
+    """Use a plan with a recomputed digest, as an attacker could make it."""
     try:
         plan = text._plan(json.loads(found))
     except text.fields.DAMAGE as error:
@@ -203,7 +203,7 @@ KINDS: dict[str, tuple[Callable[[], str], Callable[[str], object]]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_sound_file_is_read_and_used(kind: str) -> None:
+def test_valid_file_is_read_and_used(kind: str) -> None:
     whole, use = KINDS[kind]
     use(whole())
 

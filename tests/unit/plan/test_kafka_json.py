@@ -1,4 +1,4 @@
-"""Kafka's JSON files: what is read, what is refused and in which words, and that writing reads back."""
+"""Kafka's JSON files: what is read, what is refused and in which words, and a round trip."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def entry(
     return {"topic": topic, "partition": partition, "replicas": replicas, **more}
 
 
-def test_a_file_is_read_in_its_order() -> None:
+def test_parse_reassignment_keeps_the_order_of_the_file() -> None:
     text = document(entry(partition=3), entry(partition=1, replicas=[4], log_dirs=["/d"]))
     assert parse_reassignment(text) == (
         Target(partition=TopicPartition("t", 3), replicas=(1, 2)),
@@ -39,7 +39,7 @@ def test_a_file_is_read_in_its_order() -> None:
     )
 
 
-def test_version_may_be_absent_and_unknown_fields_are_passed_over() -> None:
+def test_parse_reassignment_accepts_a_missing_version_and_unknown_fields() -> None:
     assert parse_reassignment('{"partitions": [], "colour": "red"}') == ()
     assert parse_topics('{"topics": [{"topic": "a", "why": 1}]}') == ("a",)
 
@@ -67,7 +67,7 @@ def test_version_may_be_absent_and_unknown_fields_are_passed_over() -> None:
         ),
     ],
 )
-def test_what_cannot_be_read(text: str, ours: str, kafkas: str) -> None:
+def test_parse_reassignment_refuses_an_invalid_file(text: str, ours: str, kafkas: str) -> None:
     with pytest.raises(InvalidReassignment, match=ours) as caught:
         parse_reassignment(text, "file.json")
     assert str(caught.value).startswith("file.json")
@@ -89,21 +89,21 @@ def test_what_cannot_be_read(text: str, ours: str, kafkas: str) -> None:
         ),
     ],
 )
-def test_what_must_not_be_executed(entries: list[dict[str, object]], kafkas: str) -> None:
+def test_check_reassignment_refuses_what_kafka_refuses(entries: list[dict[str, object]], kafkas: str) -> None:
     targets = parse_reassignment(document(*entries))
     with pytest.raises(InvalidReassignment) as caught:
         check_reassignment(targets)
     assert caught.value.kafka_says == kafkas
 
 
-def test_topics_are_named_once() -> None:
+def test_parse_topics_returns_each_topic_once() -> None:
     assert parse_topics(format_topics(["b", "a"])) == ("b", "a")
     with pytest.raises(InvalidReassignment) as caught:
         parse_topics(format_topics(["a", "b", "a"]))
     assert caught.value.kafka_says == "List of topics to reassign contains duplicate entries: [a]"
 
 
-def test_written_as_kafka_writes_it() -> None:
+def test_format_reassignment_writes_as_kafka_does() -> None:
     name = TopicPartition("t", 0)
     assert format_reassignment({name: (1, 2)}, {(name, 2): "/d"}) == (
         '{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2],"log_dirs":["any","/d"]}]}'
@@ -116,6 +116,6 @@ def test_written_as_kafka_writes_it() -> None:
         st.lists(st.integers(0, 9), min_size=1, unique=True).map(tuple),
     )
 )
-def test_what_is_written_is_read_back(replicas: dict[TopicPartition, tuple[int, ...]]) -> None:
+def test_format_and_parse_are_a_round_trip(replicas: dict[TopicPartition, tuple[int, ...]]) -> None:
     found = parse_reassignment(format_reassignment(replicas))
     assert {each.partition: each.replicas for each in found} == replicas

@@ -134,16 +134,16 @@ def out(score: Score, request: PlanRequest, *, after: bool) -> float:
         replication_factors={"t0": 2},
     ),
 )
-def test_nothing_is_ever_broken(
-    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
-) -> None:
+def test_plan_breaks_no_rule(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     judge(shape, dead, loaded, request)
 
 
 @pytest.mark.full
 @settings(max_examples=1500, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
-def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
+def test_plan_breaks_no_rule_in_many_more_cases(
+    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
+) -> None:
     judge(shape, dead, loaded, request)
 
 
@@ -174,7 +174,7 @@ def a_plan(*steps: Step, limits: Limits | None = None, size: int = 0) -> Plan:
     )
 
 
-def test_the_judge_of_waves_sees_what_is_wrong_on_the_way() -> None:
+def test_judge_of_waves_finds_rules_broken_midway() -> None:
     snapshot = cluster(brokers=5, racks=0, replication_factor=2, partitions=6)
     name, partition = next(iter(snapshot.all_partitions()))
     one, two = partition.replicas
@@ -196,7 +196,7 @@ def test_the_judge_of_waves_sees_what_is_wrong_on_the_way() -> None:
     assert "one at a time" in rules(twice)
 
 
-def test_the_judge_of_topics_counts_what_is_too_much_on_one_broker() -> None:
+def test_judge_of_topics_counts_replicas_beyond_a_brokers_share() -> None:
     snapshot = cluster(brokers=4, racks=0, replication_factor=1, partitions=12)
     (topic, *_) = snapshot.topics
     here = tuple(

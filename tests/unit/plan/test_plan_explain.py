@@ -1,4 +1,4 @@
-"""What is said of plans, how two are compared, and load models as files."""
+"""Explanations of plans, comparisons of two, and load model files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from restow.plan.request.request import PlanRequest
 from test_plan_propose import cluster, loads  # isort: skip
 
 
-def test_sums_agree_before_and_after() -> None:
+def test_explanation_has_equal_sums_before_and_after() -> None:
     snapshot = cluster(partitions=90, dirs=2)
     request = PlanRequest(balance=True, disks=True)
     plan = propose(snapshot, loads(snapshot), request)
@@ -47,7 +47,7 @@ def test_sums_agree_before_and_after() -> None:
     assert told.ratio >= 1
 
 
-def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
+def test_explanation_names_an_unreached_goal_and_its_constraint() -> None:
     snapshot = cluster(partitions=7, replication_factor=1)
     request = PlanRequest(balance=True, bands={"disk": 0.001})
     told = explain(snapshot, None, propose(snapshot, None, request), request)
@@ -55,7 +55,7 @@ def test_what_is_out_of_reach_is_named_with_what_stops_it() -> None:
     assert any("no load model" in note.text for note in told.notes)
 
 
-def test_a_budget_is_named_as_what_stops_it() -> None:
+def test_explanation_names_a_budget_as_the_constraint() -> None:
     snapshot = cluster(partitions=90)
     request = PlanRequest(balance=True, most_moves=1)
     plan = propose(snapshot, None, request)
@@ -65,7 +65,7 @@ def test_a_budget_is_named_as_what_stops_it() -> None:
     )
 
 
-def test_two_plans_side_by_side() -> None:
+def test_compare_counts_common_and_different_moves() -> None:
     snapshot = cluster(partitions=60)
     all_of_it = propose(snapshot, None, PlanRequest(balance=True))
     drained = propose(snapshot, None, PlanRequest(drain=frozenset({0})))
@@ -78,7 +78,7 @@ def test_two_plans_side_by_side() -> None:
     assert other.same_start
 
 
-def test_a_load_model_comes_back_from_its_file() -> None:
+def test_load_model_survives_its_file() -> None:
     load = loads(cluster())
     back = load_from(dumps(load))
     assert back.partitions == load.partitions
@@ -99,7 +99,7 @@ def test_a_load_model_comes_back_from_its_file() -> None:
         (lambda document: document.update(restow_load=9), "not a load model"),
     ],
 )
-def test_a_damaged_load_model_is_refused(change: object, says: str) -> None:
+def test_damaged_load_model_is_refused(change: object, says: str) -> None:
     document = json.loads(dumps(loads(cluster())))
     change(document)  # type: ignore[operator]
     with pytest.raises(InvalidDocument, match=says):

@@ -1,4 +1,4 @@
-"""Which replicas belong to which broker, however many there are, and in which order they are drawn."""
+"""Replicas by broker, however many there are, and their shuffled order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from restow.plan.search.shed import _shuffle
 
 
 @pytest.mark.parametrize("many", [1, 255, 256, 257, 65_535, 65_536, 65_537])
-def test_all_are_listed_group_by_group_in_their_order(many: int) -> None:
+def test_by_group_lists_all_members_in_their_order(many: int) -> None:
     group = np.random.default_rng(many).integers(many, size=2_000)
     group[:2] = many - 1, 0
     first_of, members = by_group(group, many)
@@ -25,7 +25,7 @@ def test_all_are_listed_group_by_group_in_their_order(many: int) -> None:
 
 
 @pytest.mark.parametrize("many", [*range(1, 200), 1_000, 30_030, 65_536, 99_991, 100_000])
-def test_a_shuffle_loses_nobody_and_parts_neighbours(many: int) -> None:
+def test_shuffle_keeps_all_and_separates_neighbours(many: int) -> None:
     part_of = np.arange(many)
     ground: Any = SimpleNamespace(weight=np.arange(2.0 * many).reshape(many, 2) + 1.0, part_of=part_of)
     mine, weight = np.full(many, -1), np.empty((many, 3))

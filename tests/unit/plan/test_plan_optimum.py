@@ -1,4 +1,4 @@
-"""Small clusters, where a solver of integer programs knows the optimum: how near do plans come to it?"""
+"""Small clusters, where an integer program solver knows the optimum: how near are plans to it?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOADS = PlanRequest(
 
 
 def optimum(asked: Asked) -> float | None:
-    """The fewest bytes that bring every broker into every band, or None if nothing does.
+    """Return the fewest bytes that bring every broker into every band, or None if nothing does.
 
     x[p, b]: partition p has a replica on broker b; y[p, b]: it leads there; z[p, r]: it is in rack r.
     """
@@ -70,7 +70,7 @@ def optimum(asked: Asked) -> float | None:
 
 
 def compare(seeds: range) -> tuple[list[float], int]:
-    """Ours over the optimum, where there is one, and how often a band was missed that can be reached."""
+    """Return our bytes over the optimum, where there is one, and how often a reachable band was missed."""
     ratios, missed = [], 0
     for seed in seeds:
         rng = np.random.default_rng(seed)
@@ -108,7 +108,7 @@ def after(asked: Asked, moves: tuple) -> np.ndarray:
     return load_of(asked, holder, leader)
 
 
-def test_bytes_are_near_the_optimum_and_the_bound_never_above() -> None:
+def test_plan_is_near_the_optimum_and_the_bound_is_never_above() -> None:
     ratios, missed = compare(range(40))
     assert len(ratios) >= 10
     assert missed == 0
@@ -116,7 +116,7 @@ def test_bytes_are_near_the_optimum_and_the_bound_never_above() -> None:
 
 
 @pytest.mark.full
-def test_the_same_for_many_more() -> None:
+def test_plan_is_near_the_optimum_in_many_more_cases() -> None:
     ratios, missed = compare(range(1000, 1400))
     assert missed <= len(ratios) // 50
     assert np.mean(ratios) <= 1.05

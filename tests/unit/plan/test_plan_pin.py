@@ -1,4 +1,4 @@
-"""Pinned plans: what they hold, what is refused, special topics last, and what drift does to them."""
+"""Pinned plans: their contents, refusals, special topics last, and drift."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pinned(here: Snapshot, *targets: Target, limits: Limits | None = None) -> Pl
     return plan_from_targets(here, targets, created_ms=7, limits=limits)
 
 
-def test_three_new_replicas_come_one_after_the_other() -> None:
+def test_plan_adds_three_new_replicas_one_after_the_other() -> None:
     plan = pinned(snapshot({"t": [(1, 2, 3)]}), target(0, 4, 5, 0))
     assert [[(step.before, step.after) for step in wave] for wave in plan.waves] == [
         [((1, 2, 3), (1, 2, 4))],
@@ -38,7 +38,7 @@ def test_three_new_replicas_come_one_after_the_other() -> None:
     assert len(several.waves) == 1
 
 
-def test_what_is_there_already_is_left_out() -> None:
+def test_plan_leaves_out_partitions_already_at_their_target() -> None:
     here = snapshot({"t": [(1, 2), (2, 3)]}, dirs=("/d", "/e"))
     plan = pinned(here, target(0, 1, 2, dirs=("any", "/d")), target(1, 2, 3, dirs=("any", "/e")))
     assert [move.partition.partition for move in plan.moves] == [1]
@@ -64,7 +64,7 @@ def _without_leader(topic: Topic) -> Topic:
         (target(1, 1, 2), "t-1 is being moved already"),
     ],
 )
-def test_what_cannot_be_is_refused_by_name(asked: Target, complaint: str) -> None:
+def test_plan_refuses_impossible_targets_by_name(asked: Target, complaint: str) -> None:
     here = snapshot({"t": [(1, 2), (2, 3, 1)]}, least=2)
     topic = here.topics[0]
     moving = topic.partitions[1]._replace(adding=(1,), removing=(3,))
@@ -73,32 +73,32 @@ def test_what_cannot_be_is_refused_by_name(asked: Target, complaint: str) -> Non
         pinned(here, asked)
 
 
-def test_a_partition_without_a_leader_cannot_be_copied() -> None:
+def test_plan_refuses_a_partition_without_a_leader() -> None:
     here = snapshot({"t": [(1, 2)]})
     here = replace(here, topics=tuple(map(_without_leader, here.topics)))
     with pytest.raises(ImpossiblePlan, match="t-0 has no leader"):
         pinned(here, target(0, 1, 3))
 
 
-def test_a_failed_directory_is_no_target() -> None:
+def test_plan_refuses_a_failed_log_dir_as_target() -> None:
     here = snapshot({"t": [(1, 2)]})
     brokers = tuple(replace(each, log_dirs=(LogDir(path="/d", failed=True),)) for each in here.brokers)
     with pytest.raises(ImpossiblePlan, match="directory /d of broker 3 has failed"):
         pinned(replace(here, brokers=brokers), target(0, 1, 3, dirs=("any", "/d")))
 
 
-def test_the_same_partition_twice() -> None:
+def test_plan_refuses_the_same_partition_twice() -> None:
     with pytest.raises(ImpossiblePlan, match="t-0 is there twice"):
         pinned(snapshot({"t": [(1, 2)]}), target(0, 1, 3), target(0, 1, 4))
 
 
-def test_what_never_fits_is_named_with_the_directory() -> None:
+def test_plan_names_the_log_dir_into_which_a_replica_never_fits() -> None:
     here = snapshot({"t": [(1, 2), (1, 2)]}, total=10 * GB, used={3: 9 * GB})
     with pytest.raises(ImpossiblePlan, match=r"t-0: /d of broker 3 would be filled past 90%.*Make room"):
         pinned(here, target(0, 1, 3), target(1, 1, 4))
 
 
-def test_many_problems_are_counted() -> None:
+def test_plan_counts_many_problems() -> None:
     here = snapshot({"t": [(1, 2)] * 20})
     with pytest.raises(ImpossiblePlan, match="and 15 more"):
         pinned(here, *(target(number, 1, 99) for number in range(20)))
@@ -108,12 +108,12 @@ def test_many_problems_are_counted() -> None:
     "limits",
     [Limits(extra_copies=0), Limits(moves_in=0), Limits(moves_out=-1), Limits(fill=0), Limits(fill=1.1)],
 )
-def test_limits_under_which_nothing_moves(limits: Limits) -> None:
+def test_plan_refuses_limits_under_which_nothing_moves(limits: Limits) -> None:
     with pytest.raises(InvalidInput):
         pinned(snapshot({"t": [(1, 2)]}), target(0, 1, 3), limits=limits)
 
 
-def test_special_topics_come_last_and_one_at_a_time() -> None:
+def test_plan_moves_special_topics_last_and_one_at_a_time() -> None:
     name = "__consumer_offsets"
     here = snapshot({name: [(1, 2)] * 4, "t": [(1, 2)] * 4})
     targets = (
@@ -128,7 +128,7 @@ _ASSIGNMENTS = st.lists(st.permutations(range(6)).map(lambda ids: tuple(ids[:3])
 
 
 @given(_ASSIGNMENTS, st.data(), st.integers(1, 3), st.booleans())
-def test_a_plan_survives_its_file(
+def test_plan_survives_its_file(
     assignments: list[tuple[int, ...]], data: st.DataObject, extra: int, dirs: bool
 ) -> None:
     here = snapshot({"t": assignments}, dirs=("/d", "/e"))
@@ -171,7 +171,7 @@ def test_drift_is_named_and_rebased() -> None:
         rebase(plan, replace(now, cluster_id="there"), created_ms=9)
 
 
-def test_the_sums_of_a_plan() -> None:
+def test_view_sums_up_a_plan() -> None:
     here = snapshot({"t": [(1, 2), (2, 1), (3, 4)]}, dirs=("/d", "/e"))
     plan = pinned(here, target(0, 1, 5, dirs=("/e", "/d")), target(1, 1, 2))
     view = view_of(plan)
@@ -194,7 +194,7 @@ def test_the_sums_of_a_plan() -> None:
     assert seconds_at(view, GB / 10) == 10
 
 
-def test_topic_that_was_remade_is_drift_and_stays_behind_when_rebased() -> None:
+def test_recreated_topic_is_drift_and_is_left_behind_by_rebase() -> None:
     def with_id(here: Snapshot, known: str) -> Snapshot:
         changed = (replace(each, id=known if each.name == "t" else "same") for each in here.topics)
         return replace(here, topics=tuple(changed))

@@ -1,4 +1,4 @@
-"""Plans for random clusters and requests, looked at by a judge that shares no code with what made them."""
+"""Plans for random clusters and requests, judged by code that the planner does not share."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def cluster(
     disk_bytes: int | None = 10**9,
     seed: int = 1,
 ) -> Snapshot:
-    """Skewed towards the first brokers; sizes from next to nothing to a few percent of a disk.
+    """Return a cluster skewed towards the first brokers, with sizes up to a few percent of a disk.
 
-    Of broker 1 the first `shut` directories are cordoned. Now and then a follower has a size of its own.
+    The first `shut` log dirs of broker 1 are cordoned. Now and then a follower has a size of its own.
     """
     rng = np.random.default_rng(seed)
     odds = np.linspace(1.6, 0.4, brokers)
@@ -138,7 +138,7 @@ requests = st.one_of(
     request=requests,
     seed=st.integers(0, 10_000),
 )
-def test_the_judge_finds_no_rule_broken(
+def test_judge_finds_no_broken_rule(
     brokers: int,
     partitions: int,
     replication_factor: int,
@@ -181,13 +181,13 @@ def test_the_judge_finds_no_rule_broken(
             assert between_brokers >= plan.bound_bytes * (1 - 1e-9)
 
 
-def test_the_same_request_gives_the_same_plan() -> None:
+def test_same_request_gives_the_same_plan() -> None:
     snapshot = cluster()
     first, second = (propose(snapshot, loads(snapshot), PlanRequest(balance=True)) for _ in range(2))
     assert first == second
 
 
-def test_leaders_move_no_byte() -> None:
+def test_leaders_request_copies_no_byte() -> None:
     snapshot = cluster(partitions=60)
     plan = propose(snapshot, loads(snapshot), PlanRequest(leaders=True))
     assert plan.moves
@@ -195,7 +195,7 @@ def test_leaders_move_no_byte() -> None:
     assert all(set(move.before) == set(move.after) for move in plan.moves)
 
 
-def test_disks_are_evened_out_within_brokers() -> None:
+def test_disks_request_balances_log_dirs_within_brokers() -> None:
     snapshot = cluster(dirs=2, partitions=90)
     plan = propose(snapshot, None, PlanRequest(disks=True))
     assert plan.moves
@@ -203,7 +203,7 @@ def test_disks_are_evened_out_within_brokers() -> None:
 
 
 @pytest.mark.parametrize("is_dead", [False, True])
-def test_replacing_a_broker_moves_what_it_has_and_nothing_else(is_dead: bool) -> None:
+def test_replace_moves_only_the_replicas_of_the_broker(is_dead: bool) -> None:
     snapshot = cluster(brokers=7, racks=0)
     had = {name for name, partition in snapshot.all_partitions() if 0 in partition.replicas}
     for_nine = Snapshot(
@@ -225,7 +225,7 @@ def test_replacing_a_broker_moves_what_it_has_and_nothing_else(is_dead: bool) ->
     assert plan.bytes_to_copy == plan.bound_bytes
 
 
-def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
+def test_propose_returns_a_valid_plan_when_time_is_up() -> None:
     snapshot = cluster()
     request = PlanRequest(drain=frozenset({0}), balance=True)
     plan = propose(snapshot, None, request, lambda: True)
@@ -255,19 +255,19 @@ def test_time_that_is_up_still_gives_a_plan_that_can_be_carried_out() -> None:
         ),
     ],
 )
-def test_what_cannot_be_is_refused_with_what_to_do(request_: PlanRequest, says: str) -> None:
+def test_impossible_request_is_refused_with_advice(request_: PlanRequest, says: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(says)):
         propose(cluster(), None, request_)
 
 
-def test_a_drain_that_does_not_fit_says_how_much_is_missing() -> None:
+def test_drain_that_does_not_fit_says_how_much_is_missing() -> None:
     snapshot = cluster(brokers=4, racks=0, partitions=30, disk_bytes=200_000_000)
     with pytest.raises(InvalidInput, match=r"fit nowhere.*bytes|has to move, but cannot"):
         propose(snapshot, None, PlanRequest(drain=frozenset({0, 1}), replication_factors={"*": 2}, fill=0.5))
 
 
 @pytest.mark.parametrize("value", [float("nan"), -1.0, float("inf")])
-def test_loads_that_cannot_be_are_refused(value: float) -> None:
+def test_invalid_loads_are_refused(value: float) -> None:
     snapshot = cluster()
     load = loads(snapshot)
     load.resources["bytes_in"].leading[3] = value
@@ -275,7 +275,7 @@ def test_loads_that_cannot_be_are_refused(value: float) -> None:
         propose(snapshot, load, PlanRequest(balance=True))
 
 
-def test_a_load_model_that_lacks_partitions_is_refused() -> None:
+def test_load_model_without_some_partitions_is_refused() -> None:
     snapshot = cluster()
     load = loads(cluster(partitions=39))
     with pytest.raises(InvalidInput, match="knows nothing of 1 of 40 partitions"):

@@ -1,4 +1,4 @@
-"""Waves: every limit holds at every moment, everything gets its turn, and what cannot be is left out."""
+"""Waves: every limit holds at every moment, every step gets its turn, and impossible ones are left out."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def moves(snapshot: Snapshot, targets: list[tuple[int, ...]]) -> list[Move]:
     ]
 
 
-def test_a_broker_receives_and_sends_only_so_many_at_once() -> None:
+def test_broker_receives_and_sends_only_so_many_at_once() -> None:
     snapshot = cluster([(0, 1)] * 12)
     waves = waves_of(moves(snapshot, [(0, 2)] * 12), snapshot, Limits(moves_in=5, moves_out=3))
     assert [len(wave) for wave in waves] == [3, 3, 3, 3]
@@ -85,14 +85,14 @@ def test_a_broker_receives_and_sends_only_so_many_at_once() -> None:
     assert [len(wave) for wave in waves] == [2] * 6
 
 
-def test_a_full_disk_waits_until_something_has_left_it() -> None:
-    """Broker 1 has room for one copy; the other direction frees it."""
+def test_step_to_a_full_disk_waits_until_something_has_left_it() -> None:
+    """Broker 1 has room for one copy; the opposite move frees it."""
     snapshot = cluster([(0,), (1,)], size=10 * GB, total=100 * GB, used={0: 80 * GB, 1: 85 * GB})
     waves = waves_of(moves(snapshot, [(1,), (0,)]), snapshot, Limits(fill=0.9))
     assert [[step.partition.partition for step in wave] for wave in waves] == [[1], [0]]
 
 
-def test_what_never_fits_is_left_out_and_the_reason_is_known() -> None:
+def test_step_that_never_fits_is_left_out_with_the_reason() -> None:
     snapshot = cluster([(0,)], size=50 * GB, used={1: 60 * GB})
     wanted = moves(snapshot, [(1,)])
     assert waves_of(wanted, snapshot, Limits()) == ()
@@ -101,12 +101,12 @@ def test_what_never_fits_is_left_out_and_the_reason_is_known() -> None:
     assert schedule.why_stuck() == "t-0: /d of broker 1 would be filled past 90%"
 
 
-def test_unknown_sizes_hinder_nothing() -> None:
+def test_unknown_sizes_delay_nothing() -> None:
     snapshot = cluster([(0,)], size=50 * GB, total=None)
     assert len(waves_of(moves(snapshot, [(1,)]), snapshot, Limits())) == 1
 
 
-def test_a_move_between_directories_is_a_copy_into_one() -> None:
+def test_move_between_log_dirs_is_a_copy_into_one() -> None:
     snapshot = cluster([(0,)], dirs=("/d", "/e"))
     step = steps_of(
         Move(partition=TopicPartition("t", 0), before=(0,), after=(0,), size_bytes=GB, log_dirs=("/e",))
@@ -119,7 +119,7 @@ def test_a_move_between_directories_is_a_copy_into_one() -> None:
     assert dict(admission.disks.arrivals(step)) == {}
 
 
-def test_what_was_given_up_leaves_no_trace() -> None:
+def test_cancelled_step_leaves_no_trace() -> None:
     snapshot = cluster([(0,)], size=50 * GB)
     step = steps_of(moves(snapshot, [(1,)])[0])[0]
     admission = Admission(snapshot, Limits(moves_in=1))
@@ -130,7 +130,7 @@ def test_what_was_given_up_leaves_no_trace() -> None:
 
 
 @pytest.mark.parametrize("end", ["finish", "give_up"])
-def test_who_copies_no_more_is_in_nobodys_way_but_keeps_its_place(end: str) -> None:
+def test_step_that_has_stopped_copying_blocks_none_but_keeps_its_space(end: str) -> None:
     snapshot = cluster([(0, 1)] * 3, size=30 * GB, total=100 * GB, used={2: 40 * GB})
     first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 3))
     admission = Admission(snapshot, Limits(moves_in=1))
@@ -146,7 +146,7 @@ def test_who_copies_no_more_is_in_nobodys_way_but_keeps_its_place(end: str) -> N
         assert admission.hindrance(third) == "broker 2 is receiving 1 replicas"
 
 
-def test_what_is_under_way_already_is_counted() -> None:
+def test_step_already_under_way_is_counted() -> None:
     snapshot = cluster([(0, 1)] * 3)
     first, second, third = (steps_of(each)[0] for each in moves(snapshot, [(0, 2)] * 3))
     schedule = Schedule([[first], [second], [third]], Admission(snapshot, Limits(moves_in=2)))
@@ -158,7 +158,7 @@ def test_what_is_under_way_already_is_counted() -> None:
     assert schedule.left == 1
 
 
-def test_a_step_may_be_held_for_a_reason_of_the_moment() -> None:
+def test_step_may_be_held_for_a_temporary_reason() -> None:
     snapshot = cluster([(0, 1)])
     reasons: list[str | None] = ["broker 2 is not there", None]
     admission = Admission(snapshot, Limits(), lambda _: reasons[0])
@@ -178,7 +178,7 @@ replicas = st.lists(st.integers(0, 5), min_size=1, max_size=4, unique=True).map(
     st.integers(1, 3),
     st.integers(1, 2),
 )
-def test_every_limit_holds_whenever_anything_ends(
+def test_every_limit_holds_whenever_a_step_ends(
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]], moves_in: int, moves_out: int, extra: int
 ) -> None:
     snapshot = cluster([before for before, _ in pairs])
@@ -208,10 +208,10 @@ def test_every_limit_holds_whenever_anything_ends(
     st.integers(1, 3),
     st.integers(1, 2),
 )
-def test_whoever_may_begins_in_turn(
+def test_steps_begin_in_turn_as_far_as_they_may(
     pairs: list[tuple[tuple[int, ...], tuple[int, ...]]], moves_in: int, moves_out: int, extra: int
 ) -> None:
-    """Lines and gates only save time: it comes out as if every step that waits were asked in its turn."""
+    """Lines and gates only save time: the result is as if every waiting step were asked in turn."""
     snapshot = cluster([before for before, _ in pairs])
     limits = Limits(moves_in=moves_in, moves_out=moves_out, extra_copies=extra)
     left = [deque(steps_of(move, extra)) for move in moves(snapshot, [after for _, after in pairs])]

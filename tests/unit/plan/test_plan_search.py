@@ -80,7 +80,7 @@ def check_places(problem: Problem, solution: Solution) -> None:
     assert np.array_equal(solution.leader < problem.offsets[1:], np.ones(len(problem.leader), dtype=bool))
 
 
-def test_everything_ends_in_its_band_for_hardly_more_than_must_be_copied() -> None:
+def test_search_reaches_all_bands_at_hardly_more_than_the_least_bytes() -> None:
     problem = skewed()
     solution = solve(problem)
     check_places(problem, solution)
@@ -95,14 +95,14 @@ def test_everything_ends_in_its_band_for_hardly_more_than_must_be_copied() -> No
     assert bytes_moved(problem, solution) <= 1.05 * max(above, below)
 
 
-def test_what_is_in_band_stays_where_it_is() -> None:
+def test_search_moves_nothing_that_is_in_band() -> None:
     problem = skewed(band=3.0)
     solution = solve(problem)
     assert np.array_equal(solution.holder, problem.home)
     assert np.array_equal(solution.leader, problem.leader)
 
 
-def test_the_same_seed_gives_the_same_answer() -> None:
+def test_same_seed_gives_the_same_answer() -> None:
     first, second = solve(skewed()), solve(skewed())
     assert np.array_equal(first.holder, second.holder)
     assert np.array_equal(first.leader, second.leader)
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     st.sampled_from([0.02, 0.1, 0.5]),
     st.integers(0, 1000),
 )
-def test_nothing_is_broken_whatever_the_cluster(
+def test_search_breaks_no_rule_on_any_cluster(
     brokers: int, partitions: int, replication_factor: int, band: float, seed: int
 ) -> None:
     replication_factor = min(replication_factor, brokers)
@@ -127,7 +127,7 @@ def test_nothing_is_broken_whatever_the_cluster(
 
 
 @pytest.mark.parametrize("broker", [0, 11])
-def test_a_drained_broker_is_empty_and_only_its_replicas_move(broker: int) -> None:
+def test_drained_broker_is_empty_and_only_its_replicas_move(broker: int) -> None:
     problem = skewed(band=5.0)
     forced = problem.home == broker
     able = np.arange(12) != broker
@@ -147,8 +147,8 @@ def test_a_drained_broker_is_empty_and_only_its_replicas_move(broker: int) -> No
     assert np.array_equal(solution.holder[~forced], problem.home[~forced])
 
 
-def test_the_compiler_s_seconds_are_known() -> None:
-    """A search is not given fewer because it is the first on its machine."""
+def test_compiler_time_is_known() -> None:
+    """The first search on a machine gets as much time as any other."""
     twice = njit(lambda number: 2 * number)
     before = compiler_s()
     assert twice(2) == 4

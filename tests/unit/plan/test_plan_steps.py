@@ -1,4 +1,4 @@
-"""Moves in steps: never too many copies, never fewer than the smaller factor, and the end as asked."""
+"""Moves in steps: never too many copies, never fewer than the smaller factor, and the right end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def path(before: tuple[int, ...], after: tuple[int, ...], extra: int = 1) -> lis
     return [step.after for step in steps_of(move(before, after), extra)]
 
 
-def test_a_whole_replacement_goes_one_by_one_and_leads_last() -> None:
+def test_full_replacement_goes_one_by_one_and_changes_the_leader_last() -> None:
     assert path((1, 2, 3), (4, 5, 6)) == [(1, 2, 4), (1, 4, 5), (4, 5, 6)]
 
 
@@ -29,24 +29,24 @@ def test_more_extra_copies_mean_fewer_steps() -> None:
     assert path((1, 2, 3), (4, 5, 6), 3) == [(4, 5, 6)]
 
 
-def test_a_new_order_alone_is_one_step() -> None:
+def test_new_order_alone_is_one_step() -> None:
     assert path((1, 2, 3), (3, 2, 1)) == [(3, 2, 1)]
 
 
-def test_what_is_there_already_is_one_step_that_changes_nothing() -> None:
+def test_move_to_the_same_replicas_is_one_step_that_changes_nothing() -> None:
     assert path((1, 2), (1, 2)) == [(1, 2)]
 
 
-def test_growth_is_no_extra_copy() -> None:
+def test_larger_factor_is_no_extra_copy() -> None:
     assert path((1,), (1, 2, 3)) == [(1, 2, 3)]
 
 
-def test_without_room_nothing_can_move() -> None:
+def test_steps_are_refused_without_room_for_an_extra_copy() -> None:
     with pytest.raises(ValueError, match="at least one extra copy"):
         steps_of(move((1,), (2,)), 0)
 
 
-def test_directories_go_with_their_brokers() -> None:
+def test_log_dirs_stay_with_their_brokers() -> None:
     steps = steps_of(move((1, 2), (3, 4), log_dirs=("/a", "/b")))
     assert [dict(zip(step.after, step.log_dirs, strict=True)) for step in steps] == [
         {1: "any", 3: "/a"},
@@ -55,7 +55,9 @@ def test_directories_go_with_their_brokers() -> None:
 
 
 @given(replicas, replicas, st.integers(1, 3))
-def test_every_state_on_the_way_is_safe(before: tuple[int, ...], after: tuple[int, ...], extra: int) -> None:
+def test_every_intermediate_state_is_safe(
+    before: tuple[int, ...], after: tuple[int, ...], extra: int
+) -> None:
     now = before
     for step in steps_of(move(before, after), extra):
         assert step.before == now

@@ -30,7 +30,7 @@ FORMAT_1 = """{"restow_plan": 1,
 "waves": [[
 {"topic": "t", "partition": 0, "before": [1, 2], "after": [4, 2]}]]}
 """
-"""As the version before this one wrote it."""
+"""As the previous version wrote it."""
 
 
 def with_ids(here: Snapshot) -> Snapshot:
@@ -56,7 +56,7 @@ def a_plan() -> Plan:
     )
 
 
-def test_plan_keeps_the_id_and_the_sizes_that_the_snapshot_tells() -> None:
+def test_plan_keeps_topic_ids_and_sizes_of_the_snapshot() -> None:
     here = with_ids(snapshot({"t": [(1, 2)], "u": [(1, 2)]}))
     topic = here.topic["t"]
     small = topic.partitions[0].copies[1]._replace(size_bytes=7)
@@ -149,7 +149,7 @@ def test_plan_is_refused_when_anything_in_it_was_changed(change: Callable[[dict[
         text.loads(json.dumps(document), "plan.json")
 
 
-def test_plan_is_read_when_its_file_was_only_laid_out_anew() -> None:
+def test_plan_is_read_when_its_file_was_only_reformatted() -> None:
     plan = a_plan()
     document = json.loads(text.dumps(plan))
     assert text.loads(json.dumps(document, sort_keys=True, indent=3)) == plan
@@ -176,9 +176,7 @@ def test_plan_is_read_when_its_file_was_only_laid_out_anew() -> None:
         (('"title": "drain 2"', '"title": "\\ud800"', 1), "half a character"),
     ],
 )
-def test_plan_is_refused_with_the_reason_when_it_is_damaged(
-    change: tuple[str, str, int], complaint: str
-) -> None:
+def test_damaged_plan_is_refused_with_the_reason(change: tuple[str, str, int], complaint: str) -> None:
     whole = text.dumps(a_plan())
     damaged = whole.replace(*change)
     assert damaged != whole

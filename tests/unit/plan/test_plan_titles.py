@@ -1,4 +1,4 @@
-"""Plans do what their titles say, or say by name what they leave behind and why."""
+"""Plans do what their titles say, or list what they leave behind and why."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def with_partition(there: Snapshot, name: TopicPartition, **change: object) -> S
 
 
 def without_broker(there: Snapshot, dead: int) -> Snapshot:
-    """The same cluster with a broker that has died: others lead what they can."""
+    """Return the same cluster with a dead broker: others lead what they can."""
 
     def after(partition: Partition) -> Partition:
         isr = tuple(each for each in partition.isr if each != dead)
@@ -67,7 +67,7 @@ def names(plan: Plan) -> list[str]:
 
 
 @pytest.mark.parametrize("dead", [False, True])
-def test_replacement_has_exactly_the_same_places_when_its_rack_is_the_same(dead: bool) -> None:
+def test_replacement_takes_exactly_the_same_places_in_the_same_rack(dead: bool) -> None:
     racks = {1: "a", 2: "b", 3: "c", 4: "d", 6: "d"}
     there = racked(snapshot({"t": ROWS, "u": [(6, 1)]}, brokers=(1, 2, 3, 4, 6)), racks)
     there = without_broker(there, 4) if dead else there
@@ -78,7 +78,7 @@ def test_replacement_has_exactly_the_same_places_when_its_rack_is_the_same(dead:
     assert not plan.leaves
 
 
-def test_replacement_in_a_rack_that_has_a_replica_is_refused_unless_any_rack_will_do() -> None:
+def test_replacement_in_a_rack_with_a_replica_is_refused_without_any_rack() -> None:
     racks = {1: "a", 2: "b", 3: "c", 4: "d", 6: "a"}
     there = racked(snapshot({"t": ROWS}, brokers=(1, 2, 3, 4, 6)), racks)
     with pytest.raises(
@@ -91,7 +91,7 @@ def test_replacement_in_a_rack_that_has_a_replica_is_refused_unless_any_rack_wil
     assert [move.after for move in plan.moves] == [(6, 1, 2), (1, 6, 2), (1, 2, 6), (6, 2, 3)]
 
 
-def test_replacement_that_has_a_replica_already_is_refused_with_the_partition() -> None:
+def test_replacement_with_a_replica_already_is_refused_with_the_partition() -> None:
     there = snapshot({"t": [(4, 1), (4, 6)]}, brokers=(1, 2, 4, 6))
     with pytest.raises(InvalidInput, match=r"of 1 partitions it has a replica already: t-1\."):
         propose(there, None, PlanRequest(replace={4: 6}))
@@ -103,7 +103,7 @@ def test_replacement_without_room_is_refused_instead_of_using_others() -> None:
         propose(there, None, PlanRequest(replace={4: 6}))
 
 
-def test_drain_names_what_it_must_leave_behind_and_why() -> None:
+def test_drain_lists_what_it_must_leave_behind_and_why() -> None:
     there = snapshot({"t": [(3, 1), (3,), (1, 3), (2, 3)], "x": [(3, 2)]}, brokers=(1, 2, 3, 4))
     there = without_broker(there, 3)
     there = with_partition(there, TopicPartition("t", 2), replicas=(1, 3, 4), adding=(4,), removing=(3,))
@@ -131,7 +131,7 @@ def test_drain_of_some_topics_is_complete_when_these_are_gone() -> None:
     assert plan.title == "drain 3; only topics t"
 
 
-def test_drain_that_can_move_nothing_is_a_plan_that_names_everything() -> None:
+def test_drain_that_can_move_nothing_is_a_plan_that_lists_everything() -> None:
     there = without_broker(snapshot({"t": [(3,), (3,)]}, brokers=(1, 2, 3)), 3)
     plan = planned(there, PlanRequest(drain=frozenset({3})))
     assert not plan.moves
@@ -152,13 +152,13 @@ def test_factor_leaves_internal_topics_alone_unless_they_are_named() -> None:
     assert [(move.partition.topic, len(move.after)) for move in named.moves] == [("__consumer_offsets", 3)]
 
 
-def test_factor_below_what_must_be_in_sync_is_refused() -> None:
+def test_factor_below_min_insync_replicas_is_refused() -> None:
     there = snapshot({"t": [(1, 2, 3)]}, brokers=(1, 2, 3), least=2)
     with pytest.raises(InvalidInput, match=r"t-0 is to have 1 replicas, but min\.insync\.replicas of t is 2"):
         propose(there, None, PlanRequest(replication_factors={"t": 1}))
 
 
-def test_factor_names_partitions_that_keep_theirs() -> None:
+def test_factor_lists_partitions_that_keep_theirs() -> None:
     there = with_partition(
         snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), TopicPartition("t", 1), adding=(2,)
     )
@@ -168,7 +168,7 @@ def test_factor_names_partitions_that_keep_theirs() -> None:
     )
 
 
-def test_racks_that_stay_as_they_are_are_named() -> None:
+def test_fix_racks_lists_partitions_that_stay_as_they_are() -> None:
     there = racked(snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), {1: "a", 2: "a", 3: "b"})
     there = with_partition(there, TopicPartition("t", 1), leader=None)
     plan = planned(there, PlanRequest(fix_racks=True))
@@ -208,7 +208,7 @@ def test_demotion_says_where_only_an_election_is_missing() -> None:
     assert "although broker 1 is its first replica" in plan.leaves[0].why
 
 
-def test_leaders_stay_where_another_replica_lags_behind() -> None:
+def test_leader_stays_where_another_replica_is_out_of_sync() -> None:
     rows = [(1, 2)] * 6
     there = snapshot({"t": rows}, brokers=(1, 2))
     assert propose(there, None, PlanRequest(leaders=True)).moves
@@ -221,7 +221,7 @@ def test_leaders_stay_where_another_replica_lags_behind() -> None:
     assert len(note.partitions) == 6
 
 
-def test_moves_that_only_reorder_are_explained_by_leadership() -> None:
+def test_move_that_only_reorders_is_explained_by_leadership() -> None:
     sizes = (9, 1, 1, 1)
     there = snapshot({"t": [(1, 2)] * 4}, brokers=(1, 2))
     for number, size in enumerate(sizes):
@@ -266,7 +266,7 @@ def test_balance_warns_of_partitions_that_stay_in_one_rack() -> None:
     ]
 
 
-def test_plan_made_while_moves_run_warns_and_names_them() -> None:
+def test_plan_made_during_other_moves_warns_and_names_them() -> None:
     racks = {1: "a", 2: "b", 3: "b"}
     there = racked(snapshot({"t": [(1, 2), (1, 2)]}, brokers=(1, 2, 3)), racks)
     there = with_partition(there, TopicPartition("t", 0), replicas=(1, 2, 3), adding=(3,), removing=(2,))
@@ -278,7 +278,7 @@ def test_plan_made_while_moves_run_warns_and_names_them() -> None:
     assert not [note for note in told.notes if "more replicas than" in note.text]
 
 
-def test_goal_that_was_not_asked_for_is_told_when_it_is_out_of_band() -> None:
+def test_unrequested_goal_is_reported_when_it_is_out_of_band() -> None:
     there = snapshot({"t": [(1,)] * 8 + [(2,)] * 4}, brokers=(1, 2, 3))
     request = PlanRequest(drain=frozenset({3}))
     told = explain(there, None, planned(there, request), request)
@@ -288,7 +288,7 @@ def test_goal_that_was_not_asked_for_is_told_when_it_is_out_of_band() -> None:
     assert replicas.after[0] == pytest.approx(8 / 6)
 
 
-def test_goal_of_whole_numbers_says_what_is_allowed() -> None:
+def test_counted_goal_says_what_is_allowed() -> None:
     there = snapshot({"t": [(broker,) for broker in range(6)] * 5 + [(0,), (1,), (2,), (3,)]})
     request = PlanRequest(balance=True)
     told = explain(there, None, planned(there, request), request)
@@ -312,13 +312,13 @@ def test_balance_copies_nothing_where_other_leaders_are_enough(seed: int) -> Non
     assert plan.bytes_to_copy == 0
 
 
-def test_smaller_factor_beside_a_drain_keeps_the_racks() -> None:
+def test_smaller_factor_with_a_drain_keeps_the_racks() -> None:
     there = racked(snapshot({"t": [(3, 1, 0)]}, brokers=(0, 1, 2, 3)), {0: "a", 1: "b", 2: "a", 3: "b"})
     plan = planned(there, PlanRequest(drain=frozenset({0}), replication_factors={"t": 2}))
     assert {broker % 2 for move in plan.moves for broker in move.after} == {0, 1}
 
 
-def test_replicas_without_bytes_are_spread_over_log_dirs_by_number() -> None:
+def test_empty_replicas_are_spread_over_log_dirs_by_number() -> None:
     there = snapshot({"t": [(1,)] * 6}, brokers=(1, 2), size=0, dirs=("/a", "/b"))
     plan = planned(there, PlanRequest(drain=frozenset({1})))
     assert sorted(move.log_dirs[0] for move in plan.moves) == ["/a"] * 3 + ["/b"] * 3

@@ -1,4 +1,4 @@
-"""Capture: the controller, topics that may not be described, and what else is not allowed."""
+"""Capture: the controller, hidden topics, and other missing permissions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def admin_with(*topics: str) -> FakeAdmin:
     ("told", "controller"),
     [(100, 100), (None, None), (BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), None)],
 )
-def test_capture_names_no_controller_where_the_cluster_does_not_tell(
+def test_capture_has_no_controller_where_the_cluster_does_not_report_one(
     told: int | BrokerError | None, controller: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin = admin_with()
@@ -48,7 +48,7 @@ def test_capture_names_no_controller_where_the_cluster_does_not_tell(
 
 
 def hide(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin, hidden: set[str]) -> None:
-    """Leave topics out of the metadata, as brokers do for those who may not describe them."""
+    """Leave topics out of the metadata, as brokers do without the ACL to describe them."""
     all_of_them = admin.describe_topics
 
     async def visible(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
@@ -57,7 +57,7 @@ def hide(monkeypatch: pytest.MonkeyPatch, admin: FakeAdmin, hidden: set[str]) ->
     monkeypatch.setattr(admin, "describe_topics", visible)
 
 
-def test_capture_names_topics_on_disks_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_names_topics_in_log_dirs_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = admin_with("seen", "secret", "just-deleted")
     hide(monkeypatch, admin, {"secret", "just-deleted"})
     admin.allowed = Permissions(topics={"secret": NOBODY, "just-deleted": None})
@@ -66,7 +66,9 @@ def test_capture_names_topics_on_disks_that_may_not_be_described(monkeypatch: py
     assert [topic.name for topic in found.topics] == ["seen"]
 
 
-def test_capture_asks_for_no_permissions_while_every_topic_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_asks_for_no_permissions_while_every_topic_is_visible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     admin = admin_with("seen")
 
     async def never(topics: Sequence[str] = ()) -> Permissions:
@@ -76,7 +78,7 @@ def test_capture_asks_for_no_permissions_while_every_topic_is_seen(monkeypatch: 
     assert asyncio.run(capture(admin, admin.clock)).hidden_topics == ()
 
 
-def test_capture_names_the_acls_that_configs_and_disks_would_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_capture_names_the_acls_missing_for_configs_and_log_dirs(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = admin_with("a", "b")
     cluster, topic = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
 

@@ -1,4 +1,4 @@
-"""Snapshots in files, and what two of them have not in common."""
+"""Snapshot files, and the differences of two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.unit.plan.clusters import snapshot
 
 
 def _rich() -> Snapshot:
-    """With something of everything."""
+    """Return a snapshot with every field set."""
     plain = snapshot({"t": [(1, 2), (2, 3)], "ü\n": [(1,)]}, brokers=range(1, 4))
     topic = plain.topics[0]
     moving = topic.partitions[0]._replace(
@@ -43,7 +43,7 @@ def _rich() -> Snapshot:
     )
 
 
-def test_a_snapshot_survives_its_file() -> None:
+def test_snapshot_survives_its_file() -> None:
     assert loads(dumps(_rich())) == _rich()
 
 
@@ -62,7 +62,7 @@ def test_differences_name_a_log_dir_that_was_cordoned() -> None:
     assert differences(before, after) == ("broker 1, /d: works → cordoned",)
 
 
-def test_one_partition_per_line() -> None:
+def test_file_has_one_partition_per_line() -> None:
     lines = dumps(_rich()).splitlines()
     assert sum('"replicas"' in line for line in lines) == 3
 
@@ -78,17 +78,17 @@ def test_one_partition_per_line() -> None:
         (dumps(_rich()).replace('"port"', '"harbour"', 1), "damaged"),
     ],
 )
-def test_what_is_no_snapshot(text: str, complaint: str) -> None:
+def test_loads_refuses_other_documents(text: str, complaint: str) -> None:
     with pytest.raises(InvalidDocument, match=complaint):
         loads(text, "now.json")
 
 
-def test_nothing_changed_but_sizes() -> None:
+def test_differences_ignore_sizes() -> None:
     before = snapshot({"t": [(1, 2)]})
     assert differences(before, snapshot({"t": [(1, 2)]}, size=5, used={1: 77})) == ()
 
 
-def test_what_changed_is_said() -> None:
+def test_differences_name_each_change() -> None:
     before = snapshot({"t": [(1, 2), (2, 3)], "old": [(1, 2)]}, brokers=range(1, 4))
     after = snapshot({"t": [(1, 3), (2, 3), (1, 2)], "new": [(1, 2)]}, brokers=range(2, 5))
     topic = replace(after.topic["t"], configs={"k": "v"})
@@ -121,7 +121,7 @@ def test_what_changed_is_said() -> None:
         ('"taken_ms": 0', '"taken_ms": Infinity', "inf is not a whole number"),
     ],
 )
-def test_loads_refuses_what_no_cluster_can_have(old: str, new: str, complaint: str) -> None:
+def test_loads_refuses_values_that_no_cluster_can_have(old: str, new: str, complaint: str) -> None:
     whole = dumps(_rich())
     assert old in whole
     with pytest.raises(InvalidDocument, match=complaint):

@@ -1,4 +1,4 @@
-"""May this broker be stopped for good?"""
+"""Checks whether a broker may be stopped for good."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def with_topic(found: Topic) -> Snapshot:
     return replace(WELL, topics=tuple(sorted((*kept, found), key=lambda each: each.name)))
 
 
-def test_a_drained_broker_may_go() -> None:
+def test_drained_broker_may_be_stopped() -> None:
     verdict = broker_check(WELL, 3)
     assert verdict.holds
     assert verdict.subject == "broker 3 may be stopped for good"
 
 
-def test_replicas_leaders_and_those_who_count_on_it() -> None:
+def test_check_names_replicas_leaders_and_partitions_that_depend_on_the_broker() -> None:
     snapshot = with_topic(topic("orders", partition(0, (3, 1), isr=(3,)), partition(1, (2, 3))))
     assert failing(snapshot) == {
         "no replicas": "2 replicas: orders-0, orders-1",
@@ -56,7 +56,7 @@ def test_replicas_leaders_and_those_who_count_on_it() -> None:
     }
 
 
-def test_many_are_counted_and_some_are_named() -> None:
+def test_check_counts_many_and_names_some() -> None:
     snapshot = with_topic(topic("orders", *(partition(number, (1, 3)) for number in range(1_200))))
     assert failing(snapshot)["no replicas"] == (
         "1,200 replicas: orders-0, orders-1, orders-2, orders-3, orders-4 and 1,195 more"
@@ -64,24 +64,24 @@ def test_many_are_counted_and_some_are_named() -> None:
 
 
 @pytest.mark.parametrize("side", ["adding", "removing"])
-def test_moves(side: str) -> None:
+def test_check_names_moves(side: str) -> None:
     moving = partition(0, (1, 2), **{side: (3,)})
     assert failing(with_topic(topic("orders", moving))) == {"no moves": "1 move: orders-0"}
 
 
-def test_a_coordinator() -> None:
+def test_check_names_coordinated_topics() -> None:
     found = failing(with_topic(topic("__consumer_offsets", partition(0, (3, 1)))))
     assert found["no coordinator"] == "1 partition: __consumer_offsets-0 (consumer groups)"
 
 
-def test_a_copy_that_is_no_replica() -> None:
+def test_check_names_an_unassigned_copy() -> None:
     left = Copy(broker=3, log_dir="/d", size_bytes=1)
     kept = Copy(broker=1, log_dir="/d", size_bytes=1)
     found = failing(with_topic(topic("orders", partition(0, (1, 2), copies=(kept, left)))))
     assert found == {"nothing left on disk": "1 copy: orders-0 in /d"}
 
 
-def test_a_broker_that_does_not_tell_of_its_disks() -> None:
+def test_check_is_unknown_when_the_broker_does_not_describe_its_log_dirs() -> None:
     verdict = broker_check(replace(WELL, unanswered=(3,)), 3)
     assert not verdict.holds
     assert [each.name for each in verdict.checks if each.outcome is CheckOutcome.UNKNOWN] == [
@@ -89,11 +89,11 @@ def test_a_broker_that_does_not_tell_of_its_disks() -> None:
     ]
 
 
-def test_a_broker_may_not_go_while_topics_are_hidden() -> None:
+def test_broker_may_not_be_stopped_while_topics_are_hidden() -> None:
     assert failing(replace(WELL, hidden_topics=("secret",))) == {"every topic seen": "1 topic: secret"}
 
 
-def test_the_controller_with_zookeeper_and_with_a_quorum() -> None:
+def test_check_knows_the_controller_with_zookeeper_and_with_a_quorum() -> None:
     mine = replace(WELL, controller=3)
     assert failing(mine) == {"not the controller": "it is the controller"}
     assert failing(mine, voters=(1, 2)) == {}
@@ -103,7 +103,7 @@ def test_the_controller_with_zookeeper_and_with_a_quorum() -> None:
     assert "no controller" in failing(replace(WELL, controller=None))["not the controller"]
 
 
-def test_a_number_that_nobody_has() -> None:
+def test_check_fails_for_an_unknown_id() -> None:
     found = failing(WELL, 9)
     assert set(found) == {"known", "nothing left on disk"}
     assert found["known"] == "no broker of this number is up or has replicas; there are 1, 2, 3"
@@ -115,7 +115,7 @@ def advice(snapshot: Snapshot, name: str, broker: int = 3) -> str:
     return next(each.advice for each in broker_check(snapshot, broker).checks if each.name == name)
 
 
-def test_only_replicas_of_a_dead_broker_are_named_and_nobody_is_told_to_wait() -> None:
+def test_check_names_sole_replicas_of_a_dead_broker_without_advice_to_wait() -> None:
     lost = partition(0, (3,), leader=None)
     down = replace(with_topic(topic("orders", lost)), brokers=WELL.brokers[:2])
     assert failing(down)["no replicas"] == "1 replica: orders-0 (its only replica)"
@@ -126,17 +126,17 @@ def test_only_replicas_of_a_dead_broker_are_named_and_nobody_is_told_to_wait() -
     assert "nobody can tell" in failing(down)["nothing left on disk"]
 
 
-def test_replica_that_is_behind_itself_is_no_reason_to_wait() -> None:
+def test_check_ignores_that_the_brokers_own_replica_is_behind() -> None:
     behind = with_topic(topic("orders", partition(0, (1, 3), isr=(1,))))
     assert set(failing(behind)) == {"no replicas"}
 
 
-def test_replicas_that_wait_for_a_dead_broker_say_so() -> None:
+def test_check_names_replicas_that_wait_for_a_dead_broker() -> None:
     snapshot = with_topic(topic("orders", partition(0, (3, 9), isr=(3,), leader=3)))
     assert advice(snapshot, "nobody counts on it") == "start broker 9, or replace it"
 
 
-def test_move_to_a_dead_broker_is_not_waited_for() -> None:
+def test_check_does_not_advise_to_wait_for_a_move_to_a_dead_broker() -> None:
     moving = partition(0, (3, 9, 1), isr=(3, 1), leader=3, adding=(9,), removing=(1,))
     snapshot = with_topic(topic("orders", moving))
     assert failing(snapshot)["no moves"] == "1 move: orders-0 (waits for broker 9, which is down)"

@@ -1,4 +1,4 @@
-"""Is a plan done? Each check by itself fails for its own reason, with what was seen."""
+"""Is a plan done? Each check fails for its own reason, with evidence."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _on_its_way(each: Partition) -> Partition:
     return each._replace(copies=(*each.copies, Copy(broker=1, log_dir="/e", size_bytes=0, future=True)))
 
 
-def test_all_holds() -> None:
+def test_verify_passes_when_the_plan_is_done() -> None:
     verdict = verify(_plan(), _done())
     assert verdict.holds
     assert len({check.name for check in verdict.checks}) == len(verdict.checks)
@@ -88,7 +88,7 @@ def test_all_holds() -> None:
         ),
     ],
 )
-def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: set[str], seen: str) -> None:
+def test_verify_names_each_failure_with_evidence(now: Snapshot, names: set[str], seen: str) -> None:
     verdict = verify(_plan(), now)
     failing = [check for check in verdict.checks if check.outcome is not CheckOutcome.HOLDS]
     assert {check.name for check in failing} == names
@@ -104,7 +104,7 @@ def test_what_does_not_hold_is_named_with_what_was_seen(now: Snapshot, names: se
         (snapshot({}), "partitions exist", "t-0"),
     ],
 )
-def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, seen: str) -> None:
+def test_verify_fails_when_a_check_could_not_be_made(now: Snapshot, fails: str, seen: str) -> None:
     verdict = verify(_plan(), now)
     by_name = {check.name: check for check in verdict.checks}
     assert by_name[fails].outcome is CheckOutcome.FAILS
@@ -114,14 +114,14 @@ def test_checks_that_could_not_be_made_do_not_hold(now: Snapshot, fails: str, se
     assert all("not looked at" in by_name[name].evidence for name in places)
 
 
-def test_throttles_that_we_may_not_see_are_unknown() -> None:
+def test_throttles_are_unknown_when_configs_are_hidden() -> None:
     now = replace(_done(), denied=("DESCRIBE_CONFIGS on topic t",))
     check = verify(_plan(), now).checks[-1]
     assert check.outcome is CheckOutcome.UNKNOWN
     assert "DESCRIBE_CONFIGS on topic t" in check.evidence
 
 
-def test_partition_of_a_topic_that_was_made_anew_counts_as_gone() -> None:
+def test_partition_of_a_recreated_topic_counts_as_gone() -> None:
     plan = replace(_plan(), topic_ids={"t": "old"})
     verdict = verify(plan, _topic(id="new"))
     check = next(each for each in verdict.checks if each.name == "partitions exist")
@@ -145,13 +145,13 @@ RATE, LIST = "leader.replication.throttled.rate", "leader.replication.throttled.
         (_topic(configs={LIST: ""}), "none is set"),
     ],
 )
-def test_what_the_plan_did_not_need_is_told_and_does_not_count(now: Snapshot, seen: str) -> None:
+def test_throttle_that_the_plan_did_not_need_is_reported_and_does_not_count(now: Snapshot, seen: str) -> None:
     verdict = verify(_plan(), now)
     assert verdict.holds
     assert seen in verdict.checks[-1].evidence
 
 
-def test_a_journal_knows_what_is_left_and_what_others_have_set() -> None:
+def test_journal_tells_our_throttles_from_those_of_others() -> None:
     now = _broker_config(RATE)
     assert verify(_plan(), now, ours=[]).holds
     left = verify(_plan(), now, ours=[("broker", "3", RATE)]).checks[-1]

@@ -63,21 +63,21 @@ def with_dirs(*dirs: LogDir) -> Snapshot:
     return replace(SNAPSHOT, brokers=tuple(replace(each, log_dirs=dirs) for each in SNAPSHOT.brokers))
 
 
-def test_all_is_well() -> None:
+def test_preflight_passes_on_a_healthy_cluster() -> None:
     verdict = preflight(SNAPSHOT, PLAN, VERSIONS, ALL)
     assert verdict.holds
     assert blocking(verdict) == ()
 
 
-def test_another_cluster() -> None:
+def test_preflight_fails_on_another_cluster() -> None:
     assert failing(plan=replace(PLAN, cluster_id="d")) == {"cluster": "it is 'c', the plan is for 'd'"}
 
 
-def test_a_target_that_is_down() -> None:
+def test_preflight_fails_when_a_target_is_down() -> None:
     assert failing(replace(SNAPSHOT, brokers=SNAPSHOT.brokers[:2])) == {"brokers alive": "1 broker: 3"}
 
 
-def test_a_broker_that_is_too_old() -> None:
+def test_preflight_fails_when_a_broker_is_too_old() -> None:
     old = VERSIONS | {2: {35: (0, 0), 43: (0, 0), 44: (0, 0)}}
     said = failing(versions=old)["api versions"]
     assert said == (
@@ -90,7 +90,7 @@ def test_a_broker_that_is_too_old() -> None:
     assert "no AlterReplicaLogDirs" in failing(plan=within, versions=no_dirs)["api versions"]
 
 
-def test_every_missing_acl_is_named() -> None:
+def test_preflight_names_every_missing_acl() -> None:
     assert ALL.cluster is not None
     some = Permissions(
         cluster=ALL.cluster - {"ALTER"}, topics={"orders": frozenset({"DESCRIBE", "DESCRIBE_CONFIGS"})}
@@ -101,7 +101,7 @@ def test_every_missing_acl_is_named() -> None:
     }
 
 
-def test_what_is_not_told_blocks_nobody_but_does_not_hold() -> None:
+def test_preflight_is_unknown_but_not_blocking_without_an_answer() -> None:
     unknown = failing(
         with_dirs(LogDir(path="/a")), versions={}, permissions=None, outcome=CheckOutcome.UNKNOWN
     )
@@ -111,7 +111,7 @@ def test_what_is_not_told_blocks_nobody_but_does_not_hold() -> None:
     assert blocking(verdict) == ()
 
 
-def test_drift() -> None:
+def test_preflight_fails_on_drift() -> None:
     assert failing(with_partition(replicas=(2, 1))) == {
         "no drift": "1 partition: orders-0 has other replicas: [2, 1] instead of [1, 2]"
     }
@@ -120,7 +120,7 @@ def test_drift() -> None:
     }
 
 
-def test_moves_of_ours_and_of_others() -> None:
+def test_preflight_tells_our_moves_from_those_of_others() -> None:
     moving = with_partition(replicas=(3, 1, 2), adding=(3,))
     assert failing(moving) == {"no running moves": "1 partition: orders-0"}
     other = Topic(
@@ -133,25 +133,25 @@ def test_moves_of_ours_and_of_others() -> None:
     )
 
 
-def test_a_partition_without_a_leader() -> None:
+def test_preflight_fails_without_a_leader() -> None:
     assert failing(with_partition(leader=None)) == {"leaders alive": "1 partition: orders-0"}
 
 
-def test_directories_that_are_offline_or_unknown() -> None:
+def test_preflight_fails_on_offline_or_unknown_log_dirs() -> None:
     broken = with_dirs(DIRS[0], LogDir(path="/b", failed=True))
     assert failing(broken) == {"log dirs": "1 directory: /b of broker 3 is offline"}
     elsewhere = replace(PLAN, moves=(replace(MOVE, log_dirs=("/z", ANY_DIR)),))
     assert failing(plan=elsewhere) == {"log dirs": "1 directory: broker 3 has no directory /z"}
 
 
-def test_room_is_what_is_left_below_the_limit() -> None:
+def test_preflight_counts_the_room_below_the_fill_limit() -> None:
     """Of 1,000 bytes 300 are free and 100 of these must stay free: 200 fit."""
     for size, fits in ((200, True), (201, False)):
         found = failing(plan=replace(PLAN, moves=(replace(MOVE, size_bytes=size),)))
         assert found == ({} if fits else {"free space": "1 broker: broker 3: 201 bytes more, room for 200"})
 
 
-def test_what_goes_makes_room_for_what_comes() -> None:
+def test_preflight_counts_the_room_that_leaving_replicas_free() -> None:
     back = Move(partition=TopicPartition("payments", 0), before=(3,), after=(1,), size_bytes=150)
     both = replace(PLAN, moves=(replace(MOVE, size_bytes=300), back))
     topic = Topic(name="payments", partitions=(Partition(number=0, replicas=(3,), isr=(3,), leader=3),))

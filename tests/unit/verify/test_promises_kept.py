@@ -26,7 +26,7 @@ BROKERS = (1, 2, 3, 4)
 DRAINED = Promise(kind="drained", brokers=(3,))
 
 
-def test_broker_is_empty_or_its_replicas_are_named() -> None:
+def test_drained_broker_is_empty_or_its_replicas_are_named() -> None:
     assert only_check(DRAINED, snapshot({"t": [(1, 2)]}, brokers=BROKERS))[0] is CheckOutcome.HOLDS
     created_since = snapshot({"new": [(1, 3)], "t": [(1, 2)]}, brokers=BROKERS)
     assert only_check(DRAINED, created_since) == (CheckOutcome.FAILS, "1 partition: new-0 on broker 3")
@@ -34,7 +34,7 @@ def test_broker_is_empty_or_its_replicas_are_named() -> None:
     assert only_check(scoped, created_since)[0] is CheckOutcome.HOLDS
 
 
-def test_what_the_plan_left_out_is_named_with_its_reason() -> None:
+def test_partition_that_the_plan_left_out_is_named_with_its_reason() -> None:
     now = snapshot({"t": [(3,)]}, brokers=BROKERS)
     why = "its only replica is on broker 3, which is down"
     left = Left(partition=TopicPartition("t", 0), why=why)
@@ -43,7 +43,7 @@ def test_what_the_plan_left_out_is_named_with_its_reason() -> None:
     assert f"t-0 on broker 3 (the plan left it out: {why})" in verdict.checks[1].evidence
 
 
-def test_goals_about_topics_that_nobody_may_describe_are_unknown() -> None:
+def test_promises_about_hidden_topics_are_unknown() -> None:
     now = replace(snapshot({"t": [(1, 2)]}, brokers=BROKERS), hidden_topics=("secret",))
     assert only_check(DRAINED, now)[0] is CheckOutcome.UNKNOWN
     assert only_check(replace(DRAINED, topics=("t",)), now)[0] is CheckOutcome.HOLDS
@@ -55,7 +55,7 @@ def test_replaced_broker_is_empty() -> None:
     assert only_check(promise, snapshot({"t": [(1, 3)]}, brokers=BROKERS))[0] is CheckOutcome.FAILS
 
 
-def test_factor_is_reached_but_for_internal_topics_that_nobody_named() -> None:
+def test_factor_promise_ignores_internal_topics_unless_named() -> None:
     now = snapshot({"__offsets": [(1, 2)], "t": [(1, 2, 3), (1, 2)]}, brokers=BROKERS)
     now = replace(now, topics=(replace(now.topics[0], internal=True), now.topics[1]))
     everything = Promise(kind="replication_factor", topics=("*",), replication_factor=3)
@@ -64,7 +64,7 @@ def test_factor_is_reached_but_for_internal_topics_that_nobody_named() -> None:
     assert only_check(named, now) == (CheckOutcome.FAILS, "1 partition: __offsets-0 with 2")
 
 
-def test_racks_are_apart_or_cannot_be_told() -> None:
+def test_racks_are_apart_or_unknown() -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     promise = Promise(kind="racks_apart", brokers=BROKERS)
     apart = racked(snapshot({"t": [(1, 3)]}, brokers=BROKERS), racks)
