@@ -1,4 +1,4 @@
-"""What all brokers have heard of: the controller knows first, they one after the other."""
+"""Wait until all brokers know what the controller knows."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _numbers = count(1_000_000)
 
 
 class Seen(NamedTuple):
-    """One partition as a broker tells it."""
+    """One partition in a broker's metadata."""
 
     replicas: tuple[int, ...]
     isr: frozenset[int]
 
 
 async def prepare_marker(admin: KafkaAdmin, broker: int) -> None:
-    """The topic whose configs show how far brokers have heard."""
+    """Create the topic whose configs show how recent a broker's metadata is."""
     assert await admin.create_topics([NewTopic(name=_MARKER, by_hand={0: (broker,)})]) == {_MARKER: None}
 
 
 async def until_heard(admin: KafkaAdmin, brokers: Sequence[int]) -> None:
-    """Until every broker tells of a change that is made now.
+    """Wait until every broker shows a change that is made now.
 
-    Brokers of a quorum hear of everything in the order in which it was done: of this last.
+    Brokers of a quorum learn of changes in their order, so they then know all earlier ones.
     """
     value = str(next(_numbers))
     of = ConfigResource("topic", _MARKER)
@@ -62,7 +62,7 @@ async def _told(admin: KafkaAdmin, broker: int) -> str | None:
 async def views(
     admin: KafkaAdmin, brokers: Sequence[int], topics: Sequence[str]
 ) -> list[dict[TopicPartition, Seen]]:
-    """What each broker tells, asked by itself."""
+    """Return each broker's metadata."""
     found = []
     for broker in brokers:
         names = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
@@ -82,9 +82,9 @@ async def views(
 async def agreed(
     admin: KafkaAdmin, brokers: Sequence[int], topics: Sequence[str]
 ) -> tuple[Mapping[TopicPartition, PartitionReassignment], Mapping[TopicPartition, tuple[int, ...]]] | None:
-    """What moves, by the controller's word, and the replicas that all brokers tell; None if they differ.
+    """Return the controller's reassignments, and the replicas that all brokers agree on; None if they differ.
 
-    They are asked between two looks at what moves, after they have heard of what had ended by the first.
+    Brokers are asked between two looks at the reassignments, after they know of those ended by the first.
     """
     moving = await admin.list_partition_reassignments()
     await until_heard(admin, brokers)

@@ -1,7 +1,7 @@
-"""Apache's kafka-reassign-partitions in a JVM that stays: what it prints, and the code it ends with.
+"""Apache's kafka-reassign-partitions in one JVM: its output and its exit code.
 
-A JVM for each call would take most of the time. The tool leaves through Kafka's own `Exit`, whose procedure
-can be replaced; ours notes the code and throws, so that the JVM lives on.
+A JVM for each call would take most of the time. The tool exits through Kafka's own `Exit`, whose procedure
+can be replaced; ours records the code and throws, so that the JVM lives on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CLASS = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a tool printed and how it ended."""
+    """The output of a tool, and its exit code."""
 
     code: int
     out: str
@@ -25,7 +25,7 @@ class Outcome:
 
 
 class OriginalTool:
-    """The tool of the version whose classes the JVM has."""
+    """The tool of the version that the JVM has loaded."""
 
     def __init__(self, gateway: JavaGateway) -> None:
         self._gateway = gateway
@@ -35,7 +35,7 @@ class OriginalTool:
         exit_.setExitProcedure(self._leave())
 
     def run(self, *arguments: str) -> Outcome:
-        """As a script would call it. What its main does not catch ends a JVM with 1."""
+        """Run it as a script would. An exception that its main does not catch is exit code 1."""
         from py4j.protocol import Py4JJavaError
 
         java = self._java
@@ -61,7 +61,7 @@ class OriginalTool:
         return Outcome(1 if uncaught else code, out.toString("UTF-8"), err.toString("UTF-8") + uncaught)
 
     def _leave(self) -> JavaObject:
-        """An exit procedure made of method handles: note the code, then throw."""
+        """Return an exit procedure made of method handles: record the code, then throw."""
         java = self._java
         lang, invoke = java.java.lang, java.java.lang.invoke
         handles, kinds = invoke.MethodHandles, invoke.MethodType

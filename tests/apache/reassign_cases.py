@@ -1,7 +1,7 @@
-"""Calls of kafka-reassign-partitions, good and bad, for both tools to answer.
+"""Calls of kafka-reassign-partitions, good and bad, for both tools.
 
 A case is a few calls in a row, from the same start: `foo` at [a,b] and [b,c], `bar` at [c,a], and `big`,
-which has data enough to stand still under a small throttle, at [a,b].
+which has enough data not to move under a small throttle, at [a,b].
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ SLOW = "1000"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`calls` are the arguments without the connection; a file stands there as what is in it."""
+    """`calls` are the arguments without the connection; a document stands for a file with it."""
 
     name: str
     calls: tuple[tuple[object, ...], ...]
     loose: bool = False
-    """Whether the words of an error are a JSON parser's own, and only that it is one matters."""
+    """Whether the text of an error comes from a JSON parser, so that only its presence matters."""
     dirs: bool = False
-    """Whether it takes brokers with two directories each."""
+    """Whether it needs brokers with two log dirs each."""
 
 
 def arguments(call: tuple[object, ...], folder: Path) -> list[str]:
-    """A call with its documents in files."""
+    """Return the arguments of a call, with its documents in files."""
     given = []
     for number, word in enumerate(call):
         if isinstance(word, str):
@@ -53,7 +53,7 @@ def topics(*names: str, **more: object) -> dict[str, object]:
 
 
 def cases(ids: tuple[int, int, int], dirs: dict[int, tuple[str, str]] | None = None) -> list[Case]:
-    """All of them, for the brokers of these ids, and with their directories if they have two."""
+    """Return all cases for brokers of these ids, with their log dirs if they have two."""
     a, b, c = ids
     return [
         *_refused(a, b, c),

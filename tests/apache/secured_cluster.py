@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1 that wants TLS, certificates, logins and permissions; and the way in."""
+"""Apache Kafka 4.3.1 with TLS, client certificates, logins and ACLs; and how to connect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from harness.apache import Cluster
 
 WORD = "s3cret; \\ \"quoted\" = 'ü'"
-"""What a property file and a login line both have to escape."""
+"""A password that both a property file and a login line have to escape."""
 LISTENERS = {"TLS": "SSL", "CLEAR": "SASL_PLAINTEXT", "LOGIN": "SASL_SSL"}
 _MODULES = "org.apache.kafka.common.security"
 _SCRAM_MODULE = f"{_MODULES}.scram.ScramLoginModule"
@@ -26,7 +26,7 @@ _PLAIN_MODULE = f"{_MODULES}.plain.PlainLoginModule"
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """The cluster, and what a client needs to get in."""
+    """The cluster, and a client's credentials."""
 
     cluster: Cluster
     made: Certificates
@@ -41,7 +41,7 @@ class Secured:
 
 @contextmanager
 def secured_kafka(folder: Path, nodes: int = 1) -> Iterator[Secured]:
-    """Beside a listener for everybody, who may do everything, those of `LISTENERS`.
+    """Start a cluster with an open listener, whose clients may do everything, and those of `LISTENERS`.
 
     `root` may do everything too, and logs in with a password; `alice` may do nothing.
     """
@@ -90,7 +90,7 @@ def _add_users(bootstrap: str) -> None:
 
 
 def login(user: str, mechanism: str, protocol: str, password: str = WORD) -> dict[str, str]:
-    """The properties of a client that logs in."""
+    """Return the properties of a client that logs in."""
     module = _PLAIN_MODULE if mechanism == "PLAIN" else _SCRAM_MODULE
     quoted = password.replace("\\", "\\\\").replace('"', '\\"')
     return {
@@ -101,7 +101,7 @@ def login(user: str, mechanism: str, protocol: str, password: str = WORD) -> dic
 
 
 def property_file(folder: Path, properties: Mapping[str, str]) -> str:
-    """As Java would store them."""
+    """Write the properties as Java would store them."""
     lines = []
     for name, value in properties.items():
         escaped = value.replace("\\", "\\\\")

@@ -1,6 +1,6 @@
-"""Questions about configs, good and bad, to a real Kafka 3.9 and to an embedded cluster: the same answers.
+"""Requests about configs, good and bad, to a real Kafka 3.9 and to an embedded cluster: the same answers.
 
-Sentences are each broker's own; codes, values, where they come from and what may change are compared.
+Codes, values, sources and read-only flags are compared; messages are not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ BROKER_NAMES = (
 
 @pytest.fixture(scope="module")
 def apache(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    """The port of a broker with id 1."""
+    """Yield the port of a broker with id 1."""
     folder = tmp_path_factory.mktemp("config-answers")
     with ExitStack() as stack:
         with needs_kafka():
@@ -146,7 +146,7 @@ QUESTIONS = {
 
 
 def told(api_key: int, answer: Any) -> Any:
-    """What is compared of an answer."""
+    """Return the parts of an answer that are compared."""
     if api_key != DESCRIBE:
         return [ErrorCode.of(each.error_code).name for each in answer.responses]
     return [
@@ -182,7 +182,7 @@ async def asked(client: Client, api_key: int, version: int, body: Any) -> Any:
 
 
 async def create_topic(client: Client) -> None:
-    """The one that is asked about. A broker may have to become controller first."""
+    """Create the topic. A broker may have to become controller first."""
     create = messages.CreateTopicsRequest
     topic = create.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
     code = ErrorCode.NOT_CONTROLLER
@@ -194,9 +194,9 @@ async def create_topic(client: Client) -> None:
 
 
 async def both_answers(clients: list[Client]) -> dict[str, tuple[Any, Any]]:
-    """What each says to every question.
+    """Return both answers to every request.
 
-    What is set reaches brokers by way of their store: those who tell different things are asked again.
+    Changes reach brokers through their store: requests with different answers are repeated.
     """
     deadline = time.monotonic() + PATIENCE_S
     for client in clients:
@@ -215,7 +215,7 @@ async def both_answers(clients: list[Client]) -> dict[str, tuple[Any, Any]]:
     return answers
 
 
-def test_the_answers_are_the_same(apache: int, tmp_path: Path) -> None:
+def test_both_clusters_give_the_same_answers(apache: int, tmp_path: Path) -> None:
     async def scenario() -> dict[str, tuple[Any, Any]]:
         async with EmbeddedCluster(2, data=tmp_path, fsync=False) as cluster:
             await cluster.stop_broker(0)

@@ -1,7 +1,7 @@
-"""Our controller beside Apache Kafka's 3.9 in ZooKeeper mode: the same requests and the same mishaps, and
-the same answers and trees.
+"""Our controller beside Apache Kafka's 3.9 in ZooKeeper mode: the same requests and failures give the same
+answers and trees.
 
-Where they may differ is said in `docs/controller.md`.
+`docs/controller.md` lists the differences.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ SETTINGS = {
     "replica.lag.time.max.ms": "30000",
     "zookeeper.session.timeout.ms": "40000",
 }
-"""Who stands still for some seconds neither loses its session nor falls out of sync: epochs are compared."""
+"""A broker that stalls for some seconds must keep its session and its ISRs: epochs are compared."""
 
 
 class Pair(NamedTuple):
-    """Both sides, and the loop on which ours lives."""
+    """Both sides, and the loop of ours."""
 
     runner: asyncio.Runner
     ours: Ours
     theirs: Theirs
 
     def both(self, story: Callable[[Conversation], Awaitable[Any]]) -> Any:
-        """What the story comes to, which must be the same on both sides."""
+        """Run the story on both sides, check that the results are equal, and return them."""
 
         async def tell() -> tuple[Any, Any]:
             return await asyncio.gather(story(Conversation(self.ours)), story(Conversation(self.theirs)))
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """Three brokers of each kind."""
+    """Start three brokers of each kind."""
     folder = tmp_path_factory.mktemp("two-sides")
     with ExitStack() as stack:
         with needs_kafka():
@@ -142,7 +142,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 }
 
 
-def test_topics_that_are_refused(pair: Pair) -> None:
+def test_controller_refuses_the_same_topics_as_kafka(pair: Pair) -> None:
     async def story(side: Conversation) -> dict[str, Any]:
         before = await side.topics()
         await side.create("is.there", 1, 1)
@@ -156,7 +156,7 @@ def test_topics_that_are_refused(pair: Pair) -> None:
     assert all(answers[why] for why in REFUSED)
 
 
-def test_topics_that_are_created_grown_and_deleted(pair: Pair) -> None:
+def test_controller_creates_expands_and_deletes_topics_like_kafka(pair: Pair) -> None:
     async def story(side: Conversation) -> list[Any]:
         configs = {"retention.ms": "1000", "cleanup.policy": "compact,delete"}
         told: list[Any] = [
@@ -199,8 +199,8 @@ def test_topics_that_are_created_grown_and_deleted(pair: Pair) -> None:
 
 
 @pytest.mark.full
-def test_requests_that_cannot_wait(pair: Pair) -> None:
-    """Apache Kafka was once seen never to delete the topic, which had just grown."""
+def test_controller_answers_requests_without_a_timeout_like_kafka(pair: Pair) -> None:
+    """Apache Kafka sometimes never deletes the topic, which had just got partitions."""
 
     async def story(side: Conversation) -> list[Any]:
         told = [(await side.create("hurry", by_hand={0: (0, 1)}, timeout_ms=0))[0]]
@@ -215,7 +215,7 @@ def test_requests_that_cannot_wait(pair: Pair) -> None:
     pair.both(story)
 
 
-def test_leaders_when_a_broker_leaves_in_order_and_comes_back(pair: Pair) -> None:
+def test_controller_elects_like_kafka_when_a_broker_stops_and_comes_back(pair: Pair) -> None:
     async def story(side: Conversation) -> list[Any]:
         assert (await side.create("l", by_hand={0: (0, 1), 1: (1, 0), 2: (2, 1)}))[0] == 0
         assert (await side.create("alone", by_hand={0: (1,)}))[0] == 0
@@ -252,7 +252,7 @@ def test_leaders_when_a_broker_leaves_in_order_and_comes_back(pair: Pair) -> Non
     pair.both(story)
 
 
-def test_preferred_leaders_after_a_return(pair: Pair) -> None:
+def test_controller_elects_preferred_leaders_like_kafka_after_a_return(pair: Pair) -> None:
     async def story(side: Conversation) -> list[Any]:
         assert (await side.create("p", by_hand={0: (2, 0), 1: (2, 1), 2: (0, 2)}))[0] == 0
         await side.side.stop(2)

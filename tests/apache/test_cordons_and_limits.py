@@ -1,4 +1,4 @@
-"""Cordoned log dirs (KIP-1066) and large requests: the embedded cluster answers as Kafka 4.3.1 does."""
+"""Cordoned log dirs (KIP-1066) and large requests: the embedded cluster answers like Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Asked:
         return await self._client.answer(key, version)
 
     async def dirs(self) -> dict[str, tuple[bool, set[tuple[str, int]]]]:
-        """By path: whether it is cordoned, and which replicas it has."""
+        """Return by path whether it is cordoned, and its replicas."""
         found = await self.ask(35, 5, messages.DescribeLogDirsRequest(topics=None))
         return {
             each.log_dir: (
@@ -57,7 +57,7 @@ class Asked:
         return ErrorCode.of(answer.responses[0].error_code)
 
     async def until_told(self, *cordoned: str) -> None:
-        """Wait until exactly these log dirs are told to be cordoned."""
+        """Wait until exactly these log dirs are cordoned."""
         while {path for path, (is_so, _) in (await self.dirs()).items() if is_so} != set(cordoned):
             await asyncio.sleep(0.1)
 
@@ -120,7 +120,7 @@ async def apache(folder: Path) -> AsyncIterator[Asked]:
 
 
 @pytest.mark.parametrize("start", [embedded, pytest.param(apache, id="4.3.1", marks=pytest.mark.apache)])
-def test_cordoned_log_dirs_and_large_requests(start: Any, tmp_path: Path) -> None:
+def test_cordoned_log_dirs_and_large_requests_work_like_kafka(start: Any, tmp_path: Path) -> None:
     async def scenario() -> None:
         async with start(tmp_path) as asked:
             await cordons(asked)

@@ -1,4 +1,4 @@
-"""A broker has died for good: its replicas are made anew on others, by plans that know that it is down."""
+"""A broker has died for good: plans that know it rebuild its replicas on others."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     Cluster = tuple[str, tuple[int, ...], Callable[[int], None]]
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 DEAD, SPARE = 2, 3
 TOPICS = {"left": ((0, 2), (2, 1), (0, 1)), "right": ((2, 0), (1, 2))}
-"""By places in the list of brokers. The last of them has nothing."""
+"""By index in the list of brokers. The last of them has nothing."""
 BYTES_EACH = 500_000
 
 
@@ -47,14 +47,14 @@ def todays(folder: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def hushed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
+    """Silence kafka-python's log, whose records of a lost connection would keep its socket open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
 
 
 class Operator:
-    """Types commands with `--json`, and reads the last document that they print."""
+    """Runs commands with `--json`, and reads the last document."""
 
     def __init__(self, bootstrap: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self._where = ("-b", bootstrap, "--json")
@@ -107,7 +107,9 @@ def create(bootstrap: str, ids: tuple[int, ...]) -> None:
         pytest.param(todays, id="4.3.1", marks=[pytest.mark.apache, pytest.mark.full]),
     ],
 )
-def test_its_replicas_are_made_anew(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_of_a_dead_broker_are_rebuilt(
+    cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with ExitStack() as stack:
         with needs_kafka():
             bootstrap, ids, kill = stack.enter_context(cluster(tmp_path / "cluster"))

@@ -1,4 +1,4 @@
-"""One ZooKeeper, first with Apache Kafka 3.9, then with ours, then with Apache Kafka again.
+"""One ZooKeeper, first with Apache Kafka 3.9, then with our brokers, then with Apache Kafka again.
 
 Each side finds the topics and configs that the other one made, and serves them.
 """
@@ -33,7 +33,7 @@ def create(bootstrap: str, topic: str) -> None:
 
 
 def check(bootstrap: str, topics: set[str]) -> None:
-    """All topics are there, led, configured, and take and give records."""
+    """Check that all topics have leaders and configs, and can be written and read."""
     admin = AdminClient(quiet(bootstrap))
 
     def all_led() -> bool:
@@ -71,7 +71,7 @@ def write_and_read(bootstrap: str, topics: set[str]) -> None:
         consumer.close()
 
 
-def test_each_serves_what_the_other_made(jars: Path, tmp_path: Path) -> None:
+def test_each_side_serves_the_topics_of_the_other(jars: Path, tmp_path: Path) -> None:
     settings = {"offsets.topic.num.partitions": "1", "offsets.topic.replication.factor": "1"}
     with ExitStack() as stack:
         with needs_kafka():

@@ -1,6 +1,6 @@
-"""Permissions that are taken away while a run is at it, on an Apache Kafka 4.3.1 that asks for them.
+"""Permissions that are withdrawn during a run, on an Apache Kafka 4.3.1 with ACLs.
 
-The run ends with what was refused and with what to do; when they are given back, that is done.
+The run ends with the refused request and the remedy; with the permissions back, the remedy works.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NAMES = [TopicPartition("t", number) for number in range(2)]
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
@@ -114,7 +114,9 @@ def withdraw(bootstrap: str, operation: str) -> None:
 
 
 @pytest.mark.parametrize("operation", ["DESCRIBE", "ALTER", "ALTER_CONFIGS"])
-def test_permissions_withdrawn_in_mid_run(cluster: Cluster, tmp_path: Path, operation: str) -> None:
+def test_run_ends_with_a_remedy_when_permissions_are_withdrawn(
+    cluster: Cluster, tmp_path: Path, operation: str
+) -> None:
     root = cluster.at["PLAINTEXT"]
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Plan files on Apache Kafka: its own tool takes what a plan writes for it, and remade topics are noticed."""
+"""Plan files on Apache Kafka: its own tool executes an exported plan, and recreated topics are noticed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BYTES_EACH = 200_000
 
 @pytest.fixture(autouse=True)
 def hushed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
+    """Silence kafka-python's log, whose records of a lost connection would keep its socket open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
@@ -46,7 +46,7 @@ def hushed(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where it is, and the tool that moves partitions on it: what it is told, and what it printed."""
+    """The address, and the tool that moves partitions: its arguments and its output."""
 
     bootstrap: str
     reassign: Callable[..., str]
@@ -54,7 +54,7 @@ class Cluster:
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("4.3.1", marks=pytest.mark.apache)])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Brokers 1 to 4 with two log dirs each. On Apache Kafka its own tool moves partitions."""
+    """Start brokers 1 to 4 with two log dirs each. On Apache Kafka its own tool moves partitions."""
     with ExitStack() as stack:
         if request.param == "embedded":
             bootstrap = stack.enter_context(embedded(5, log_dirs=2)).bootstrap
@@ -95,7 +95,7 @@ def replicas_now(bootstrap: str, topic: str) -> dict[int, tuple[int, ...]]:
 
 
 def carried_out(cluster: Cluster, file: Path) -> None:
-    """The tool carries out what is in a file, and says so."""
+    """Execute a file with the tool, and check its output."""
     arguments = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(file))
     assert "Successfully started" in cluster.reassign(*arguments, "--execute")
 
@@ -107,14 +107,14 @@ def carried_out(cluster: Cluster, file: Path) -> None:
 
 
 def wrong(plan: str, bootstrap: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
-    """The checks of `restow verify` that do not hold."""
+    """Return the failed checks of `restow verify`."""
     capsys.readouterr()
     run(["verify", plan, "-b", bootstrap, "--journal", f"{plan}.journal", "--json"])
     checks = json.loads(capsys.readouterr().out)["checks"]
     return {each["name"] for each in checks if each["outcome"] != "holds"}
 
 
-def test_kafkas_tool_carries_out_a_plan_and_its_way_back(
+def test_kafkas_tool_executes_a_plan_and_its_inverse(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bootstrap = cluster.bootstrap
@@ -134,7 +134,7 @@ def test_kafkas_tool_carries_out_a_plan_and_its_way_back(
     assert replicas_now(bootstrap, "there") == BEFORE
 
 
-def test_topic_that_was_remade_is_refused_by_execute_and_left_behind_by_rebase(
+def test_recreated_topic_is_refused_by_execute_and_left_behind_by_rebase(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bootstrap = cluster.bootstrap

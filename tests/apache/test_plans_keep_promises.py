@@ -1,4 +1,4 @@
-"""Plans on live clusters do what their titles say, and verify tells what they must leave behind."""
+"""Plans on live clusters do what their titles say, and verify lists what they leave behind."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["hushed"]
 
 TOPICS = {"t": ((0, 1), (1, 0), (0, 2), (2, 1)), "alone": ((2,),)}
-"""By places in the list of brokers. The last broker has nothing."""
+"""By index in the list of brokers. The last broker has nothing."""
 BOTH = ("--topics", "t,alone")
 BYTES_EACH = 200_000
 
 
 def prepared(bootstrap: str, ids: tuple[int, ...], cordoned: int) -> None:
-    """Topics as in the table, and all log dirs of one broker cordoned."""
+    """Create the topics, and cordon all log dirs of one broker."""
 
     async def main() -> None:
         async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:

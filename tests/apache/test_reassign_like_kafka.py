@@ -1,7 +1,7 @@
-"""Our moves beside those of Apache Kafka 3.9 in ZooKeeper mode: same requests, same answers, same trees.
+"""Our reassignments beside those of Apache Kafka 3.9 in ZooKeeper mode: same requests, answers and trees.
 
-With all brokers alive every move comes to its end. With one of them dead, those to it wait, and are replaced
-and cancelled meanwhile. Where both may differ is said in `docs/reassignment.md`.
+With all brokers alive every move completes. With a dead broker, moves to it wait, and are replaced and
+cancelled meanwhile. `docs/reassignment.md` lists the differences.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ IN_CI, IN_FULL = 15, 100
 
 
 class Ask(NamedTuple):
-    """What is wanted for a partition; None cancels."""
+    """The target of a partition; None cancels."""
 
     partition: int
     target: tuple[int, ...] | None
 
 
 class Script(NamedTuple):
-    """Where a topic begins, and what is asked for it one after the other."""
+    """The start of a topic, and its requests one after the other."""
 
     topic: str
     replicas: dict[int, tuple[int, ...]]
@@ -50,7 +50,7 @@ class Script(NamedTuple):
 
 
 def sequence_of(seed: int) -> Script:
-    """The same for the same seed."""
+    """Return the same script for the same seed."""
     chance = Random(seeded(seed))
 
     def some(replication_factor: int) -> tuple[int, ...]:
@@ -69,7 +69,7 @@ def sequence_of(seed: int) -> Script:
 
 
 class Mover(Conversation):
-    """Asks for moves and looks at them."""
+    """Submits moves and inspects them."""
 
     async def alter(self, topic: str, ask: Ask) -> int:
         make = AlterPartitionReassignmentsRequest.ReassignableTopic
@@ -82,7 +82,7 @@ class Mover(Conversation):
         return int(answer.error_code)
 
     async def moving(self, topic: str) -> Any:
-        """What is being moved of the topic: replicas, added and removed ones."""
+        """Return the topic's reassignments: replicas, adding and removing."""
         make = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
         wanted = [make(name=topic, partition_indexes=list(range(PARTITIONS)))]
         answer = await self.of_controller(LIST, ListPartitionReassignmentsRequest(topics=wanted))
@@ -98,7 +98,7 @@ class Mover(Conversation):
         )
 
     async def node(self, topic: str) -> Any:
-        """The same from the topic's node, of all partitions."""
+        """Return the same from the topic's node, for all partitions."""
         found = TopicZNode.decode((await self.side.store.get(TopicZNode.path(topic))).data, topic)
         return {number: tuple(map(self._inward, each)) for number, each in sorted(found.partitions.items())}
 
@@ -113,7 +113,7 @@ class Mover(Conversation):
         return [node[number] for number in partitions]
 
     async def of_controller(self, api_key: int, body: Any) -> Any:
-        """As `_ask`: again when the controller has just changed, or there is none."""
+        """Ask the controller, and retry when it has just changed or there is none."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 with suppress(OSError, NoNode):
@@ -133,7 +133,7 @@ class Mover(Conversation):
 
 
 async def tell(mover: Mover, it: Script, dead: int | None) -> list[Any]:
-    """What each request is answered, and what the tree says when it has come as far as it can."""
+    """Return the answer to each request, and the tree once nothing more can happen."""
     seen: list[Any] = []
     for ask in it.asks:
         code = await mover.alter(it.topic, ask)
@@ -146,7 +146,7 @@ async def tell(mover: Mover, it: Script, dead: int | None) -> list[Any]:
 @pytest.mark.parametrize(
     "count", [IN_CI, pytest.param(IN_FULL, marks=pytest.mark.full)], ids="{} sequences".format
 )
-def test_moves_are_answered_and_end_as_with_kafka(pair: Pair, count: int) -> None:
+def test_moves_are_answered_and_end_like_kafkas(pair: Pair, count: int) -> None:
     sequences = [sequence_of(seed) for seed in range(count)]
 
     async def story(conversation: Conversation) -> Any:

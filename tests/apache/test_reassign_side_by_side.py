@@ -1,5 +1,4 @@
-"""`restow reassign` beside Apache's tool: the same calls from the same start end in the same state, with the
-same exit code and the same lines."""
+"""`restow reassign` beside Apache's tool: the same calls give the same state, exit code and lines."""
 
 from __future__ import annotations
 
@@ -43,23 +42,23 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.apache, pytest.mark.jvm]
 
 _RECORDS, _RECORD_BYTES = 200, 100_000
-"""Kafka sends a megabyte at once and then pauses for as long as its window is: these take minutes."""
+"""Kafka sends a megabyte at once and then pauses for its window: these take minutes."""
 _NAMES = sorted(START)
 _SOME = ("move", "cancel")
-"""What is asked of a real cluster every time."""
+"""The cases that run on a real cluster every time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A cluster to work on: where it is, its brokers, and their directories if they have two."""
+    """A cluster: its address, its brokers, and their log dirs if they have two."""
 
     bootstrap: str
     ids: tuple[int, int, int]
     dirs: dict[int, tuple[str, str]] | None = None
     lay: dict[TopicPartitionReplica, str] = field(default_factory=dict)
-    """Where replicas lie at the start, if there is a choice."""
+    """The log dirs of replicas at the start, if there is a choice."""
     looks: int = 1
-    """How many in a row must show the same. Brokers of a quorum are sure to have heard by the first."""
+    """How many looks in a row must agree. Brokers of a quorum surely agree at the first."""
 
     def do(self, work: Callable[[KafkaAdmin], Awaitable[Any]]) -> Any:
         async def main() -> Any:
@@ -117,20 +116,20 @@ def _paths(disks: Any) -> tuple[str, str]:
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """An embedded cluster with two directories per broker."""
+    """Start an embedded cluster with two log dirs per broker."""
     with embedded(3, log_dirs=2, data=tmp_path_factory.mktemp("cluster"), fsync=False) as running:
         yield _prepared(running.bootstrap, (0, 1, 2), two_dirs=True)
 
 
 @pytest.fixture(scope="module")
 def real(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Apache Kafka 3.9.1 in KRaft mode."""
+    """Start Apache Kafka 3.9.1 in KRaft mode."""
     yield from _real(tmp_path_factory.mktemp("kafka"), KAFKA_VERSION)
 
 
 @pytest.fixture(scope="module")
 def real_4(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Apache Kafka 4.3.1."""
+    """Start Apache Kafka 4.3.1."""
     yield from _real(tmp_path_factory.mktemp("kafka-4"), KAFKA_4)
 
 
@@ -162,7 +161,7 @@ def _restow(*given: str) -> Outcome:
 
 
 async def _reset(admin: KafkaAdmin, ground: Ground) -> None:
-    """Everything as it was: no moves, no throttles, every replica in its place and directory."""
+    """Restore the start: no moves, no throttles, every replica in its place and log dir."""
     running = await admin.list_partition_reassignments()
     if running:
         await admin.alter_partition_reassignments(dict.fromkeys(running))
@@ -205,7 +204,7 @@ async def _clear(admin: KafkaAdmin, ground: Ground) -> None:
 
 
 async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
-    """What a call left behind: where partitions go, and every throttle."""
+    """Return the effect of a call: targets of partitions, and every throttle."""
     heading = await _settled(admin, ground)
     configs = await admin.describe_configs(
         [
@@ -223,7 +222,7 @@ async def _effect(admin: KafkaAdmin, ground: Ground) -> dict[str, object]:
 
 
 async def _settled(admin: KafkaAdmin, ground: Ground) -> dict[str, list[int]]:
-    """The replicas that partitions have or are to have, once all brokers tell what the controller tells."""
+    """Return the present or target replicas, once all brokers agree with the controller."""
     deadline = time.monotonic() + PATIENCE_S
     last, looks = None, 0
     while last is None or looks < ground.looks:
@@ -249,7 +248,7 @@ _CLASS = re.compile(r"^(Error: )?([\w$]+\.)+[\w$]+(Exception|Error): ")
 
 
 def _lines(outcome: Outcome, case: Case, *, dirs_told: bool) -> list[str]:
-    """What scripts parse: without stack traces and class names, and with what chance decides taken out."""
+    """Return the lines that scripts parse: no stack traces, class names, or random parts."""
     out = outcome.out.replace("are active.Clearing", "are active.\nClearing")
     kept = (line for line in out.splitlines() if line.strip() and not _NO_LINE.match(line))
     lines = [_plain(_CLASS.sub(r"\1", line), case, dirs_told) for line in kept]
@@ -293,7 +292,7 @@ def _both(case: Case, ground: Ground, original: OriginalTool, folder: Path, *, d
 
 
 def _named(dirs: bool) -> list[str]:
-    """The cases' names alone, which do not depend on a cluster."""
+    """Return the cases' names, which do not depend on a cluster."""
     places = dict.fromkeys(range(3), ("/x", "/y")) if dirs else None
     return [case.name for case in cases((0, 1, 2), places)]
 
@@ -304,19 +303,23 @@ def _case(ground: Ground, name: str) -> Case:
 
 
 def _as_version_4_says(case: Case) -> Case:
-    """It has other words for some things; ours are version 3's."""
+    """Return the case in the words of version 4; ours are version 3's."""
     others = ("generate for too few brokers", "generate for a broker that is not there")
     return replace(case, loose=True) if case.name in others else case
 
 
 @pytest.mark.parametrize("name", _named(dirs=True))
-def test_on_the_embedded_cluster(name: str, ours: Ground, original: OriginalTool, tmp_path: Path) -> None:
+def test_tool_equals_the_original_on_the_embedded_cluster(
+    name: str, ours: Ground, original: OriginalTool, tmp_path: Path
+) -> None:
     _both(_case(ours, name), ours, original, tmp_path, dirs_told=False)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", _named(dirs=True))
-def test_as_todays_tool(name: str, ours: Ground, original_4: OriginalTool, tmp_path: Path) -> None:
+def test_tool_equals_the_latest_original_on_the_embedded_cluster(
+    name: str, ours: Ground, original_4: OriginalTool, tmp_path: Path
+) -> None:
     _both(_as_version_4_says(_case(ours, name)), ours, original_4, tmp_path, dirs_told=True)
 
 
@@ -324,19 +327,23 @@ def test_as_todays_tool(name: str, ours: Ground, original_4: OriginalTool, tmp_p
     "name",
     [pytest.param(each, marks=() if each in _SOME else pytest.mark.full) for each in _named(dirs=False)],
 )
-def test_on_apache_kafka(name: str, real: Ground, original: OriginalTool, tmp_path: Path) -> None:
+def test_tool_equals_the_original_on_apache_kafka(
+    name: str, real: Ground, original: OriginalTool, tmp_path: Path
+) -> None:
     _both(_case(real, name), real, original, tmp_path, dirs_told=False)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", _named(dirs=False))
-def test_on_todays_kafka(name: str, real_4: Ground, original_4: OriginalTool, tmp_path: Path) -> None:
+def test_tool_equals_the_original_on_the_latest_kafka(
+    name: str, real_4: Ground, original_4: OriginalTool, tmp_path: Path
+) -> None:
     _both(_as_version_4_says(_case(real_4, name)), real_4, original_4, tmp_path, dirs_told=True)
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--list", "--version"), ("--bogus", "--version")])
-def test_version_is_told_as_by_the_original(words: tuple[str, ...], original: OriginalTool) -> None:
-    """A version alone on stdout, with exit code 0, before anything but the flags' names is looked at."""
+def test_version_is_printed_like_the_original(words: tuple[str, ...], original: OriginalTool) -> None:
+    """Only a version on stdout, with exit code 0, before the flags' values are checked."""
     theirs, mine = original.run(*words), _restow(*words)
     shape = re.compile(r"(\d+\.\d+\S*\n)?")
     assert shape.fullmatch(theirs.out)
@@ -345,8 +352,10 @@ def test_version_is_told_as_by_the_original(words: tuple[str, ...], original: Or
     assert mine.err.split("\n", 1)[0] == _CLASS.sub("", theirs.err.split("\n", 1)[0])
 
 
-def test_what_is_not_copied(ours: Ground, original: OriginalTool, tmp_path: Path) -> None:
-    """The original overlooks moves that only add replicas when it is to cancel them; ours does not."""
+def test_tool_cancels_moves_that_the_original_overlooks(
+    ours: Ground, original: OriginalTool, tmp_path: Path
+) -> None:
+    """The original does not cancel moves that only add replicas; ours does."""
     a, b, c = ours.ids
     wide = tmp_path / "wide.json"
     wide.write_text(json.dumps(moves(("big", 0, [a, b, c]))))

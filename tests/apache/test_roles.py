@@ -1,6 +1,6 @@
-"""Apache Kafka 4.3.1 with an authorizer: the ACLs of `restow acls` are enough, and each of them is needed.
+"""Apache Kafka 4.3.1 with an authorizer: the ACLs of `restow acls` are enough, and each is needed.
 
-Also what only this version tells: cordoned log dirs, the controller of a quorum, logins by token.
+Also features of this version: cordoned log dirs, the controller of a quorum, logins by token.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.apache import Cluster
     from restow.client import KafkaAdmin
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 pytestmark = [
     pytest.mark.apache,
     pytest.mark.full,
@@ -50,13 +50,13 @@ USERS = (
     *(f"runner-without-{i}" for i in range(9)),
 )
 IMPLIED = {"DESCRIBE": "ALTER", "DESCRIBE_CONFIGS": "ALTER_CONFIGS"}
-"""Operations that Kafka grants to whoever has another one on the same resource."""
+"""Operations that Kafka grants with another one on the same resource."""
 PLACES = {"cluster": "the cluster", "topic": "topic", "group": "the group"}
 
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
@@ -101,7 +101,7 @@ def ask(cluster: Cluster, work: Callable[[KafkaAdmin], Awaitable[T]]) -> T:
 
 
 def login(folder: Path, user: str) -> str:
-    """Return the property file of a user; the password stands in a file of its own."""
+    """Return the property file of a user, with the password in a file of its own."""
     word, file = folder / "word", folder / f"{user}.properties"
     word.write_text(PASSWORD)
     file.write_text(
@@ -114,7 +114,7 @@ def login(folder: Path, user: str) -> str:
 
 
 class Person:
-    """Somebody at the command line."""
+    """A user at the command line."""
 
     def __init__(self, cluster: Cluster, config: str, capsys: pytest.CaptureFixture[str]) -> None:
         self._flags = ["-b", cluster.at["CLEAR"], "--command-config", config]
@@ -192,7 +192,7 @@ def test_acls_of_snapshot_are_enough_to_look_and_to_plan(
 
 
 @pytest.mark.parametrize("number", range(len(SNAPSHOT)))
-def test_snapshot_names_the_acl_that_is_missing(
+def test_snapshot_names_a_missing_acl(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
     missing = SNAPSHOT[number]
@@ -237,13 +237,13 @@ async def replicas(admin: KafkaAdmin) -> list[tuple[int, ...]]:
 
 
 def needed_for_itself(acl: Acl) -> bool:
-    """Say whether no other ACL of a run grants it too, and whether a run refuses to begin without it."""
+    """Return whether no other ACL of a run implies it, and whether a run refuses to begin without it."""
     others = {(each.on, each.operation) for each in RUN}
     return not acl.optional and (acl.on, IMPLIED.get(acl.operation, "")) not in others
 
 
 @pytest.mark.parametrize("number", [at for at, each in enumerate(RUN) if needed_for_itself(each)])
-def test_execute_refuses_to_begin_and_names_the_acl_that_is_missing(
+def test_execute_refuses_to_begin_and_names_a_missing_acl(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
 ) -> None:
     missing, user = RUN[number], f"runner-without-{number}"
@@ -268,7 +268,7 @@ def test_execute_refuses_to_begin_and_names_the_acl_that_is_missing(
     assert ask(cluster, lambda admin: admin.list_partition_reassignments()) == {}
 
 
-def test_a_cordoned_log_dir_is_known(
+def test_snapshot_has_cordoned_log_dirs(
     cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(folder / "node-1" / "data-1")
@@ -293,7 +293,7 @@ def test_a_cordoned_log_dir_is_known(
 def test_status_names_the_leader_of_the_quorum_at_every_call(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broker of a quorum names another one at every request; of ten, all would have to agree by chance."""
+    """A broker of a quorum names a random controller; of ten answers, all would have to agree by chance."""
     quorum = ask(cluster, lambda admin: admin.describe_metadata_quorum())
     assert quorum is not None
     assert quorum.leader is not None
@@ -302,7 +302,9 @@ def test_status_names_the_leader_of_the_quorum_at_every_call(
         assert json.loads(capsys.readouterr().out)["controller"] == quorum.leader
 
 
-def test_login_by_token(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_login_by_token_succeeds(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     grant(cluster, "olive", NEEDED["topics list"])
     module = f"{MODULES}.oauthbearer.OAuthBearerLoginModule"
     file = tmp_path / "client.properties"

@@ -1,4 +1,4 @@
-"""The tool on an Apache Kafka 4.3.1 that wants TLS, certificates, logins and permissions."""
+"""The tool on an Apache Kafka 4.3.1 with TLS, client certificates, logins and ACLs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from restow.model import Verdict
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 pytestmark = [
     pytest.mark.apache,
     pytest.mark.full,
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     yield
     gc.collect()
 
@@ -84,7 +84,7 @@ def lists_topics(bootstrap: str, config: str, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12", "JKS"])
-def test_tls_with_a_client_certificate(
+def test_tls_with_a_client_certificate_succeeds(
     secured: Secured, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made = secured.made
@@ -112,7 +112,7 @@ def test_tls_with_a_client_certificate(
         ("PLAIN", "LOGIN"),
     ],
 )
-def test_logins(
+def test_login_succeeds_and_logs_no_password(
     secured: Secured,
     mechanism: str,
     listener: str,
@@ -120,7 +120,7 @@ def test_logins(
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """All that is logged is looked at, too."""
+    """The whole log is searched, too."""
     password = PASSWORD if mechanism == "PLAIN" else WORD
     properties = login("root", mechanism, LISTENERS[listener], password)
     if listener == "LOGIN":
@@ -143,7 +143,7 @@ def refused(bootstrap: str, config: str, capsys: pytest.CaptureFixture[str]) -> 
     return said.err
 
 
-def test_a_wrong_password_is_refused_and_not_shown(
+def test_wrong_password_is_refused_and_not_shown(
     secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for mechanism in ("SCRAM-SHA-256", "PLAIN"):
@@ -151,15 +151,13 @@ def test_a_wrong_password_is_refused_and_not_shown(
         assert "refuses the login" in refused(secured.cluster.at["CLEAR"], config, capsys)
 
 
-def test_tls_that_goes_wrong_is_named(
-    secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tls_failure_is_named(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     at = secured.cluster.at
     nobody_vouches = property_file(tmp_path, {"security.protocol": "SSL"})
     assert "CERTIFICATE_VERIFY_FAILED" in refused(at["TLS"], nobody_vouches, capsys)
     not_tls = property_file(tmp_path, {"security.protocol": "SSL", **secured.trust()})
     assert "no TLS connection" in refused(at["PLAINTEXT"], not_tls, capsys)
-    # With TLS 1.3 a client learns only after the handshake that its certificate was wanted.
+    # With TLS 1.3 a client learns only after the handshake that its certificate was required.
     assert "127.0.0.1" in refused(at["TLS"], not_tls, capsys)
     assert "--command-config" in refused(at["LOGIN"], property_file(tmp_path, {}), capsys)
 
@@ -201,7 +199,7 @@ async def _marked(admin: KafkaAdmin) -> str:
     return "marked"
 
 
-def test_the_quorum_is_known(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quorum_is_reported(secured: Secured, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bootstrap = secured.cluster.at["PLAINTEXT"]
     found = on(bootstrap, {}, tmp_path, lambda admin: admin.describe_metadata_quorum())
     assert found == Quorum(leader=1, voters=(1,))

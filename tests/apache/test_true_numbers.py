@@ -1,4 +1,4 @@
-"""What a run on Apache Kafka 4.3.1 shows is what happened there."""
+"""A run on Apache Kafka 4.3.1 shows what happened there."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.apache
 
 SIZE, SLOWLY = 24_000_000, 1_000_000
-"""Brokers let through what ten seconds bring before they begin to slow anybody down."""
+"""Brokers let through ten seconds' worth before they begin to throttle."""
 
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves sockets to the collector, and its log holds on to them."""
+    """Collect garbage: kafka-python leaves sockets to it, and its log keeps them open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
 
 
 @pytest.mark.full
-def test_numbers_of_a_run_are_true_on_todays_kafka(tmp_path: Path) -> None:
+def test_numbers_of_a_run_are_true_on_the_latest_kafka(tmp_path: Path) -> None:
     """Between brokers, and between the log dirs of one: the same cluster for both."""
     with ExitStack() as stack:
         with needs_kafka():

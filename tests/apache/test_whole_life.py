@@ -1,9 +1,9 @@
-"""A plan's whole life as an operator lives it, on every kind of cluster, while clients write and read.
+"""The whole life of a plan, on every kind of cluster, while clients write and read.
 
     snapshot ─► plan ─► execute, killed in mid-move ─► doctor --fix
                         resume, killed in mid-move ─► resume ─► verify ─► undo ─► doctor
 
-At its end everything is as it was before, and no client has noticed.
+At the end everything is as before, and no client has noticed.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 TOPIC = "orders"
 BEFORE = ((0, 1), (1, 2), (2, 0), (0, 1), (1, 2))
 AFTER = ((2, 1), (0, 2), (2, 1), (1, 0), (1, 2, 0))
-"""Other replicas, one in another's place; another order; one more. By places in the list of brokers."""
+"""Other replicas; another order; one more. By index in the list of brokers."""
 REORDERED = f"{TOPIC}-3"
 BYTES_EACH = 10_000_000
-"""Kafka sends a megabyte at once and then pauses for as long as its window is: these take minutes if slow."""
+"""Kafka sends a megabyte at once and then pauses for its window: these take minutes if slow."""
 SLOW, FAST = "20kB/s", "50MB/s"
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where clients find it, its brokers, and what the operator says to get in, if that is something else."""
+    """The address, the brokers, and the operator's own address and settings, if different."""
 
     bootstrap: str
     ids: tuple[int, int, int]
@@ -79,7 +79,7 @@ def in_kraft(folder: Path, version: str) -> Iterator[Cluster]:
 
 @contextmanager
 def secured(folder: Path) -> Iterator[Cluster]:
-    """The operator comes with a password, over TLS."""
+    """Start a cluster where the operator logs in with a password, over TLS."""
     with secured_kafka(folder, nodes=3) as made:
         at = made.cluster.at
         config = property_file(folder, login("root", "SCRAM-SHA-512", "SASL_SSL") | made.trust())
@@ -88,7 +88,7 @@ def secured(folder: Path) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     yield
     gc.collect()
 
@@ -97,7 +97,7 @@ T = TypeVar("T")
 
 
 def repeated(ask: Callable[[], tuple[bool, T]]) -> T:
-    """What it says when it is content; what it said last if it never is."""
+    """Repeat until it succeeds; return the last result."""
     deadline = time.monotonic() + WAIT_S
     while True:
         content, seen = ask()
@@ -108,7 +108,7 @@ def repeated(ask: Callable[[], tuple[bool, T]]) -> T:
 
 
 class Operator:
-    """Types commands with `--json`, and reads what they print."""
+    """Runs commands with `--json`, and reads their output."""
 
     def __init__(self, cluster: Cluster, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder = folder
@@ -117,23 +117,23 @@ class Operator:
         self._capsys = capsys
 
     def asks(self, *words: str) -> tuple[int, Any]:
-        """The exit code, and the last document that was printed, or what was complained of."""
+        """Return the exit code, and the last document or the error."""
         code = run([*words, *self._where, "--json"])
         said = self._capsys.readouterr()
         return code, json.loads(said.out.splitlines()[-1]) if said.out else said.err
 
     def types(self, *words: str, code: int = 0) -> Any:
-        """The document, if it went as it should."""
+        """Return the document; check the exit code."""
         found, document = self.asks(*words)
         assert found == code, document
         return document
 
     def runs(self, *words: str, code: int = 0) -> Any:
-        """The same, of a command that has to do with runs."""
+        """Do the same for a command about runs."""
         return self.types(*words, *self._journal, code=code)
 
     def until(self, answer: Callable[[int, Any], bool], *words: str) -> Any:
-        """The same, asked again until brokers have heard of all that was done, and tell it."""
+        """Repeat a command until all brokers know of all changes."""
 
         def ask() -> tuple[bool, tuple[int, Any]]:
             seen = self.asks(*words, *self._journal)
@@ -142,7 +142,7 @@ class Operator:
         return repeated(ask)[1]
 
     def until_unchanged(self, but: str = "nothing") -> None:
-        """Until a snapshot is as it was before, but for who controls, which may change at any time."""
+        """Wait until a snapshot is as before, except for the controller, which may change at any time."""
 
         def ask() -> tuple[bool, list[str]]:
             self.types("snapshot", "-o", self.file("now.json"))
@@ -157,7 +157,7 @@ class Operator:
         return str(self.folder / name)
 
     def killed(self, *words: str) -> None:
-        """A run in a process of its own, which has the SIGKILL when moves are under way."""
+        """Run in a process of its own, and send SIGKILL when moves are under way."""
         command = [sys.executable, "-m", "restow", *words, *self._where, *self._journal, "--json"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
@@ -180,7 +180,7 @@ def ask(bootstrap: str, work: Callable[[Any], Any]) -> Any:
 
 
 def prepare(bootstrap: str, ids: tuple[int, int, int]) -> None:
-    """A topic with data, and throttles that somebody else has set."""
+    """Create a topic with data, and foreign throttles."""
     by_hand = {number: tuple(ids[at] for at in replicas) for number, replicas in enumerate(BEFORE)}
     made = ask(bootstrap, lambda admin: admin.create_topics([NewTopic(name=TOPIC, by_hand=by_hand)]))
     assert made == {TOPIC: None}
@@ -201,7 +201,7 @@ def wanted(ids: tuple[int, int, int]) -> str:
 
 
 def kinds(ills: Any) -> list[str]:
-    """Of what a doctor has found; what it complained of has none."""
+    """Return the kinds of a doctor's findings; an error has none."""
     return [each["ill"] for each in ills] if isinstance(ills, list) else []
 
 
@@ -251,7 +251,7 @@ APACHE, FULL = pytest.mark.apache, pytest.mark.full
         pytest.param(secured, id="4.3.1 secured", marks=[APACHE, FULL]),
     ],
 )
-def test_nothing_is_lost_and_nothing_left(
+def test_whole_life_of_a_plan_loses_and_leaves_nothing(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with ExitStack() as stack:

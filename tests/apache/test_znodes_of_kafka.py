@@ -1,4 +1,4 @@
-"""A real Kafka 3.9 in ZooKeeper mode: we read its tree, and it reads what we write."""
+"""A real Kafka 3.9 in ZooKeeper mode: we read its tree, and it reads ours."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ KINDS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def addresses(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Where ZooKeeper and Kafka listen."""
+    """Yield the addresses of ZooKeeper and Kafka."""
     folder = tmp_path_factory.mktemp("zookeeper-mode")
     with ExitStack() as stack:
         with needs_kafka():
@@ -53,7 +53,7 @@ def addresses(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 async def tree(store: Store, path: str = "/") -> dict[str, bytes]:
-    """Every node's data by path, without ZooKeeper's own."""
+    """Return every node's data by path, without ZooKeeper's own."""
     found = {path: (await store.get(path)).data}
     for name in await store.children(path):
         if (path, name) != ("/", "zookeeper"):
@@ -61,7 +61,7 @@ async def tree(store: Store, path: str = "/") -> dict[str, bytes]:
     return found
 
 
-def test_every_node_of_kafkas_is_understood_and_written_back_alike(addresses: tuple[str, str]) -> None:
+def test_every_node_of_kafka_is_understood_and_written_back_alike(addresses: tuple[str, str]) -> None:
     from kafka import KafkaProducer
     from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
@@ -93,7 +93,7 @@ def test_every_node_of_kafkas_is_understood_and_written_back_alike(addresses: tu
     assert found.keys() >= set(znodes.PERSISTENT_PATHS)
 
 
-def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
+def test_kafka_acts_on_nodes_that_we_write(addresses: tuple[str, str]) -> None:
     from kafka.admin import KafkaAdminClient
 
     address, bootstrap = addresses
@@ -123,7 +123,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
     asyncio.run(write())
     leaders: list[int] = []
     with closing(KafkaAdminClient(bootstrap_servers=bootstrap)) as admin:
-        for _ in range(1200):  # the nodes are there before the broker has heard of them
+        for _ in range(1200):  # the nodes exist before the broker knows of them
             (described,) = admin.describe_topics(["ours"])
             leaders = [partition["leader_id"] for partition in described["partitions"]]
             if leaders == [1, 1]:
@@ -133,7 +133,7 @@ def test_kafka_acts_on_what_we_write(addresses: tuple[str, str]) -> None:
 
 
 async def appears(store: Store, path: str) -> bytes:
-    """The node's data once it is there."""
+    """Wait for a node, and return its data."""
     while await store.exists(path) is None:
         await asyncio.sleep(0.02)
     return (await store.get(path)).data

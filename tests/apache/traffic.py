@@ -1,4 +1,4 @@
-"""Clients that go on working while something is done to their cluster: what they were told must hold.
+"""Clients that keep working while their cluster changes: every acknowledgement must hold.
 
 with Traffic(bootstrap, "orders", partitions=5) as traffic:
     …
@@ -30,7 +30,7 @@ Records = dict[tuple[int, int], bytes]
 
 
 class Traffic(AbstractContextManager["Traffic"]):
-    """One producer with acks=all and one member of a group, each in a thread of its own."""
+    """One producer with acks=all and one group member, each in a thread of its own."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
         self.bootstrap, self.topic, self.partitions = bootstrap, topic, partitions
@@ -58,14 +58,14 @@ class Traffic(AbstractContextManager["Traffic"]):
             thread.join()
 
     def flows(self) -> bool:
-        """Whether records have come all the way."""
+        """Return whether records have been read."""
         assert not self._troubles, self._troubles
         return bool(self.read)
 
     def check(self) -> None:
-        """Write no more, read the rest: what was acknowledged is there, once, and where it was said to be.
+        """Stop writing, read the rest: every acknowledged record is there, once, at its offset.
 
-        The group has read it, and whoever reads from the beginning reads the same.
+        The group has read it, and reading from the beginning gives the same.
         """
         self._last.set()
         self._threads[0].join(WAIT_S)
@@ -130,7 +130,7 @@ class Traffic(AbstractContextManager["Traffic"]):
 
 
 def load(bootstrap: str, topic: str, partitions: int, bytes_each: int) -> None:
-    """Something to move: so many bytes in every partition."""
+    """Write so many bytes to every partition."""
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
     for number in range(bytes_each // LOAD_BYTES):
         for partition in range(partitions):
@@ -140,7 +140,7 @@ def load(bootstrap: str, topic: str, partitions: int, bytes_each: int) -> None:
 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> Records:
-    """From the beginning to the end as it is now."""
+    """Read from the beginning to the present end."""
     found: Records = {}
     settings = {"group.id": "nobody", "enable.auto.commit": False, "enable.partition.eof": True}
     with closing(Consumer({"bootstrap.servers": bootstrap, **settings})) as consumer:

@@ -1,6 +1,6 @@
-"""Our cluster and Apache's behind one face: the same requests to both, and the same look at their trees.
+"""Our cluster and Apache's behind one interface: the same requests to both, and the same view of their trees.
 
-Brokers are 0, 1 and 2 on both sides; Apache's call themselves one more, which nobody outside this file sees.
+Brokers are 0, 1 and 2 on both sides; Apache's own ids are one higher, which only this file knows.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class Side(Protocol):
 
     name: str
     shift: int
-    """What this side adds to the ids of brokers."""
+    """The difference of this side's broker ids."""
 
     @property
     def store(self) -> Store:
-        """Its tree."""
+        """The store with its tree."""
 
     def port(self, broker: int) -> int:
-        """Where a broker listens, by its id on this side."""
+        """The port of a broker, by its id on this side."""
 
     async def stop(self, broker: int) -> None:
-        """In order."""
+        """Stop a broker in order."""
 
     async def kill(self, broker: int) -> None:
-        """At once."""
+        """Kill a broker."""
 
     async def start(self, broker: int) -> None:
-        """Again, until it knows the others."""
+        """Start a broker again, and wait until it knows the others."""
 
 
 class Ours:
@@ -88,7 +88,7 @@ class Ours:
 
 
 class Theirs:
-    """Apache's, on a ZooKeeper."""
+    """Apache's cluster, on a ZooKeeper."""
 
     name = "Apache's"
     shift = 1
@@ -113,7 +113,7 @@ class Theirs:
 
 
 class Conversation:
-    """What somebody asks of a side's controller, and what the tree says afterwards."""
+    """Requests to a side's controller, and the tree afterwards."""
 
     def __init__(self, side: Side) -> None:
         self.side = side
@@ -131,7 +131,7 @@ class Conversation:
         timeout_ms: int = 30_000,
         times: int = 1,
     ) -> Any:
-        """Its code, how many partitions and replicas it is said to have, and how often that is said."""
+        """Return its code, the partitions and replicas in the answer, and how often it is answered."""
         make = CreateTopicsRequest.CreatableTopic
         topic = make(
             name=name,
@@ -161,7 +161,7 @@ class Conversation:
         timeout_ms: int = 30_000,
         times: int = 1,
     ) -> Any:
-        """Its code, as often as it is told."""
+        """Return its code, as often as it is answered."""
         make = CreatePartitionsRequest.CreatePartitionsTopic
         given = None
         if by_hand is not None:
@@ -173,13 +173,13 @@ class Conversation:
         return [each.error_code for each in (await self._ask(GROW, 3, body)).results]
 
     async def delete(self, *names: str, timeout_ms: int = 30_000) -> Any:
-        """The codes by name."""
+        """Return the codes by name."""
         body = DeleteTopicsRequest(topic_names=list(names), timeout_ms=timeout_ms)
         results = (await self._ask(DELETE, 5, body)).responses
         return sorted((each.name, each.error_code) for each in results)
 
     async def elect(self, kind: int, partitions: Mapping[str, Sequence[int]] | None) -> Any:
-        """The codes by topic and partition: of a PREFERRED (0) or UNCLEAN (1) election."""
+        """Return the codes by topic and partition, of a PREFERRED (0) or UNCLEAN (1) election."""
         make = ElectLeadersRequest.TopicPartitions
         wanted = None
         if partitions is not None:
@@ -196,7 +196,7 @@ class Conversation:
     # The tree
 
     async def topic(self, name: str) -> Any:
-        """The replicas of each partition; None if there is no such topic."""
+        """Return the replicas of each partition; None if there is no such topic."""
         try:
             node = await self.side.store.get(TopicZNode.path(name))
         except NoNode:
@@ -216,7 +216,7 @@ class Conversation:
         return all(node is None for node in await self.side.store.get_each(paths))
 
     async def state(self, name: str, number: int) -> Any:
-        """Leader, ISR as a set, leader epoch, version of the node, controller epochs since the first."""
+        """Return leader, ISR as a set, leader epoch, node version, and controller epochs since the first."""
         path = PartitionStateZNode.path(name, number)
         node = await self.side.store.get(path)
         state = PartitionStateZNode.decode(node.data, path)
@@ -224,7 +224,7 @@ class Conversation:
         return leader, frozenset(self._inward(state.isr)), state.leader_epoch, node.stat.version
 
     async def until(self, wanted: Any, name: str, number: int = 0) -> Any:
-        """Wait until a partition has that leader and ISR; then its leader epoch and its node's version."""
+        """Wait for that leader and ISR; return the leader epoch and the node version."""
         found: Any = None
         try:
             async with asyncio.timeout(PATIENCE_S):
@@ -242,10 +242,10 @@ class Conversation:
             while not await self.is_deleted(name):
                 await asyncio.sleep(0.05)
 
-    # Talking
+    # Requests
 
     async def _ask(self, api_key: int, version: int, body: Any) -> Any:
-        """As clients do: of the controller, and again when it has just changed."""
+        """Ask the controller, and retry when it has just changed, as clients do."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
                 try:

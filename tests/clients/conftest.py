@@ -22,7 +22,7 @@ PARTITIONS = 6
 
 @pytest.fixture(scope="session")
 def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where the session's broker listens."""
+    """Return the address of the session's broker."""
     with ExitStack() as stack:
         with needs_kafka():
             cluster = stack.enter_context(apache_kafka(tmp_path_factory.mktemp("kafka")))
@@ -31,7 +31,7 @@ def bootstrap(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture
 def topics(bootstrap: str) -> Iterator[Topics]:
-    """Two topics of six partitions each, and a group that nobody else is in."""
+    """Create two topics of six partitions each, and a group without other members."""
     from kafka import KafkaProducer
     from kafka.admin import KafkaAdminClient, NewTopic
 

@@ -1,4 +1,4 @@
-"""Consumers that keep polling in a thread of their own, so that a test can watch what they hold."""
+"""Consumers that poll in a thread of their own, so that a test can watch their partitions."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 WAIT_S = 180
 POLL_MS = 50
-# If the time given to kafka-python's poll is up between its JoinGroup and its SyncGroup, it never
-# takes up its assignment. So it gets more than a test needs, and a record ends the poll instead.
+# If the timeout of kafka-python's poll ends between its JoinGroup and its SyncGroup, it never takes up its
+# assignment. So the timeout is longer than a test needs, and a record ends the poll instead.
 LONG_POLL_MS = 20_000
-# Longer than a busy machine stands still, so that nobody is taken for dead and loses what it holds; and so
-# much shorter than the wait that a member whom nobody remembers is gone by then.
+# Longer than a busy machine stalls, so that no live member is removed; and so much shorter than the wait that
+# a dead member is gone by then.
 SESSION = {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 200}
 
 
 class Watched(AbstractContextManager["Watched"], ABC):
-    """A consumer in a thread. `held` is what it last held; `check` raises what went wrong in it.
+    """A consumer in a thread. `held` are its latest partitions; `check` raises its errors.
 
     `read` has the values that came, where the client's class keeps them.
     """
@@ -179,13 +179,13 @@ class Java(Watched):
 
 
 def wait_until_shared_evenly(topics: Topics, members: Sequence[Watched]) -> list[Held]:
-    """Until every partition is held exactly once and everybody holds as many; what each then holds."""
+    """Wait until every partition has exactly one owner and all members have as many; return them."""
     quota = len(topics.everything) // len(members)
     return _wait_until_shared(topics, members, lambda sizes: set(sizes) == {quota})
 
 
 def wait_until_shared(topics: Topics, members: Sequence[Watched]) -> list[Held]:
-    """Until every partition is held exactly once and nobody holds none; what each then holds."""
+    """Wait until every partition has exactly one owner and no member has none; return them."""
     return _wait_until_shared(topics, members, all)
 
 

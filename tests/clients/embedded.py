@@ -22,7 +22,7 @@ _LOOKS = 20
 
 
 class Running:
-    """A cluster that runs; `do` carries something out on its loop and waits for it."""
+    """A running cluster; `do` runs a coroutine on its loop and waits for it."""
 
     def __init__(self, cluster: EmbeddedCluster, loop: asyncio.AbstractEventLoop) -> None:
         self.cluster = cluster
@@ -42,21 +42,21 @@ class Running:
         self.do(self.cluster.start_broker(broker_id))
 
     def leader_of(self, topic: str, partition: int = 0) -> int:
-        """As all running brokers know it, or -1 while they do not."""
+        """Return the leader on which all running brokers agree, or -1."""
         leaders = {-1 if each is None else each.leader_id for each in self._known(topic, partition)}
         return leaders.pop() if len(leaders) == 1 else -1
 
     def in_sync(self, topic: str, partition: int = 0) -> set[int]:
-        """As all running brokers know it, or nobody while they do not."""
+        """Return the ISR on which all running brokers agree, or an empty set."""
         isrs = {
             frozenset() if each is None else frozenset(each.isr) for each in self._known(topic, partition)
         }
         return set(isrs.pop()) if len(isrs) == 1 else set()
 
     def wait_until_known(self, topic: str, partitions: int = 1) -> None:
-        """Wait until every running broker knows who leads so many partitions of a topic that was just made.
+        """Wait until every running broker knows the leaders of a new topic's partitions.
 
-        The controller answers as soon as its own broker does.
+        The controller answers as soon as its own broker knows them.
         """
         wait_until(
             lambda: all(self.leader_of(topic, number) >= 0 for number in range(partitions)),
@@ -70,7 +70,7 @@ class Running:
 
 @contextmanager
 def embedded(brokers: int = 1, **options: Any) -> Iterator[Running]:
-    """A cluster for as long as the block lasts, on uvloop as in production."""
+    """Run a cluster during the block, on uvloop as in production."""
     import uvloop
 
     loop = uvloop.new_event_loop()
@@ -92,9 +92,9 @@ def embedded(brokers: int = 1, **options: Any) -> Iterator[Running]:
 
 
 async def _tasks() -> list[str]:
-    """What still runs, a moment after everything should have ended.
+    """Return the tasks that still run, a moment after everything should have ended.
 
-    What was cancelled takes a few turns of the loop to end, and a moment may be a single one.
+    A cancelled task takes a few turns of the loop to end, and a moment may be a single one.
     """
     left: list[str] = []
     for _ in range(_LOOKS):

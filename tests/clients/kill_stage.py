@@ -1,7 +1,7 @@
-"""What the kill matrix plays on: a topic with data, throttles that somebody else has set, and two ends.
+"""The stage of the kill matrix: a topic with data, foreign throttles, and two ends.
 
-Every round is a plan from one end to the other. Somebody dies at an entry of its journal; then order is
-brought, and `in_order` says whether that is so.
+Every round is a plan from one end to the other. A process dies at an entry of the run's journal; then a
+remedy is applied, and `in_order` checks the result.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TOPIC = "orders"
 
 @dataclass
 class KillStage:
-    """The topic's partitions go to and fro between `here` and `there`."""
+    """The topic's partitions move to and fro between `here` and `there`."""
 
     admin: KafkaAdmin
     bootstrap: str
@@ -50,7 +50,7 @@ class KillStage:
     here: Ends
     there: Ends
     throttles: dict[tuple[str, str, str], str | None] = field(default_factory=dict)
-    """As they were when somebody else had set them."""
+    """The foreign throttles, as they were set."""
     written: int = 0
     rounds: int = 0
 
@@ -69,7 +69,7 @@ class KillStage:
         assert len(self.throttles) == 2
 
     async def _make(self) -> None:
-        """While the last of the topic of an earlier stage is cleared away, its name is still taken."""
+        """Create the topic; its name stays taken until an earlier stage's topic is fully deleted."""
         new = NewTopic(name=_TOPIC, by_hand=self.here)
         async with asyncio.timeout(60):
             while (refused := (await self.admin.create_topics([new]))[_TOPIC]) is not None:
@@ -77,7 +77,7 @@ class KillStage:
                 await asyncio.sleep(0.05)
 
     async def clear(self) -> None:
-        """For the next stage on the same cluster."""
+        """Delete the topic for the next stage on the same cluster."""
         owners = {ConfigResource(of, name) for of, name, _ in self.throttles if of == "broker"}
         await self.admin.incremental_alter_configs({owner: {FOLLOWER_RATE: None} for owner in owners})
         assert await self.admin.delete_topics([_TOPIC]) == {_TOPIC: None}
@@ -86,13 +86,13 @@ class KillStage:
                 await asyncio.sleep(0.05)
 
     def world(self) -> RunContext:
-        """With journals of its own for every round."""
+        """Return a context with journals of its own for every round."""
         self.rounds += 1
         root = str(self.folder / f"round-{self.rounds}")
         return RunContext(admin=self.admin, clock=SystemClock(), disk=SystemDisk(), root=root)
 
     async def plan(self) -> Plan:
-        """To the other end, one partition after the other."""
+        """Return a plan to the other end, one partition after the other."""
         snapshot = await capture(self.admin, SystemClock())
         aim = self.there if await self.replicas() == self.here else self.here
         targets = [
@@ -103,7 +103,7 @@ class KillStage:
         return plan_from_targets(snapshot, targets, created_ms=1, limits=Limits(moves_in=1, moves_out=1))
 
     async def write(self, records: int) -> None:
-        """All of them acknowledged by all in-sync replicas."""
+        """Write records that all in-sync replicas acknowledge."""
         await asyncio.to_thread(self._write, records)
         self.written += records
 
@@ -148,7 +148,7 @@ class KillStage:
         return {each.number: each.replicas for each in topic.partitions}
 
     async def in_order(self, said: str) -> None:
-        """Throttles as they were, nothing on the move, every partition at one end of the plan."""
+        """Check that throttles are as before, nothing moves, and all partitions are at an end of the plan."""
         assert await self.throttles_now() == self.throttles, said
         assert await self.admin.list_partition_reassignments() == {}, said
         assert await self.replicas() in (self.here, self.there), said
@@ -159,7 +159,7 @@ class KillStage:
 
 
 async def bring_order(world: RunContext, remedy: str) -> str:
-    """The name of how it came out; if there was nothing to bring to order, that."""
+    """Apply the remedy; return the name of the outcome, or that there was nothing to do."""
     runs = (await world.runs()).all()
     if not runs or (runs[-1].ledger.is_settled and runs[-1].ledger.outcome == "done"):
         return "nothing to do"
@@ -173,13 +173,13 @@ async def bring_order(world: RunContext, remedy: str) -> str:
 
 
 async def lead_home(world: RunContext, stage: KillStage) -> None:
-    """What the doctor leaves between two ends is led to one of them, so that the next round can begin."""
+    """Move partitions that the doctor left between the ends to one of them, for the next round."""
     if await stage.replicas() not in (stage.here, stage.there):
         assert (await resume(world, RunOptions(), QUIET)).is_good
 
 
 async def killed_at(bootstrap: str, world: RunContext, plan: Path, entry: int, when: str) -> bool:
-    """A run in a process of its own: whether it was killed there; False if it had ended before."""
+    """Run the plan in a process; return whether it was killed there, False if it ended before."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(_SCRIPT),

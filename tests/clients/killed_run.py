@@ -1,7 +1,7 @@
 """A run that is killed at a journal entry: `killed_run.py BOOTSTRAP ROOT PLAN ENTRY before|after`.
 
-`after` kills it when the entry is on the disk and what it announces is not done; `before`, when all that the
-entries so far have announced is done and the next entry is not written.
+`after` kills it when the entry is on the disk but its announcement is not carried out; `before` kills it when
+all announcements so far are carried out but the next entry is not written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The harness itself: clusters and JVMs start, and nothing of them is left."""
+"""The harness itself: clusters and JVMs start, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ with apache_kafka(Path(sys.argv[1])):
 """
 
 
-def test_three_brokers_are_one_cluster(jars: Path, tmp_path: Path) -> None:
+def test_three_brokers_form_one_cluster(jars: Path, tmp_path: Path) -> None:
     from kafka.admin import KafkaAdminClient
 
     with needs_kafka(), apache_kafka(tmp_path / "kafka", nodes=3) as cluster:
         assert len(cluster.bootstrap.split(",")) == 3
         with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap)) as admin:
-            # One that stood still for some seconds is left out until it is heard of again.
+            # A broker that stalled for some seconds is missing until it registers again.
             wait_until(lambda: len(admin.describe_cluster()["brokers"]) == 3)
     wait_until_nobody_mentions(str(tmp_path))
 
 
-def test_a_broker_ends_with_the_process_that_started_it(jars: Path, tmp_path: Path) -> None:
+def test_broker_ends_with_the_process_that_started_it(jars: Path, tmp_path: Path) -> None:
     with started(BROKER, str(tmp_path / "kafka")) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
@@ -59,7 +59,7 @@ def test_a_broker_ends_with_the_process_that_started_it(jars: Path, tmp_path: Pa
         wait_until_nobody_mentions(str(tmp_path))
 
 
-def test_a_jvm_ends_with_the_process_that_started_it(jars: Path) -> None:
+def test_jvm_ends_with_the_process_that_started_it(jars: Path) -> None:
     with started(JVM) as process:
         assert process.stdout is not None
         pid = int(process.stdout.readline())
@@ -75,7 +75,7 @@ def started(program: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def wait_until_nobody_mentions(text: str) -> None:
-    """No process has it in its command line (a pytest folder's name is unique)."""
+    """Wait until no process has the text in its command line (a pytest folder's name is unique)."""
 
     def nobody() -> bool:
         return not any(text in command_line(int(p.name)) for p in Path("/proc").iterdir() if p.name.isdigit())
@@ -91,7 +91,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """A process that has ended and was not yet asked about has no command line any more."""
+    """Return whether the process runs; a zombie has no command line any more."""
     return command_line(pid) != ""
 
 

@@ -1,4 +1,4 @@
-"""Another tool changes partitions that wait in a run: on the embedded cluster and on Apache Kafka 4.3.1."""
+"""Another tool changes waiting partitions of a run: on the embedded cluster and on Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SLOW = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
 TOPICS = ("a", "b", "c", "d", "e")
 MANY_FETCHES = 12_000_000
-"""Under a throttle a fetch of a mebibyte gets through every ten seconds, so this takes minutes."""
+"""Under a throttle, a fetch of a mebibyte gets through every ten seconds, so this takes minutes."""
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def hushed(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def others_are_respected(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:
-    """One moves slowly; of the four that wait, others change three, and move one where it is wanted."""
+    """Move one slowly; of the four that wait, others change three, and move one to its target."""
     first, second, third, fourth = ids
     before, after = (first, second), (first, third)
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:

@@ -1,4 +1,4 @@
-"""`restow collect` as a process without Spark: killed, started again, told to stop beside a silent broker."""
+"""`restow collect` as a process without Spark: killed, restarted, stopped beside a silent broker."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Collecting:
 PATIENT = ("--command-property", "request.timeout.ms=60000")
 
 
-def test_collect_that_was_killed_goes_on_and_loses_nothing(cluster: Running, tmp_path: Path) -> None:
+def test_collect_continues_after_a_kill_and_loses_nothing(cluster: Running, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     first = Collecting(cluster, lake, "--every", "200ms", *PATIENT)
     first.wait_for_samples(3)
@@ -101,7 +101,7 @@ def test_collect_that_was_killed_goes_on_and_loses_nothing(cluster: Running, tmp
 def test_collect_ends_in_order_while_a_broker_hangs(
     cluster: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """The sample under way is given up: nothing of it is left, and nobody holds the checkpoint."""
+    """The sample in progress is abandoned: nothing of it is left, and the checkpoint is free."""
     lake = tmp_path / "lake"
     hear = ClientConnection.frame
     deaf: set[int] = set()

@@ -1,4 +1,4 @@
-"""Operators' requests to an embedded cluster, by two admin clients that know nothing of it."""
+"""Operators' requests to an embedded cluster, by two admin clients."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def admin(cluster: Running) -> AdminClient:
 
 @pytest.fixture
 def topic(cluster: Running, admin: AdminClient) -> str:
-    """All brokers know it: any of them may be asked."""
+    """Create a topic that all brokers know, so that any of them may be asked."""
     name = f"topic-{uuid4().hex}"
     admin.create_topics([NewTopic(name, 3, 3)])[name].result(WAIT_S)
     cluster.wait_until_known(name, 3)
@@ -50,14 +50,14 @@ def refusal(error: pytest.ExceptionInfo[KafkaException]) -> str:
     return str(error.value.args[0].name())
 
 
-def test_the_cluster_describes_itself(cluster: Running, admin: AdminClient) -> None:
+def test_cluster_describes_itself(cluster: Running, admin: AdminClient) -> None:
     described = admin.describe_cluster().result(WAIT_S)
     assert sorted((node.id, node.rack) for node in described.nodes) == [(0, "a"), (1, "b"), (2, "c")]
     assert described.cluster_id == cluster.cluster.brokers[0].services.metadata.cluster_id
     assert described.controller.id in (0, 1, 2)
 
 
-def test_topics_are_spread_and_grow(cluster: Running, admin: AdminClient, topic: str) -> None:
+def test_topics_are_spread_and_get_more_partitions(cluster: Running, admin: AdminClient, topic: str) -> None:
     admin.create_partitions([NewPartitions(topic, 6)])[topic].result(WAIT_S)
     cluster.wait_until_known(topic, 6)
     partitions = admin.list_topics(topic, timeout=WAIT_S).topics[topic].partitions
@@ -71,13 +71,13 @@ def test_topics_are_spread_and_grow(cluster: Running, admin: AdminClient, topic:
     assert refusal(error) == "INVALID_PARTITIONS"
 
 
-def test_a_deleted_topic_is_gone_and_its_name_is_free(admin: AdminClient, topic: str) -> None:
+def test_name_of_a_deleted_topic_is_free_again(admin: AdminClient, topic: str) -> None:
     for _ in range(3):
         admin.delete_topics([topic])[topic].result(WAIT_S)
         wait_until(lambda: topic not in admin.list_topics(timeout=WAIT_S).topics, "the topic is gone")
 
         def created() -> bool:
-            """While the last of it is being cleared away the name is still taken."""
+            """Return whether the topic was created; its name stays taken until the old one is deleted."""
             refused = admin.create_topics([NewTopic(topic, 1, 2)])[topic].exception(WAIT_S)
             assert refused is None or refused.args[0].name() == "TOPIC_ALREADY_EXISTS"
             return refused is None
@@ -101,14 +101,16 @@ def test_a_deleted_topic_is_gone_and_its_name_is_free(admin: AdminClient, topic:
     ],
     ids=lambda it: it.topic[:20] if isinstance(it, NewTopic) else None,
 )
-def test_topics_that_cannot_be(admin: AdminClient, new: NewTopic, code: str) -> None:
+def test_invalid_topics_are_refused(admin: AdminClient, new: NewTopic, code: str) -> None:
     with pytest.raises(KafkaException) as error:
         admin.create_topics([new])[new.topic].result(WAIT_S)
     assert refusal(error) == code
     assert new.topic not in admin.list_topics(timeout=WAIT_S).topics
 
 
-def test_replicas_by_hand_and_validation_only(cluster: Running, admin: AdminClient) -> None:
+def test_topic_is_created_with_replicas_by_hand_and_validated_only(
+    cluster: Running, admin: AdminClient
+) -> None:
     name = f"by-hand-{uuid4().hex}"
     wanted = [[2, 0], [1, 2], [0, 1]]
     new = NewTopic(name, 3, replica_assignment=wanted)
@@ -121,9 +123,7 @@ def test_replicas_by_hand_and_validation_only(cluster: Running, admin: AdminClie
     assert [partitions[number].leader for number in range(3)] == [2, 1, 0]
 
 
-def test_topic_configs_change_and_count_on_every_broker(
-    cluster: Running, admin: AdminClient, topic: str
-) -> None:
+def test_topic_configs_change_on_every_broker(cluster: Running, admin: AdminClient, topic: str) -> None:
     resource = ConfigResource(
         ConfigResource.Type.TOPIC,
         topic,
@@ -180,7 +180,7 @@ def test_broker_configs_are_altered_by_the_broker_itself(cluster: Running, admin
     assert refusal(error) in ("INVALID_CONFIG", "INVALID_REQUEST")
 
 
-def test_records_are_deleted_from_the_beginning(cluster: Running, admin: AdminClient, topic: str) -> None:
+def test_records_are_deleted_from_the_start(cluster: Running, admin: AdminClient, topic: str) -> None:
     sent = [b"%d" % number for number in range(100)]
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap, acks="all")) as producer:
         for value in sent:
@@ -212,7 +212,7 @@ def test_log_dirs_are_filled_evenly(cluster: Running) -> None:
         assert other.describe_log_dirs()
 
 
-def test_first_replicas_lead_again_when_asked(admin: AdminClient) -> None:
+def test_preferred_leaders_are_elected_on_request(admin: AdminClient) -> None:
     from confluent_kafka import ElectionType
 
     name = f"elected-{uuid4().hex}"
@@ -227,7 +227,7 @@ def test_first_replicas_lead_again_when_asked(admin: AdminClient) -> None:
         wait_until(lambda: running.in_sync(name) == {0, 1, 2}, "all in sync")
         assert running.leader_of(name) != 1
         where = TopicPartition(name, 0)
-        # A client that has been there before may ask the controller of then, and does not ask again.
+        # An older client may ask the former controller, and does not retry.
         admin = AdminClient({"bootstrap.servers": running.bootstrap})
         elected = admin.elect_leaders(ElectionType.PREFERRED, [where]).result(WAIT_S)
         assert elected == {where: None}

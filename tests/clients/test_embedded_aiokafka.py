@@ -1,4 +1,4 @@
-"""aiokafka on the very loop that the cluster runs on."""
+"""aiokafka on the same loop as the cluster."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 RECORDS = 300
 WAIT_S = 300
-# Cluster and consumer are on the same loop: if that stands still, the member must not be taken for dead.
+# Cluster and consumer share a loop: if it stalls, the member must not be removed.
 SESSION_MS = 60_000
 
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
-def test_a_group_reads_what_was_written_and_goes_on_from_its_commit(
+def test_group_reads_all_records_and_continues_from_its_commit(
     tmp_path: Path, compression: str | None
 ) -> None:
     async def scenario() -> None:
@@ -47,7 +47,7 @@ def test_a_group_reads_what_was_written_and_goes_on_from_its_commit(
 
 
 async def read(bootstrap: str, count: int | None) -> list[bytes]:
-    """So many, or all that are left; committed."""
+    """Read so many records, or all that are left, and commit."""
     found: list[bytes] = []
     async with AIOKafkaConsumer(
         "t",

@@ -1,4 +1,4 @@
-"""Unmodified clients write to an embedded cluster and read back exactly that."""
+"""Unmodified clients write to an embedded cluster and read exactly that."""
 
 from __future__ import annotations
 
@@ -67,8 +67,10 @@ def read_with_confluent(bootstrap: str, topic: str, count: int = RECORDS) -> lis
 
 @pytest.mark.parametrize("compression", [None, "gzip"])
 @pytest.mark.parametrize("acks", [1, "all"])
-def test_kafka_python_to_both(cluster: Running, compression: str | None, acks: int | str) -> None:
-    """The topic comes into being when it is first used."""
+def test_records_of_kafka_python_are_read_by_both_clients(
+    cluster: Running, compression: str | None, acks: int | str
+) -> None:
+    """The topic is created on first use."""
     topic = f"kafka-python-{compression}-{acks}-{len(cluster.cluster.brokers)}"
     sent = values(topic)
     with closing(
@@ -86,7 +88,7 @@ def test_kafka_python_to_both(cluster: Running, compression: str | None, acks: i
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_confluent_to_itself(cluster: Running, compression: str) -> None:
+def test_records_of_confluent_kafka_are_read_back(cluster: Running, compression: str) -> None:
     topic = f"confluent-{compression}-{len(cluster.cluster.brokers)}"
     sent = values(topic)
     producer = Producer(
@@ -100,7 +102,7 @@ def test_confluent_to_itself(cluster: Running, compression: str) -> None:
     assert read_with_confluent(cluster.bootstrap, topic) == sent
 
 
-def test_replicas_are_the_same_to_the_byte(tmp_path: Path) -> None:
+def test_replicas_are_equal_byte_by_byte(tmp_path: Path) -> None:
     with embedded(3, data=tmp_path) as running:
         with closing(KafkaAdminClient(bootstrap_servers=running.bootstrap)) as admin:
             admin.create_topics([NewTopic("t", num_partitions=4, replication_factor=3)])
@@ -118,7 +120,7 @@ def test_replicas_are_the_same_to_the_byte(tmp_path: Path) -> None:
         assert copies.pop()
 
 
-def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_records_survive_a_restart(tmp_path: Path) -> None:
     sent = values("kept")
     with embedded(3, data=tmp_path, log_dirs=2) as running:
         with closing(KafkaAdminClient(bootstrap_servers=running.bootstrap)) as admin:

@@ -1,4 +1,4 @@
-"""What the embedded cluster says of permissions, and `restow broker-check` on it."""
+"""Permissions of the embedded cluster, and `restow broker-check` on it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cluster() -> Iterator[Running]:
         yield running
 
 
-def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
+def test_everything_is_allowed_to_all_users(cluster: Running) -> None:
     async def main() -> None:
         async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
             outcome = await admin.create_topics([NewTopic(name="allowed", by_hand={0: (0, 1)})])
@@ -56,7 +56,9 @@ def test_everything_is_allowed_to_everybody(cluster: Running) -> None:
     asyncio.run(main())
 
 
-def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.CaptureFixture[str]) -> None:
+def test_broker_check_passes_without_replicas_and_fails_with_some(
+    cluster: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def main() -> int:
         async with connected(ConnectionSettings(bootstrap=cluster.bootstrap)) as admin:
             await admin.create_topics([NewTopic(name="checked", by_hand={0: (0, 1), 1: (1, 0)})])
@@ -82,5 +84,5 @@ def test_a_broker_with_and_without_replicas(cluster: Running, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("broker", ["-1", "x", ""])
-def test_what_is_no_broker(broker: str) -> None:
+def test_broker_check_refuses_an_unknown_broker(broker: str) -> None:
     assert run(["broker-check", "-b", "127.0.0.1:1", "--", broker]) == 2

@@ -1,4 +1,4 @@
-"""The command line against a cluster that the command line started, as a person would use it."""
+"""The command line against a cluster that the command line started, as a user would."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def told(*arguments: str) -> Any:
 
 @contextmanager
 def up(*arguments: str, end: signal.Signals = signal.SIGINT) -> Iterator[Any]:
-    """A cluster and what it said when it was ready; it must end cleanly."""
+    """Start a cluster, yield its first document, and check that it ends cleanly."""
     process = subprocess.Popen(
         [*RESTOW, "cluster", "up", "--port", "0", "--json", *arguments],
         stdout=subprocess.PIPE,
@@ -76,7 +76,7 @@ def bootstrap(cluster: Any) -> str:
     return str(cluster["bootstrap_servers"])
 
 
-def test_it_says_what_it_started(cluster: Any) -> None:
+def test_up_prints_what_it_started(cluster: Any) -> None:
     assert [broker["id"] for broker in cluster["brokers"]] == [0, 1, 2]
     assert [broker["rack"] for broker in cluster["brokers"]] == ["a", "b", "a"]
     assert all(len(broker["log_dirs"]) == 2 for broker in cluster["brokers"])
@@ -84,7 +84,7 @@ def test_it_says_what_it_started(cluster: Any) -> None:
     assert cluster["bootstrap_servers"] == ",".join(addresses)
 
 
-def test_a_topic_from_its_making_to_its_end(bootstrap: str) -> None:
+def test_topic_is_created_described_and_deleted(bootstrap: str) -> None:
     assert told("topics", "create", "life", "--partitions", "3", "--replication-factor", "2", "-b", bootstrap)
     found = told("topics", "describe", "life", "-b", bootstrap)
     assert [len(each["isr"]) for each in found["partitions"]] == [2, 2, 2]
@@ -100,7 +100,7 @@ def test_a_topic_from_its_making_to_its_end(bootstrap: str) -> None:
     assert "life" not in {each["name"] for each in told("topics", "list", "-b", bootstrap)["topics"]}
 
 
-def test_replicas_by_hand_and_configs(bootstrap: str) -> None:
+def test_topic_is_created_with_replicas_by_hand_and_configs(bootstrap: str) -> None:
     assert told(
         *("topics", "create", "hand", "--replica-assignment", "0:1,2:0"),
         *("--config", "retention.ms=1000", "-b", bootstrap),
@@ -116,7 +116,7 @@ def test_replicas_by_hand_and_configs(bootstrap: str) -> None:
     assert "retention.ms=1000" in drawn.stdout
 
 
-def test_status_counts(bootstrap: str) -> None:
+def test_status_counts_brokers_and_partitions(bootstrap: str) -> None:
     assert told("topics", "create", "counted", "--replica-assignment", "0:1,1:2", "-b", bootstrap)
     status = told("cluster", "status", "-b", bootstrap)
     assert [broker["up"] for broker in status["brokers"]] == [True] * 3
@@ -140,7 +140,9 @@ def test_status_counts(bootstrap: str) -> None:
         (("topics", "delete", "nix", "--yes"), 1, "UNKNOWN_TOPIC_OR_PARTITION"),
     ],
 )
-def test_what_cannot_be_is_one_line(bootstrap: str, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_invalid_request_is_refused_in_one_line(
+    bootstrap: str, arguments: tuple[str, ...], code: int, said: str
+) -> None:
     done = restow(*arguments, "-b", bootstrap)
     assert done.returncode == code
     assert said in done.stderr
@@ -148,8 +150,8 @@ def test_what_cannot_be_is_one_line(bootstrap: str, arguments: tuple[str, ...], 
     assert done.stdout == ""
 
 
-def test_nobody_there() -> None:
-    """The port is held: else somebody may come to listen there, or the client even connect to itself."""
+def test_unreachable_cluster_is_reported() -> None:
+    """The port is bound: otherwise another process may listen there, or the client may connect to itself."""
     with free_ports(1) as (port,):
         done = restow("topics", "list", "-b", f"127.0.0.1:{port}")
     assert done.returncode == 1
@@ -157,7 +159,7 @@ def test_nobody_there() -> None:
     assert "does not answer" in done.stderr
 
 
-def test_a_folder_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_folder_is_continued(tmp_path: Path) -> None:
     data = str(tmp_path / "data")
     with up("--brokers", "2", "--data", data) as ready:
         assert told("topics", "create", "kept", "--partitions", "1", "-b", ready["bootstrap_servers"])
@@ -183,7 +185,7 @@ def test_a_folder_goes_on_where_it_was(tmp_path: Path) -> None:
     assert "was made with 2" in fewer.stderr
 
 
-def test_a_taken_port_is_told() -> None:
+def test_taken_port_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = restow("cluster", "up", "--brokers", "1", "--port", str(taken.getsockname()[1]))
     assert done.returncode == 1

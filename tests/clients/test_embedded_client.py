@@ -1,4 +1,4 @@
-"""Our own client on an embedded cluster whose brokers come and go."""
+"""Our own client on an embedded cluster whose brokers stop and start."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     yield
     gc.collect()
 
 
 @pytest.mark.parametrize("end", ["stop_broker", "kill_broker"])
-def test_an_open_connection_finds_the_next_controller(end: str) -> None:
+def test_open_connection_finds_the_next_controller(end: str) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(3) as cluster,

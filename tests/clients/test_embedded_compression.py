@@ -1,4 +1,4 @@
-"""Every client writes in every compression, every client reads the same, also what compaction left."""
+"""Every client writes in every compression, and every client reads it, even after compaction."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 @dataclass(frozen=True)
 class Place:
-    """A topic of one partition, and what reaches it."""
+    """A topic of one partition, and the clients' way to it."""
 
     bootstrap: str
     topic: str
@@ -141,7 +141,7 @@ def aiokafka_reads(place: Place, count: int) -> list[Written]:
 
 
 def kcat_writes(place: Place, compression: str, records: Sequence[Written]) -> None:
-    """Its headers are the same for all records of a call."""
+    """Write with kcat, whose headers are the same for all records of a call."""
     (header,) = {record.header.decode() for record in records}
     lines = b"".join(b"%s:%s\n" % (record.key, record.value) for record in records)
     to = ("-P", "-b", place.bootstrap, "-t", place.topic, "-p", "0", "-K", ":", "-H", f"by={header}")
@@ -221,7 +221,7 @@ def cluster(data: Path) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def place(cluster: Running, gateway: JavaGateway) -> Callable[..., Place]:
-    """Makes a topic, given its name and configs."""
+    """Return a function that creates a topic, given its name and configs."""
     with needs_kafka():
         program = kcat()
 
@@ -235,13 +235,13 @@ def place(cluster: Running, gateway: JavaGateway) -> Callable[..., Place]:
 
 
 def stored(data: Path, topic: str) -> set[str]:
-    """The compressions of all batches on disk."""
+    """Return the compressions of all batches on disk."""
     segments = [path.read_bytes() for path in data.glob(f"broker-0/*/{topic}-0/*.log")]
     return {NAMES[header.compression] for segment in segments for _, header in scan(segment)}
 
 
 @pytest.mark.parametrize("compression", NAMES)
-def test_everybody_reads_what_anybody_wrote(
+def test_every_client_reads_what_every_client_wrote(
     place: Callable[..., Place], data: Path, compression: str
 ) -> None:
     here = place(f"all-{compression}")
@@ -258,7 +258,7 @@ def test_everybody_reads_what_anybody_wrote(
 
 
 def records_of(cluster: Running, topic: str) -> list[int]:
-    """How many records each segment has, counted where nothing changes meanwhile."""
+    """Return the number of records of each segment, counted while nothing changes."""
 
     async def count() -> list[int]:
         replica = cluster.cluster.brokers[0].services.replicas.partition(OurPartition(topic, 0))
@@ -272,7 +272,7 @@ def records_of(cluster: Running, topic: str) -> list[int]:
 def test_compacted_topics_stay_readable(
     place: Callable[..., Place], cluster: Running, data: Path, compression: str
 ) -> None:
-    """Written by librdkafka and by Java. Logs are looked after whenever they are due to be flushed."""
+    """Written by librdkafka and by Java. Logs are cleaned whenever they are due to be flushed."""
     here = place(
         f"compact-{compression}",
         cleanup_policy="compact",

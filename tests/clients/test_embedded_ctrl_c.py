@@ -1,4 +1,4 @@
-"""ctrl-C in a terminal: the run asks what to do, and does it."""
+"""Ctrl-C in a terminal: the run asks what to do, and does it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 WAIT_S = 180
 SLOWLY = "5kB/s"
-"""So that what is copied while a test looks at it, even from a machine that stands still, is a small part."""
+"""Slow enough that only a small part is copied while a test watches, even on a machine that stalls."""
 
 
 class Terminal:
@@ -42,7 +42,7 @@ class Terminal:
         os.write(self._screen, text.encode())
 
     def interrupt(self) -> None:
-        """As ctrl-C does it."""
+        """Send what Ctrl-C sends."""
         self._process.send_signal(signal.SIGINT)
 
     def wait_for(self, pattern: str) -> None:
@@ -53,11 +53,11 @@ class Terminal:
                 self.seen += self._read()
 
     def forget(self) -> None:
-        """Wait only for what comes from now on."""
+        """Wait only for output from now on."""
         self.seen = ""
 
     def end(self) -> int:
-        """Its exit code."""
+        """Wait for the end; return the exit code."""
         until_s = time.monotonic() + WAIT_S
         while self._process.poll() is None and time.monotonic() < until_s:
             if select.select([self._screen], [], [], 0.2)[0]:
@@ -118,7 +118,7 @@ async def state(bootstrap: str) -> tuple[tuple[int, ...], bool]:
         return topic.partitions[0].replicas, bool(await admin.list_partition_reassignments())
 
 
-def test_ctrl_c_asks(tmp_path: Path) -> None:
+def test_ctrl_c_asks_what_to_do(tmp_path: Path) -> None:
     with ThreadedCluster(3) as cluster:
         plan = tmp_path / "plan.json"
         asyncio.run(prepared(cluster.bootstrap, plan))

@@ -1,4 +1,4 @@
-"""Runs on the embedded cluster, with data: executed, throttled, cancelled, undone; and nothing is left."""
+"""Runs on the embedded cluster, with data: executed, throttled, cancelled, undone; nothing is left."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.standing import RunEvent, RunStatus
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 PARTITIONS = 6
 RECORDS = 3000
 VALUE = bytes(1000)
 SLOWLY = 5_000
-"""Bytes a second, of half a million that each partition has: nothing arrives while a test looks at it."""
+"""Bytes per second, of half a million in each partition: nothing arrives while a test watches."""
 BEFORE = [(0, 1), (1, 0), (0, 1), (1, 0), (0, 1), (1, 0)]
 AFTER = [(2, 1), (1, 2), (0, 2), (3, 0), (2, 3), (3, 2)]
 
 
 @pytest.fixture(autouse=True)
 def hushed(caplog: pytest.LogCaptureFixture) -> None:
-    """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
+    """Silence kafka-python's log, whose records of a lost connection would keep its socket open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
 
 
@@ -71,7 +71,7 @@ def read(bootstrap: str) -> set[bytes]:
 
 
 async def throttles(admin: KafkaAdmin, brokers: int) -> dict[ConfigResource, dict[str, str | None]]:
-    """What is set of what throttles, on all brokers and the topic."""
+    """Return the throttle configs of all brokers and the topic."""
     of = [
         ConfigResource("topic", "orders"),
         *(ConfigResource("broker", str(broker)) for broker in range(brokers)),
@@ -115,7 +115,7 @@ async def replicas(admin: KafkaAdmin) -> list[tuple[int, ...]]:
 
 
 class Stage:
-    """A run's surroundings on an embedded cluster of four brokers."""
+    """The context of a run on an embedded cluster of four brokers."""
 
     def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
         self.world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
@@ -133,7 +133,7 @@ class Stage:
 async def prepared(
     cluster: EmbeddedCluster, admin: KafkaAdmin
 ) -> Mapping[ConfigResource, dict[str, str | None]]:
-    """The topic with its data, and throttles that somebody else has set."""
+    """Create the topic with its data, and foreign throttles."""
     made = await admin.create_topics([NewTopic(name="orders", by_hand=dict(enumerate(BEFORE)))])
     assert made == {"orders": None}
     await asyncio.to_thread(write, cluster.bootstrap)
@@ -147,7 +147,7 @@ async def prepared(
     return await throttles(admin, 4)
 
 
-def test_the_whole_life(tmp_path: Path) -> None:
+def test_run_executes_and_undoes_a_plan(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
@@ -174,7 +174,7 @@ def test_the_whole_life(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
+def test_run_is_cancelled_midway_and_resumed(tmp_path: Path) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
@@ -206,7 +206,7 @@ def test_cancelled_in_the_middle_and_resumed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", ["target", "controller"])
-def test_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
+def test_run_survives_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
     async def main() -> None:
         async with (
             EmbeddedCluster(4) as cluster,
@@ -234,7 +234,7 @@ def test_a_broker_that_dies_and_comes_back(tmp_path: Path, victim: str) -> None:
     asyncio.run(main())
 
 
-def test_directories_are_moved_and_brought_back(tmp_path: Path) -> None:
+def test_run_moves_log_dirs_and_undo_moves_them_back(tmp_path: Path) -> None:
     async def where(admin: KafkaAdmin) -> dict[int, str]:
         snapshot = await capture(admin, SystemClock())
         partition = snapshot.partition(TopicPartition("orders", 0))

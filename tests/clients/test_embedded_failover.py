@@ -1,4 +1,4 @@
-"""Brokers stop, die and come back; nothing that was acknowledged is lost, and clients go on."""
+"""Brokers stop, die and come back; no acknowledged record is lost, and clients continue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAFE = {"min.insync.replicas": "2"}
 
 @pytest.fixture
 def three(tmp_path: Path) -> Iterator[Running]:
-    """Groups are kept from the start on: their topic cannot be created while a broker is away."""
+    """Start three brokers with the offsets topic, which cannot be created while one is away."""
     with embedded(3, data=tmp_path, racks=("a", "b", "c")) as running:
         services = running.cluster.brokers[0].services
         running.do(create_offsets_topic(services))
@@ -53,7 +53,7 @@ def create(running: Running, topic: str, partitions: int = 1, replication_factor
 
 
 def write(running: Running, topic: str, values: list[bytes], meanwhile: Callable[[], None]) -> list[bytes]:
-    """Half of them, then what is to happen meanwhile, then the rest: those that were acknowledged."""
+    """Write half, call `meanwhile`, write the rest; return the acknowledged records."""
     acknowledged: list[bytes] = []
     producer = Producer(
         {
@@ -85,7 +85,7 @@ def write(running: Running, topic: str, values: list[bytes], meanwhile: Callable
 
 @pytest.mark.parametrize("end", [Running.stop, Running.kill], ids=["stop", "kill"])
 @pytest.mark.parametrize("who", ["leader", "controller", "follower"])
-def test_a_broker_goes_and_comes_back(three: Running, who: str, end: Callable[[Running, int], None]) -> None:
+def test_broker_stops_and_comes_back(three: Running, who: str, end: Callable[[Running, int], None]) -> None:
     create(three, "t")
     leader = three.leader_of("t")
     controller = three.cluster.brokers[0].services.metadata.controller_id
@@ -105,8 +105,8 @@ def test_a_broker_goes_and_comes_back(three: Running, who: str, end: Callable[[R
     assert read_with_kafka_python(three.bootstrap, "t", count=len(values)) == values
 
 
-def test_one_after_the_other_stops_and_nothing_is_lost(three: Running) -> None:
-    """A rolling restart, with a producer that goes on writing."""
+def test_rolling_restart_loses_nothing(three: Running) -> None:
+    """A producer keeps writing meanwhile."""
     create(three, "rolled", partitions=3)
 
     def roll() -> None:
@@ -123,7 +123,7 @@ def test_one_after_the_other_stops_and_nothing_is_lost(three: Running) -> None:
     assert sorted(read_with_confluent(three.bootstrap, "rolled", count=len(values))) == sorted(values)
 
 
-def test_below_the_least_in_sync_replicas_nothing_is_acknowledged(three: Running) -> None:
+def test_nothing_is_acknowledged_below_min_insync_replicas(three: Running) -> None:
     create(three, "t")
     leader = three.leader_of("t")
     others = [each for each in range(3) if each != leader]
@@ -145,7 +145,7 @@ def test_below_the_least_in_sync_replicas_nothing_is_acknowledged(three: Running
     assert acknowledged == [None]
 
 
-def test_a_killed_cluster_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> None:
+def test_killed_cluster_comes_back_with_all_acknowledged_records(tmp_path: Path) -> None:
     values = [f"{number}".encode() for number in range(1000)]
     with embedded(3, data=tmp_path) as running:
         create(running, "t")

@@ -1,4 +1,4 @@
-"""Groups on an embedded cluster: real consumers with our drop-ins, commits, and coordinators that go away."""
+"""Groups on an embedded cluster: real consumers with our drop-ins, commits, and failing coordinators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.clients.topics import Topics
 
 SESSION_MS = 45_000
-"""Longer than a busy machine stands still: who is taken for dead reads again what it had read."""
+"""Longer than a busy machine stalls: a member that is removed reads its records again."""
 ASK_ELSEWHERE = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
@@ -49,17 +49,17 @@ def cluster() -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def bootstrap(cluster: Running) -> str:
-    """Instead of a real Kafka's, for the fixture `topics`."""
+    """Override the real Kafka's address for the fixture `topics`."""
     return cluster.bootstrap
 
 
 @pytest.mark.parametrize("name", often(KAFKA_PYTHON, "range", "cooperative-sticky"))
-def test_kafka_python(topics: Topics, name: str) -> None:
+def test_kafka_python_consumers_share_topics(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python] * 3)
 
 
 @pytest.mark.parametrize("name", often(AIOKAFKA, "sticky"))
-def test_both_clients_in_one_group(topics: Topics, name: str) -> None:
+def test_both_clients_share_one_group(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python, of_aiokafka, of_kafka_python])
 
 
@@ -99,7 +99,7 @@ def consumer_of(bootstrap: str, group: str, topic: str, **more: str) -> Consumer
 
 
 def commit(consumer: Consumer) -> None:
-    """Again, if there is no coordinator just now: librdkafka itself looks for another only once."""
+    """Commit; retry without a coordinator, because librdkafka looks for another only once."""
 
     def done() -> bool:
         try:
@@ -175,7 +175,7 @@ def test_offsets_and_empty_groups_are_deleted(cluster: Running) -> None:
 
 
 def test_members_of_three_clients_share_a_topic(cluster: Running, topics: Topics) -> None:
-    """librdkafka, kafka-python and the drop-in of ours agree on range; together they read everything once."""
+    """librdkafka, kafka-python and our drop-in agree on range; together they read everything once."""
     for name in topics.names:
         cluster.wait_until_known(name, topics.partitions_each)
     with ExitStack() as stack:

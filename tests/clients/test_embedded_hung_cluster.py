@@ -1,4 +1,4 @@
-"""SIGTERM beside a cluster that has stopped answering: the run ends, and its journal says how."""
+"""SIGTERM while the cluster does not answer: the run ends, and its journal has the outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOR_EVER_MS = 3_600_000
-"""A request that waits so long would outlast the patience of the test."""
+"""A request that waits this long would outlast the test's timeout."""
 
 
 def test_sigterm_ends_a_run_and_a_watch_whose_request_hangs(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 RECORDS = 300
 PATIENCE_S = 60
-"""For a first answer. kcat's own is five seconds, and a busy machine may stand still for longer."""
+"""The timeout of a first answer. kcat's own is five seconds, and a busy machine may stall for longer."""
 
 
 class Cat:
-    """kcat, told where the cluster is, with a topic of its own."""
+    """kcat with the cluster's address and a topic of its own."""
 
     def __init__(self, program: Kcat, cluster: Running) -> None:
         self._program = program
@@ -37,7 +37,7 @@ class Cat:
         self.run("-P", "-t", self.topic, *options, given=b"\n".join(lines) + b"\n")
 
     def read(self, *options: str) -> list[bytes]:
-        """All that is there, up to the end of every partition."""
+        """Return all records, up to the end of every partition."""
         return self.run("-C", "-t", self.topic, "-e", "-q", *options).splitlines()
 
 
@@ -62,7 +62,7 @@ def numbered(count: int = RECORDS) -> list[bytes]:
     return [b"record %d, meow" % number for number in range(count)]
 
 
-def test_metadata(cat: Cat) -> None:
+def test_kcat_lists_metadata(cat: Cat) -> None:
     cat.write(numbered())
     text = cat.run("-L").decode()
     assert "3 brokers:" in text
@@ -79,13 +79,13 @@ def test_metadata(cat: Cat) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_is_written_is_read(cat: Cat, compression: str) -> None:
+def test_kcat_reads_what_it_wrote(cat: Cat, compression: str) -> None:
     cat.write(numbered(), "-z", compression, "-p", "1", "-X", "acks=all", "-X", "linger.ms=50")
     assert cat.read("-p", "1") == numbered()
     assert cat.read() == numbered()
 
 
-def test_keys_headers_timestamps_and_positions(cat: Cat) -> None:
+def test_kcat_reads_keys_headers_timestamps_and_offsets(cat: Cat) -> None:
     cat.write([b"%d:%d" % (n % 7, n) for n in range(20)], "-K", ":", "-H", "kind=cat", "-p", "0")
     read = cat.read("-p", "0", "-o", "5", "-c", "10", "-f", r"%o %k %s %h %T\n")
     found = [re.fullmatch(rb"(\d+) (\d) (\d+) kind=cat (\d{13})", line) for line in read]
@@ -98,12 +98,12 @@ def test_keys_headers_timestamps_and_positions(cat: Cat) -> None:
     assert cat.run("-Q", "-t", f"{cat.topic}:0:{first}").split()[-1] == b"0"
 
 
-def test_tombstones(cat: Cat) -> None:
+def test_kcat_writes_and_reads_tombstones(cat: Cat) -> None:
     cat.write([b"a:1", b"a:"], "-K", ":", "-Z", "-p", "0")
     assert cat.read("-p", "0", "-f", r"%k %S\n") == [b"a 1", b"a -1"]
 
 
-def test_a_group_reads_on_where_it_was(cat: Cat) -> None:
+def test_kcat_group_continues_from_its_commit(cat: Cat) -> None:
     cat.write(numbered())
     group = ("-G", f"group-{cat.topic}", "-X", "auto.offset.reset=earliest", "-q")
     first = cat.run(*group, "-c", "100", cat.topic).splitlines()
@@ -112,6 +112,6 @@ def test_a_group_reads_on_where_it_was(cat: Cat) -> None:
     assert sorted(first + rest) == sorted(numbered())
 
 
-def test_a_topic_that_is_not_there_is_said_to_be_unknown(cat: Cat) -> None:
+def test_kcat_reports_an_unknown_topic(cat: Cat) -> None:
     with pytest.raises(KcatFailed, match=r"(?i)unknown topic or partition"):
         cat.read("-p", "0", "-X", "allow.auto.create.topics=false")

@@ -1,4 +1,4 @@
-"""A broker's process killed again and again while a replica moves to its other log dir."""
+"""A broker's process is killed again and again while a replica moves to its other log dir."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ RECORDS = 12_000
 VALUE = bytes(1000)
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 SLOW = 50_000
-"""Bytes a second: of twelve megabytes most is left after all that happens in between."""
+"""Bytes per second: of twelve megabytes most is left after all that happens in between."""
 
 
 @contextmanager
 def broker(folder: Path) -> Iterator[str]:
-    """Where it listens. At the end of the block it is killed."""
+    """Start a broker and yield its address; kill it at the end of the block."""
     log = folder / "broker.log"
     log.write_text("")
     with running([sys.executable, two_log_dirs.__file__, str(folder / "data")], log) as process:
 
         def said() -> list[str]:
-            """Beside what it may have to warn of."""
+            """Return its output without warnings."""
             return [line for line in log.read_text().splitlines() if line.startswith("127.0.0.1:")]
 
         def says() -> bool:
@@ -91,7 +91,7 @@ def read(bootstrap: str) -> list[bytes]:
 
 
 def sizes(admin: KafkaAdminClient) -> dict[bool, int]:
-    """Bytes of the replica and of its copy: by whether it is the copy."""
+    """Return the bytes of the replica (False) and of its future replica (True)."""
     (answer,) = admin.describe_log_dirs(["t"])
     parts: list[Any] = [
         partition
@@ -107,7 +107,7 @@ def folders(path: Path) -> list[list[str]]:
     return [sorted(each.name for each in home.iterdir() if each.name.startswith("t-")) for home in homes]
 
 
-def test_a_broker_killed_while_a_replica_moves(tmp_path: Path) -> None:
+def test_move_between_log_dirs_survives_kills_of_the_broker(tmp_path: Path) -> None:
     expected = [b"%d" % number for number in range(RECORDS)]
     target = str(tmp_path / "data" / "broker-0" / "log-1")
     with broker(tmp_path) as bootstrap, admin_of(bootstrap) as admin:

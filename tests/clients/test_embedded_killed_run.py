@@ -1,14 +1,14 @@
-"""Somebody dies at an entry of a run's journal: entry × victim × how it came out.
+"""A process dies at an entry of a run's journal: entry × victim × outcome.
 
-executor      killed when the entry is on the disk and what it announces is not done
-… later       killed when that is done too, and the next entry is not written
-target        the broker that is to get the replicas, dead from the entry on. When the run has said what it
-              waits for, the broker comes back; or the run is cancelled, and looked after when it is back
-source        the broker that is to lose its replicas, and leads one of them; likewise
-controller    the broker that decides; likewise, and most runs end before it comes back
+executor      killed when the entry is on the disk but its announcement is not carried out
+… later       killed when that is carried out too, but the next entry is not written
+target        the broker that gets the replicas, dead from the entry on. When the run has said what it waits
+              for, the broker comes back; or the run is cancelled, and rolled back when the broker is back
+source        the broker that loses its replicas, and leads one of them; likewise
+controller    the broker that is the controller; likewise, and most runs end before it comes back
 
-Afterwards, by resume, undo or the doctor where the run did not end well by itself: throttles are as they were
-before, nothing moves, no record is lost, and the partitions are at one end of the plan.
+Afterwards, by resume, undo or the doctor if the run did not complete by itself: throttles are as before,
+nothing moves, no record is lost, and the partitions are at one end of the plan.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ OFTEN = {
     "source": ((3, COMES_BACK),),
     "controller": ((3, COMES_BACK), (6, COMES_BACK)),
 }
-"""The entries that every run has, with what is done about them; the rest is for long ones."""
+"""The entries that every test run covers, with their remedies; the rest is for long test runs."""
 MOST_ENTRIES = 40
 OPTIONS = RunOptions(throttle=ThrottleRates(rate=1_000_000), look_every_s=0.05, survey_every_s=0.5)
 
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves sockets of brokers that died to the collector, and its log holds on to them."""
+    """Collect garbage: kafka-python leaves sockets of dead brokers to it, and its log keeps them open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
@@ -66,7 +66,7 @@ def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest) -> Iterator[Table]:
-    """Printed when all is done."""
+    """Collect results, and print them at the end."""
     outcomes: Table = {}
     yield outcomes
     terminal = request.config.pluginmanager.getplugin("terminalreporter")
@@ -84,7 +84,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[Table]:
 
 @asynccontextmanager
 async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillStage, dict[str, int]]]:
-    """A stage on which neither the controller nor the target has anything yet, and who is who."""
+    """Prepare a stage on which neither the controller nor the target has a replica; yield the roles."""
     brokers = running.cluster.brokers
     (controller,) = [number for number, each in brokers.items() if each.services.controller.is_active]
     first, second, target = (number for number in brokers if number != controller)
@@ -101,7 +101,7 @@ async def on_stage(running: Running, folder: Path) -> AsyncIterator[tuple[KillSt
 
 
 async def executor_dies(folder: Path, running: Running, when: str, remedies: tuple[str, ...]) -> list[str]:
-    """At every entry there is; what was done about it, and how that came out."""
+    """Kill the executor at every entry; return the remedies and their outcomes."""
     outcomes = []
     async with on_stage(running, folder) as (stage, _):
         for entry in count():
@@ -123,7 +123,7 @@ async def executor_dies(folder: Path, running: Running, when: str, remedies: tup
 
 
 @pytest.mark.parametrize("when", ["after", "before"])
-def test_the_executor_dies_at_every_entry(tmp_path: Path, when: str, table: Table) -> None:
+def test_executor_dies_at_every_entry(tmp_path: Path, when: str, table: Table) -> None:
     with embedded(4) as running:
         outcomes = asyncio.run(executor_dies(tmp_path, running, when, REMEDIES))
     for entry, outcome in enumerate(outcomes):
@@ -135,14 +135,14 @@ def test_the_executor_dies_at_every_entry(tmp_path: Path, when: str, table: Tabl
 @pytest.mark.full
 @pytest.mark.parametrize("when", ["after", "before"])
 @pytest.mark.parametrize("remedy", REMEDIES)
-def test_every_remedy_at_every_entry(tmp_path: Path, when: str, remedy: str) -> None:
+def test_every_remedy_works_at_every_entry(tmp_path: Path, when: str, remedy: str) -> None:
     with embedded(4) as running:
         assert len(asyncio.run(executor_dies(tmp_path, running, when, (remedy,)))) > 8
 
 
 @contextmanager
 def at_entry(number: int, do: Callable[[], None]) -> Iterator[list[str]]:
-    """When the entry of that number is on the disk, and before anybody goes on. Yields the kinds so far."""
+    """Call `do` when the entry of that number is on the disk. Yield the kinds so far."""
     write = Journal.write
     kinds: list[str] = []
 
@@ -158,7 +158,7 @@ def at_entry(number: int, do: Callable[[], None]) -> Iterator[list[str]]:
 
 
 class Onlooker:
-    """What a run says of itself."""
+    """The status of a run."""
 
     def __init__(self, world: RunContext) -> None:
         self._world = world
@@ -174,7 +174,7 @@ class Onlooker:
         Control(self._world.disk, self._folder).request(request)
 
     async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[RunOutcome]) -> bool:
-        """That the broker is not there, or that a partition lacks a replica; False if it ended without."""
+        """Return whether the run names the dead broker or a missing replica; False if it ended without."""
         reasons = (f"broker {broker} is not there", "have become under-replicated")
         async with asyncio.timeout(WAIT_S):
             while not run.done():
@@ -185,7 +185,7 @@ class Onlooker:
 
 
 def _said(standing: RunStatus) -> str:
-    """All that it gives for standing still."""
+    """Return all reasons for stalls."""
     still = (str(each) for each in standing.report.still)
     return "; ".join([standing.waits or "", standing.paused or "", *still])
 
@@ -193,7 +193,7 @@ def _said(standing: RunStatus) -> str:
 async def broker_dies(
     stage: KillStage, running: Running, broker: int, entry: int, remedy: str
 ) -> tuple[str, list[str]]:
-    """How it came out, and the kinds of its entries."""
+    """Return the outcome, and the kinds of its entries."""
     world = stage.world()
     onlooker = Onlooker(world)
     plan = await stage.plan()
@@ -224,7 +224,7 @@ async def broker_dies(
 async def brokers_die(
     folder: Path, running: Running, victim: str, cells: Iterable[tuple[int, str]]
 ) -> list[tuple[int, str, str]]:
-    """Cell by cell, until there is no such entry: its number, its kind, how it came out."""
+    """Yield cell by cell, until there is no such entry: its number, its kind, the outcome."""
     found = []
     for entry, remedy in cells:
         assert entry < MOST_ENTRIES
@@ -240,7 +240,7 @@ async def brokers_die(
 
 
 @pytest.mark.parametrize("victim", list(OFTEN))
-def test_a_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) -> None:
+def test_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) -> None:
     with embedded(4) as running:
         found = asyncio.run(brokers_die(tmp_path, running, victim, OFTEN[victim]))
     assert len(found) == len(OFTEN[victim])
@@ -256,7 +256,7 @@ def test_a_broker_dies_at_an_entry(tmp_path: Path, victim: str, table: Table) ->
         *((victim, remedy) for victim in ("target", "source") for remedy in (COMES_BACK, *REMEDIES)),
     ],
 )
-def test_a_broker_dies_at_every_entry(tmp_path: Path, victim: str, remedy: str, table: Table) -> None:
+def test_broker_dies_at_every_entry(tmp_path: Path, victim: str, remedy: str, table: Table) -> None:
     with embedded(4) as running:
         cells = ((entry, remedy) for entry in count())
         found = asyncio.run(brokers_die(tmp_path, running, victim, cells))

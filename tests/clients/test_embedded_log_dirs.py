@@ -25,11 +25,11 @@ PARTITIONS = 2
 BEFORE = 4000
 VALUE = bytes(1000)
 SLOW, FAST = 10_000, 5_000_000
-"""Of two megabytes in a partition, at the first rate a few minutes' worth is left when anybody looks."""
+"""Bytes per second. Of two megabytes per partition, the first leaves minutes' worth at any check."""
 PATIENT = ("--timeout", "60000")
-"""By itself the tool tries for ten seconds to begin, and a busy machine may stand still for as long."""
+"""The tool's own timeout is ten seconds, and a busy machine may stall for as long."""
 BATCH_BYTES = 100_000
-"""One batch is copied whole, whatever the rate is, so none may be a large part of a partition."""
+"""A batch is copied whole at any rate, so none may be a large part of a partition."""
 
 
 class Bench:
@@ -47,13 +47,13 @@ class Bench:
         return self.running.cluster.brokers[broker].options.log_dirs[number]
 
     def described(self, broker: int) -> list[dict[str, Any]]:
-        """The log dirs of a broker as kafka-log-dirs prints them."""
+        """Return the log dirs of a broker as kafka-log-dirs prints them."""
         printed = self.run("kafka-log-dirs", "--describe", "--topic-list", "t", "--broker-list", str(broker))
         document = json.loads(printed.splitlines()[-1])
         return sorted(document["brokers"][0]["logDirs"], key=lambda each: str(each["logDir"]))
 
     def where(self, broker: int, partition: int = 0) -> list[str]:
-        """The log dirs that a replica or a copy of it is in, as the broker's own parts say."""
+        """Return the log dirs of a replica and its future replica, from the broker's own state."""
         logs = self.running.cluster.brokers[broker].services.logs
         key = TopicPartition("t", partition)
         return [each.path for each in logs.directories if key in each.logs or key in each.futures]
@@ -79,7 +79,7 @@ class Bench:
         return self.reassign(plan, "--execute", "--additional", *throttle, *PATIENT)
 
     def reassigned(self, plan: str) -> str:
-        """What the tool says when it is all over."""
+        """Run the tool, and return its output when the move is complete."""
         said = ""
 
         def is_over() -> bool:
@@ -127,7 +127,7 @@ def bench(tools: Tools, tmp_path: Path) -> Iterator[Bench]:
 
 @contextmanager
 def written_meanwhile(bootstrap: str) -> Iterator[dict[int, list[bytes]]]:
-    """Many records at first, then one after the other until the block ends; what was acknowledged."""
+    """Write many records at first, then one by one until the block ends; yield the acknowledged ones."""
     from confluent_kafka import Producer
 
     acknowledged: dict[int, list[bytes]] = {number: [] for number in range(PARTITIONS)}
@@ -193,8 +193,8 @@ def read_back(bootstrap: str, count: int) -> dict[int, list[bytes]]:
     return found
 
 
-def test_a_move_within_a_broker(bench: Bench) -> None:
-    """Under a throttle, which is on while it goes on and off afterwards; every record is there."""
+def test_move_within_a_broker_keeps_every_record(bench: Bench) -> None:
+    """The throttle is set during the move and removed afterwards."""
     source, target = bench.log_dir(0, 0), bench.log_dir(0, 1)
     plan = bench.plan([0], [target])
     with written_meanwhile(bench.running.bootstrap) as acknowledged:
@@ -224,8 +224,8 @@ def test_a_move_within_a_broker(bench: Bench) -> None:
     wait_until(lambda: bench.folders(0) == [[], ["t-0", "t-1"]], "the removal of the old directories")
 
 
-def test_a_move_to_a_log_dir_of_another_broker(bench: Bench) -> None:
-    """The tool says where before the replica exists, and until it does."""
+def test_move_to_a_log_dir_of_another_broker_arrives_there(bench: Bench) -> None:
+    """The tool sends the log dir before the replica exists, and until it does."""
     plan = bench.plan([1], [bench.log_dir(1, 1)])
     with written_meanwhile(bench.running.bootstrap) as acknowledged:
         throttles = ("--throttle", "5000000", "--replica-alter-log-dirs-throttle", "5000000")
@@ -241,7 +241,7 @@ def test_a_move_to_a_log_dir_of_another_broker(bench: Bench) -> None:
     assert "throttled" not in configs
 
 
-def test_a_broker_killed_in_the_middle_goes_on(bench: Bench) -> None:
+def test_broker_killed_midway_continues_the_move(bench: Bench) -> None:
     target = bench.log_dir(0, 1)
     plan = bench.plan([0], [target])
     with written_meanwhile(bench.running.bootstrap) as acknowledged:
@@ -259,7 +259,7 @@ def test_a_broker_killed_in_the_middle_goes_on(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "log-1"])
-def test_a_log_dir_that_the_broker_has_not(bench: Bench, path: str) -> None:
+def test_unknown_log_dir_is_refused(bench: Bench, path: str) -> None:
     before = [bench.where(0, number) for number in range(PARTITIONS)]
     said = bench.refused(bench.plan([0], [path]), "--execute", "--timeout", "0")
     assert "LogDirNotFoundException" in said

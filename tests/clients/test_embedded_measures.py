@@ -1,4 +1,4 @@
-"""What our client learns of offsets and groups, on an embedded cluster with real consumers."""
+"""Offsets and groups from our client, on an embedded cluster with real consumers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def cluster() -> Iterator[Running]:
 
 @pytest.fixture
 def topic(cluster: Running) -> str:
-    """With ten records in each partition, the first three of partition 0 deleted."""
+    """Create a topic with ten records per partition, the first three of partition 0 deleted."""
     name = f"t-{uuid4().hex}"
     made = ask(
         cluster,
@@ -69,7 +69,7 @@ def ask(cluster: Running, work: Callable[[KafkaAdmin], Awaitable[T]], timeout_s:
 
 
 def coordinator_of(cluster: Running, group: str) -> int:
-    """The one broker that lists it."""
+    """Return the one broker that lists the group."""
 
     async def find(admin: KafkaAdmin) -> list[int]:
         return [
@@ -84,7 +84,7 @@ def coordinator_of(cluster: Running, group: str) -> int:
 
 @contextmanager
 def member(cluster: Running, topic: str, group: str, **options: Any) -> Iterator[Consumer]:
-    """A consumer that holds something."""
+    """Yield a consumer with an assignment."""
     consumer = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -103,7 +103,7 @@ def member(cluster: Running, topic: str, group: str, **options: Any) -> Iterator
         consumer.close()
 
 
-def test_offsets_of_what_a_broker_leads(cluster: Running, topic: str) -> None:
+def test_offsets_cover_the_partitions_that_a_broker_leads(cluster: Running, topic: str) -> None:
     everything = [Partition(topic, number) for number in range(PARTITIONS)]
     found: dict[Partition, OffsetRange] = {}
     for broker in range(3):
@@ -123,19 +123,19 @@ def test_offsets_of_what_a_broker_leads(cluster: Running, topic: str) -> None:
     assert all(each.leader_epoch is not None and each.leader_epoch >= 0 for each in found.values())
 
 
-def test_no_partitions_are_no_question(cluster: Running) -> None:
+def test_offsets_of_no_partitions_send_no_request(cluster: Running) -> None:
     assert ask(cluster, lambda admin: admin.list_offsets(0, [])) == {}
     assert ask(cluster, lambda admin: admin.list_consumer_group_offsets(0, [])) == {}
 
 
-def test_a_topic_that_is_not_there(cluster: Running) -> None:
+def test_offsets_of_a_missing_topic_are_an_error(cluster: Running) -> None:
     which = Partition("nowhere", 0)
     error = ask(cluster, lambda admin: admin.list_offsets(0, [which]))[which]
     assert isinstance(error, BrokerError)
     assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> None:
+def test_group_has_its_member_and_its_commits(cluster: Running, topic: str) -> None:
     group = f"g-{uuid4().hex}"
     options = {"partition.assignment.strategy": "roundrobin", "client.rack": "r1"}
     with member(cluster, topic, group, **options) as consumer:
@@ -152,7 +152,7 @@ def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> 
         assert offsets == {Partition(topic, number): 5 + number for number in range(3)}
 
     def is_empty() -> bool:
-        """Whoever leaves does not wait long for the answer."""
+        """Return whether the group is empty: a leaving consumer does not wait long for the answer."""
         gone = ask(cluster, lambda admin: admin.describe_consumer_groups(broker))[group]
         assert isinstance(gone, ConsumerGroup)
         return (gone.state, gone.members) == ("Empty", ())
@@ -161,7 +161,7 @@ def test_a_group_with_a_member_and_its_commits(cluster: Running, topic: str) -> 
     assert ask(cluster, lambda admin: admin.list_consumer_group_offsets(broker, [group]))[group] == offsets
 
 
-def test_a_group_asked_of_the_wrong_broker(cluster: Running, topic: str) -> None:
+def test_group_on_the_wrong_broker_is_an_error(cluster: Running, topic: str) -> None:
     group = f"g-{uuid4().hex}"
     with member(cluster, topic, group) as consumer:
         consumer.commit(asynchronous=False)
@@ -171,6 +171,6 @@ def test_a_group_asked_of_the_wrong_broker(cluster: Running, topic: str) -> None
         assert error.code is ErrorCode.NOT_COORDINATOR
 
 
-def test_a_broker_that_is_not_there(cluster: Running) -> None:
+def test_unknown_broker_is_unreachable(cluster: Running) -> None:
     with pytest.raises(Unreachable):
         ask(cluster, lambda admin: admin.describe_consumer_groups(17), timeout_s=1)

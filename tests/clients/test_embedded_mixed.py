@@ -54,13 +54,13 @@ def cluster() -> Iterator[Running]:
 
 @pytest.fixture
 def topics(cluster: Running) -> Iterator[Topics]:
-    """Two topics that outlive any one broker, and a group that nobody else is in."""
+    """Create two topics that outlive any one broker, and a group without other members."""
     unique = uuid4().hex
     names = (f"one-{unique}", f"two-{unique}")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in names]).values():
         made.result(WAIT_S)
-    for name in names:  # A leader of a group to whom a broker denies one of them leaves it out for minutes.
+    for name in names:  # A group leader that gets an error for one of them leaves it out for minutes.
         cluster.wait_until_known(name, PARTITIONS)
     with closing(KafkaProducer(bootstrap_servers=cluster.bootstrap)) as producer:
 
@@ -78,8 +78,8 @@ def topics(cluster: Running) -> Iterator[Topics]:
     [ORDERS[0], *(pytest.param(each, marks=pytest.mark.full) for each in ORDERS[1:])],
     ids="-".join,
 )
-def test_join_and_leave_one_by_one(topics: Topics, name: str, order: tuple[str, ...]) -> None:
-    """The first to come leads; whoever leads next is another client."""
+def test_members_join_and_leave_one_by_one(topics: Topics, name: str, order: tuple[str, ...]) -> None:
+    """The first to join leads; the next leader is another client."""
     members: list[Watched] = []
     with ExitStack() as stack:
         for client in order:
@@ -92,10 +92,10 @@ def test_join_and_leave_one_by_one(topics: Topics, name: str, order: tuple[str, 
 
 @pytest.mark.parametrize("name", often(["range", "roundrobin"], "roundrobin"))
 @pytest.mark.parametrize("end", [Running.stop, Running.kill], ids=["stop", "kill"])
-def test_the_coordinator_moves(
+def test_group_continues_when_its_coordinator_moves(
     cluster: Running, topics: Topics, name: str, end: Callable[[Running, int], None]
 ) -> None:
-    """A group goes on under its new coordinator: somebody joins there, and somebody leaves."""
+    """Members join and leave under the new coordinator."""
     home = partition_of_group(topics.group, 50)
     with ExitStack() as stack:
         members = [stack.enter_context(make(topics, name)) for make in CLIENTS.values()]
@@ -121,7 +121,7 @@ def test_the_coordinator_moves(
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("name", often(["range", "roundrobin"], "range"))
-def test_four_clients(topics: Topics, gateway: JavaGateway, name: str) -> None:
+def test_four_clients_share_a_group(topics: Topics, gateway: JavaGateway, name: str) -> None:
     with ExitStack() as stack:
         members = [stack.enter_context(Java(topics, JAVA[name], gateway))]
         wait_until_shared(topics, members)

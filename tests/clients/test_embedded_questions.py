@@ -1,4 +1,4 @@
-"""What brokers are asked for the pipeline's tables, on an embedded cluster, without Spark."""
+"""The requests for the pipeline's tables, on an embedded cluster, without Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def topic(cluster: Running) -> str:
 
 @pytest.fixture
 def deaf(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """Brokers in it hear others, but not us: they are there, and do not answer."""
+    """Yield a set of brokers that do not answer us, although they are alive."""
     brokers: set[int] = set()
     hear = ClientConnection.frame
 
@@ -60,7 +60,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
 
 def where(cluster: Running, *tables: str, connect_s: int = 60) -> Where:
-    """With more patience for who is there than a busy machine stands still."""
+    """Return settings with a timeout longer than a busy machine stalls."""
     options = {
         "bootstrap.servers": cluster.bootstrap,
         "request.timeout.ms": "60000",
@@ -81,7 +81,7 @@ def asked(source: Where, share: Share) -> list[Part | Gap]:
 
 
 def rows(parts: list[Part | Gap], name: str) -> list[dict[str, object]]:
-    """The rows of one table, by the names of its columns."""
+    """Return the rows of one table, by column names."""
     found = []
     for part in parts:
         if isinstance(part, Part) and part.table == name:
@@ -92,7 +92,7 @@ def rows(parts: list[Part | Gap], name: str) -> list[dict[str, object]]:
     return found
 
 
-def test_all_brokers_together_tell_everything_once(cluster: Running, topic: str) -> None:
+def test_all_brokers_together_report_everything_once(cluster: Running, topic: str) -> None:
     source = where(cluster)
     shares = shares_from(source)
     assert [(share.broker, share.rack) for share in shares] == [(0, "a"), (1, "b"), (2, "c")]
@@ -111,15 +111,15 @@ def test_all_brokers_together_tell_everything_once(cluster: Running, topic: str)
     assert len(rows(parts, "disks")) == 2 * len(shares)
 
 
-def test_only_what_is_wanted_is_told(cluster: Running, topic: str) -> None:
+def test_only_wanted_tables_are_asked_for(cluster: Running, topic: str) -> None:
     source = where(cluster, "disks")
     [part] = asked(source, shares_from(source)[0])
     assert isinstance(part, Part)
     assert part.table == "disks"
 
 
-def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[int]) -> None:
-    """Its rows are missing and said to be; what others know too is there."""
+def test_rows_of_a_silent_broker_are_a_gap(cluster: Running, topic: str, deaf: set[int]) -> None:
+    """Rows that other brokers also have are complete."""
     deaf.add(0)
     hasty = where(cluster, connect_s=2)
     shares = shares_from(hasty)
@@ -135,7 +135,7 @@ def test_a_broker_that_does_not_answer(cluster: Running, topic: str, deaf: set[i
     assert {part.table for part in parts[1] if isinstance(part, Part)} >= {"replicas", "offsets", "disks"}
 
 
-def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -> None:
+def test_topic_deleted_between_planning_and_asking_is_skipped(cluster: Running) -> None:
     name = f"t-{uuid4().hex}"
     settings = ConnectionSettings(bootstrap=cluster.bootstrap)
     ask_cluster(
@@ -153,7 +153,7 @@ def test_a_topic_that_is_deleted_between_planning_and_asking(cluster: Running) -
     assert name not in {row["topic"] for row in rows(parts, "assignment")}
 
 
-def test_a_gap_is_a_row_among_samples_and_an_error_among_disks(cluster: Running) -> None:
+def test_gap_is_a_row_among_samples_and_an_error_among_log_dirs(cluster: Running) -> None:
     share = shares_from(where(cluster))[1]
     gap = Gap(tables=("disks", "replicas"), at_ms=1_000, broker=1, reason="asleep")
     [disk, said] = (batch.to_pylist()[0] for batch in batches(share, [gap], SAMPLES))
@@ -166,7 +166,7 @@ def test_a_gap_is_a_row_among_samples_and_an_error_among_disks(cluster: Running)
     assert list(batches(share, [only_replicas], table("replicas").columns)) == []
 
 
-def test_a_cluster_that_does_not_answer_is_one_gap() -> None:
+def test_unreachable_cluster_is_one_gap() -> None:
     share = nobody("c", "nobody is there")
     settings = ConnectionSettings(bootstrap="127.0.0.1:1")
     [gap] = asyncio.run(ask(settings, share, EVERYTHING, SystemClock()))

@@ -1,4 +1,4 @@
-"""Partitions with data in them move on an embedded cluster, driven by a client and by Kafka's own tool."""
+"""Partitions with data move on an embedded cluster, driven by a client and by Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def admin(cluster: Running) -> Iterator[KafkaAdminClient]:
 
 
 def create(admin: KafkaAdminClient, *replicas: list[int]) -> str:
-    """A topic with these replicas of its partitions."""
+    """Create a topic with these replicas of its partitions."""
     name = f"moved-{uuid4().hex}"
     assignments = dict(enumerate(replicas))
     admin.create_topics([NewTopic(name, replica_assignments=assignments)])
@@ -66,13 +66,13 @@ def fill(cluster: Running, topic: str, count: int = 2000, partition: int = 0) ->
 
 
 def move(admin: KafkaAdminClient, topic: str, replicas: list[int] | None, partition: int = 0) -> Any:
-    """The error, None if there is none."""
+    """Submit a move; return the error, None if there is none."""
     key = TopicPartition(topic, partition)
     return admin.alter_partition_reassignments({key: replicas})[key]
 
 
 def replicas_of(cluster: Running, topic: str, partition: int = 0) -> set[tuple[int, ...]]:
-    """As each running broker knows them."""
+    """Return the replicas in each running broker's metadata."""
     found = set()
     for broker in cluster.cluster.brokers.values():
         if broker.is_running:
@@ -82,7 +82,7 @@ def replicas_of(cluster: Running, topic: str, partition: int = 0) -> set[tuple[i
 
 
 def holders_of(cluster: Running, topic: str, partition: int = 0) -> set[int]:
-    """The brokers that have a log of it."""
+    """Return the brokers that have a log of the partition."""
     key = Partition(topic, partition)
     return {
         number
@@ -112,7 +112,7 @@ def wait_for_move(cluster: Running, admin: KafkaAdminClient, topic: str, target:
     ],
     ids=str,
 )
-def test_data_moves(
+def test_data_moves_with_the_replicas(
     cluster: Running, admin: KafkaAdminClient, before: list[int], after: list[int], leaders: set[int]
 ) -> None:
     topic = create(admin, before)
@@ -126,13 +126,13 @@ def test_data_moves(
 
 
 def contents(cluster: Running, broker_id: int, topic: str) -> bytes:
-    """The bytes of a broker's segments."""
+    """Return the bytes of a broker's segments."""
     logs = cluster.cluster.brokers[broker_id].services.logs
     folder = Path(logs.directory_of(Partition(topic, 0)).path) / f"{topic}-0"
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
 
 
-def test_writing_and_reading_go_on_while_the_leader_moves(cluster: Running, admin: KafkaAdminClient) -> None:
+def test_clients_write_and_read_while_the_leader_moves(cluster: Running, admin: KafkaAdminClient) -> None:
     topic = create(admin, [0, 1])
     stop = threading.Event()
     sent: list[bytes] = []
@@ -172,7 +172,7 @@ def test_writing_and_reading_go_on_while_the_leader_moves(cluster: Running, admi
     assert read_with_kafka_python(cluster.bootstrap, topic, count=len(sent)) == sent
 
 
-def test_kafka_13198_and_9235_groups_go_on_when_their_coordinator_moves(
+def test_kafka_13198_and_9235_groups_continue_when_their_coordinator_moves(
     cluster: Running, admin: KafkaAdminClient
 ) -> None:
     topic = create(admin, [0, 1])
@@ -208,7 +208,7 @@ def next_records(consumer: KafkaConsumer) -> list[Any]:
 
 
 def move_coordinators(cluster: Running, admin: KafkaAdminClient, turn: int) -> None:
-    """Every partition of the offsets' topic gets other replicas."""
+    """Assign other replicas to every partition of the offsets topic."""
     topic = "__consumer_offsets"
     count = cluster.cluster.brokers[0].services.metadata.partition_count(topic)
     target = [[3, 4], [0, 1]][turn % 4 // 2]
@@ -219,12 +219,12 @@ def move_coordinators(cluster: Running, admin: KafkaAdminClient, turn: int) -> N
     wait_until(lambda: not admin.list_partition_reassignments(), "nothing moves")
 
 
-# Moves that are held up, so that there is time to look at them
+# Moves that are held up, so that there is time to inspect them
 
 
 @pytest.fixture
 def stalled(cluster: Running, admin: KafkaAdminClient) -> Iterator[str]:
-    """A topic on [0, 1] that is on its way to [4, 1]; broker 4 dies as the move begins, and comes back."""
+    """Move a topic from [0, 1] to [4, 1]; broker 4 dies as the move begins, and comes back."""
     topic = create(admin, [0, 1])
     fill(cluster, topic, 100)
     target = 4
@@ -251,7 +251,7 @@ def stalled(cluster: Running, admin: KafkaAdminClient) -> Iterator[str]:
         wait_until(lambda: not admin.list_partition_reassignments(), "nothing moves")
 
 
-def test_a_move_is_listed_while_it_runs(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
+def test_move_is_listed_while_it_runs(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
     key = TopicPartition(stalled, 0)
     (found,) = admin.list_partition_reassignments().values()
     assert found == admin.list_partition_reassignments([key])[key]
@@ -262,7 +262,7 @@ def test_a_move_is_listed_while_it_runs(cluster: Running, admin: KafkaAdminClien
         admin.create_partitions({stalled: NewPartitions(3)})
 
 
-def test_a_move_is_cancelled(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
+def test_move_is_cancelled(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
     assert move(admin, stalled, None) is None
     assert admin.list_partition_reassignments() == {}
     assert move(admin, stalled, None) is NoReassignmentInProgressError
@@ -270,20 +270,22 @@ def test_a_move_is_cancelled(cluster: Running, admin: KafkaAdminClient, stalled:
     wait_for_move(cluster, admin, stalled, (1, 0))
 
 
-def test_a_broker_that_comes_back_goes_on(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
+def test_move_continues_when_the_broker_comes_back(
+    cluster: Running, admin: KafkaAdminClient, stalled: str
+) -> None:
     cluster.start(4)
     wait_for_move(cluster, admin, stalled, (4, 1))
     assert len(read_with_kafka_python(cluster.bootstrap, stalled, count=100)) == 100
 
 
-def test_another_target_replaces_it(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
+def test_another_target_replaces_a_move(cluster: Running, admin: KafkaAdminClient, stalled: str) -> None:
     assert move(admin, stalled, [3, 2]) is None
     wait_for_move(cluster, admin, stalled, (3, 2))
     cluster.start(4)
     wait_until(lambda: holders_of(cluster, stalled) == {2, 3}, "nothing is left of the first move")
 
 
-def test_a_topic_in_mid_move_is_deleted_afterwards(
+def test_topic_deleted_during_a_move_is_deleted_afterwards(
     cluster: Running, admin: KafkaAdminClient, stalled: str
 ) -> None:
     with pytest.raises(RequestTimedOutError):
@@ -293,7 +295,7 @@ def test_a_topic_in_mid_move_is_deleted_afterwards(
     wait_until(lambda: not holders_of(cluster, stalled), "nothing is left of the topic")
 
 
-def test_what_cannot_be_is_refused(cluster: Running, admin: KafkaAdminClient) -> None:
+def test_invalid_moves_are_refused(cluster: Running, admin: KafkaAdminClient) -> None:
     topic = create(admin, [0, 1])
     cluster.wait_until_known(topic)
     for target in ([1, 1], [-1], [0, 99]):
@@ -303,7 +305,7 @@ def test_what_cannot_be_is_refused(cluster: Running, admin: KafkaAdminClient) ->
     assert replicas_of(cluster, topic) == {(0, 1)}
 
 
-def test_a_request_that_somebody_writes_into_the_store(cluster: Running, admin: KafkaAdminClient) -> None:
+def test_request_written_into_the_store_is_carried_out(cluster: Running, admin: KafkaAdminClient) -> None:
     topic = create(admin, [0, 1], [1, 2])
     fill(cluster, topic)
     entries = [
@@ -329,7 +331,7 @@ def tools(request: pytest.FixtureRequest) -> Tools:
 
 
 @pytest.mark.apache
-def test_the_tool_generates_executes_and_verifies(
+def test_tool_generates_executes_and_verifies(
     cluster: Running, admin: KafkaAdminClient, tools: Tools, tmp_path: Path
 ) -> None:
     topic = create(admin, [0, 1], [1, 0], [0, 1])
@@ -361,7 +363,7 @@ def test_the_tool_generates_executes_and_verifies(
 
 
 @pytest.mark.apache
-def test_the_tool_lists_and_cancels(
+def test_tool_lists_and_cancels(
     cluster: Running, admin: KafkaAdminClient, tools: Tools, tmp_path: Path, stalled: str
 ) -> None:
     where = ("--bootstrap-server", cluster.bootstrap)

@@ -22,7 +22,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
 
 
 class Shell:
-    """The command line, with the cluster's address put in."""
+    """The command line with the cluster's address."""
 
     def __init__(self, running: Running, capsys: pytest.CaptureFixture[str], folder: Path) -> None:
         self._where = ("--bootstrap-server", running.bootstrap)
@@ -52,7 +52,7 @@ def shell(running: Running, capsys: pytest.CaptureFixture[str], tmp_path: Path) 
     return shell
 
 
-def test_snapshot_plan_show_and_diff(shell: Shell, tmp_path: Path) -> None:
+def test_snapshot_plan_show_and_diff_work_together(shell: Shell, tmp_path: Path) -> None:
     before, after, plan = (str(tmp_path / name) for name in ("before.json", "after.json", "plan.json"))
     assert "4 brokers" in shell.run("snapshot", "-o", before)
     moves = shell.file("moves.json", ("t", 0, [3, 2]), ("t", 1, [1, 2]))
@@ -79,22 +79,22 @@ def test_snapshot_plan_show_and_diff(shell: Shell, tmp_path: Path) -> None:
         (("snapshot", "diff", "nowhere.json", "nowhere.json"), "cannot be read"),
     ],
 )
-def test_files_that_are_not_there(
+def test_missing_files_are_reported(
     words: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(list(words)) == 2
     assert complaint in capsys.readouterr().err
 
 
-def test_what_cannot_be_planned_is_one_line(shell: Shell) -> None:
+def test_impossible_plan_is_refused_in_one_line(shell: Shell) -> None:
     moves = shell.file("moves.json", ("t", 0, [0, 99]))
     said = shell.run("plan", "from-json", moves, code=2)
     assert said == "Error: t-0 is to have a replica on broker 99, which is not there\n"
     assert "extra copies is 0" in shell.run("plan", "from-json", moves, "--extra-copies", "0", code=2)
 
 
-def test_a_move_that_only_adds_is_cancelled(shell: Shell, running: Running) -> None:
-    """Where the original says that none of the moves is active."""
+def test_move_that_only_adds_replicas_is_cancelled(shell: Shell, running: Running) -> None:
+    """The original says that none of the moves is active."""
     from kafka import KafkaProducer
 
     producer = KafkaProducer(bootstrap_servers=running.bootstrap)
@@ -111,7 +111,7 @@ def test_a_move_that_only_adds_is_cancelled(shell: Shell, running: Running) -> N
     assert "No partition" in shell.run("reassign", "--list")
 
 
-def test_a_factor_that_is_to_stay(shell: Shell) -> None:
+def test_change_of_the_factor_is_refused_when_disallowed(shell: Shell) -> None:
     moves = shell.file("moves.json", ("t", 0, [0, 1, 3]))
     said = shell.run(
         "reassign",
@@ -125,7 +125,7 @@ def test_a_factor_that_is_to_stay(shell: Shell) -> None:
     assert "No partition" in shell.run("reassign", "--list")
 
 
-def test_a_dead_broker_does_not_keep_the_others_throttled(shell: Shell, running: Running) -> None:
+def test_dead_broker_does_not_keep_the_others_throttled(shell: Shell, running: Running) -> None:
     moves = shell.file("moves.json", ("t", 0, [0, 1]))
     shell.run("reassign", "--execute", "--reassignment-json-file", moves, "--throttle", "5000")
     running.kill(1)

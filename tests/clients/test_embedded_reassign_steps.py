@@ -1,10 +1,10 @@
-"""Every step of a move, and somebody who dies there: label × victim × outcome, while clients write and read.
+"""Every step of a move, and a broker that dies there: label × victim × outcome, while clients write and read.
 
 controller      decides; has no replica
-target          is to get a replica
-source          is to lose its replica, and follows
+target          gets a replica
+source          loses its replica, and follows
 leader          leads, and stays
-leaving leader  leads, and is to lose its replica
+leaving leader  leads, and loses its replica
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ OFTEN = {
     ("B4", "leader"),
     ("B2", "leaving leader"),
 }
-"""The part of the table that every run has; the rest is for long ones."""
+"""The part of the table that every test run covers; the rest is for long test runs."""
 TOPIC = "moved"
 
 
 class Cast(NamedTuple):
-    """Who is who. The controller's broker has no replica."""
+    """The roles. The controller's broker has no replica."""
 
     controller: int
     target: int
@@ -59,7 +59,7 @@ class Cast(NamedTuple):
     third: int
 
     def replicas(self, victim: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Before and after."""
+        """Return the replicas before and after."""
         if victim == "leaving leader":
             return (self.source, self.leader, self.third), (self.target, self.leader, self.third)
         return (self.leader, self.source, self.third), (self.leader, self.target, self.third)
@@ -70,7 +70,7 @@ class Cast(NamedTuple):
 
 
 class Traffic:
-    """A writer that counts up and a reader that follows, until they are told to stop."""
+    """A writer that counts up and a reader that follows, until they are stopped."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -85,7 +85,7 @@ class Traffic:
         self._reader.start()
 
     def end(self) -> None:
-        """Returns when all that was acknowledged has been read."""
+        """Stop; return when all acknowledged records have been read."""
         self._stop.set()
         self._writer.join(WAIT_S)
         self._reader.join(WAIT_S)
@@ -120,7 +120,7 @@ class Traffic:
 
 @pytest.fixture(scope="module")
 def table(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], str]]:
-    """Printed when all is done."""
+    """Collect results, and print them at the end."""
     outcomes: dict[tuple[str, str], str] = {}
     yield outcomes
     terminal = request.config.pluginmanager.getplugin("terminalreporter")
@@ -137,7 +137,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], str]
 
 @pytest.fixture(autouse=True)
 def _forget_sockets() -> Iterator[None]:
-    """kafka-python leaves sockets to brokers that died to the collector, which is to find them here."""
+    """Collect garbage: kafka-python leaves sockets of dead brokers to it."""
     yield
     gc.collect()
 
@@ -155,7 +155,7 @@ def _forget_sockets() -> Iterator[None]:
         for victim in VICTIMS
     ],
 )
-def test_somebody_dies_at_a_step(label: str, victim: str, table: dict[tuple[str, str], str]) -> None:
+def test_broker_dies_at_a_step(label: str, victim: str, table: dict[tuple[str, str], str]) -> None:
     with embedded(5, properties={"replica.lag.time.max.ms": "3000"}) as running:
         cast = cast_of(running)
         before, after = cast.replicas(victim)
@@ -188,7 +188,7 @@ def test_somebody_dies_at_a_step(label: str, victim: str, table: dict[tuple[str,
         if not label.startswith("A")
     ],
 )
-def test_kafka_13972_a_controller_dies_while_it_cancels_and_leaves_nothing_behind(label: str) -> None:
+def test_kafka_13972_controller_dies_during_a_cancel_and_leaves_nothing_behind(label: str) -> None:
     with embedded(5) as running:
         cast = cast_of(running)
         before, after = cast.replicas("source")
@@ -241,7 +241,7 @@ def create(running: Running, replicas: tuple[int, ...]) -> None:
 
 
 def wait_for(running: Running, replicas: tuple[int, ...]) -> None:
-    """All brokers agree, and the disks have just that."""
+    """Wait until all brokers agree, and the disks have just these replicas."""
     wait_until(lambda: {frozenset(each) for each in known(running)} == {frozenset(replicas)}, "the replicas")
     wait_until(lambda: running.in_sync(TOPIC) == set(replicas), "all replicas are in sync")
     wait_until(lambda: holders(running) == set(replicas), "nobody else has a log")
@@ -255,7 +255,7 @@ def cast_of(running: Running) -> Cast:
 
 
 def kill_at(running: Running, label: ControllerStep, victim: int) -> threading.Event:
-    """Whoever is controller, when it comes to that step for the first time, the victim dies."""
+    """Kill the victim when any controller first comes to that step."""
     died = threading.Event()
     tasks: list[asyncio.Task[None]] = []
 
@@ -280,7 +280,7 @@ def kill_at(running: Running, label: ControllerStep, victim: int) -> threading.E
 
 
 def ask(running: Running, controller: int, target: tuple[int, ...]) -> bool:
-    """Ask for the move. Whether the answer was lost with the controller."""
+    """Submit the move; return whether the answer was lost with the controller."""
 
     async def alter() -> None:
         office = running.cluster.brokers[controller].services.controller
@@ -295,7 +295,7 @@ def ask(running: Running, controller: int, target: tuple[int, ...]) -> bool:
 
 
 def moves(running: Running) -> bool:
-    """Whether there is a controller that says so, or none at all."""
+    """Return whether a controller lists a move, or there is no controller."""
     for broker in running.cluster.brokers.values():
         if broker.is_running and broker.services.controller.is_active:
             return bool(running.do(broker.services.controller.list_reassignments(None)))
@@ -303,7 +303,7 @@ def moves(running: Running) -> bool:
 
 
 def known(running: Running) -> set[tuple[int, ...]]:
-    """The replicas, as each broker knows them."""
+    """Return the replicas in each broker's metadata."""
     found = set()
     for broker in running.cluster.brokers.values():
         partition = broker.services.metadata.partition(Partition(TOPIC, 0))
@@ -312,7 +312,7 @@ def known(running: Running) -> set[tuple[int, ...]]:
 
 
 def holders(running: Running) -> set[int]:
-    """Who has a log."""
+    """Return the brokers that have a log."""
     return {
         number
         for number, broker in running.cluster.brokers.items()

@@ -1,4 +1,4 @@
-"""The commands around a run, as somebody would type them, on the embedded cluster."""
+"""The commands around a run, as a user types them, on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def bootstrap() -> Iterator[str]:
 def restow(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, list[Any]]]:
-    """Runs a command line with `--json`; returns the exit code and the documents it printed."""
+    """Return a function that runs a command with `--json`; it returns the exit code and the documents."""
     monkeypatch.setenv("RESTOW_BOOTSTRAP_SERVER", bootstrap)
     monkeypatch.setenv("RESTOW_JOURNAL", str(tmp_path / "state"))
 
@@ -40,7 +40,7 @@ def restow(
 
 
 def make_plan(restow: Callable[..., tuple[int, list[Any]]], topic: str, folder: Path) -> Path:
-    """A topic of two partitions on brokers 0 and 1, and a plan to have them on 1 and 2."""
+    """Create a topic of two partitions on brokers 0 and 1, and a plan to have them on 1 and 2."""
     import asyncio
     import os
 
@@ -69,7 +69,9 @@ def replicas(restow: Callable[..., tuple[int, list[Any]]], topic: str) -> list[l
     return [each["replicas"] for each in described["partitions"]]
 
 
-def test_execute_and_undo(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
+def test_execute_and_undo_move_there_and_back(
+    restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
+) -> None:
     plan = make_plan(restow, "orders", tmp_path)
     code, events = restow("execute", str(plan), "--yes", "--throttle", "10MB/s")
     assert code == 0, events[-1]
@@ -92,7 +94,7 @@ def test_execute_and_undo(restow: Callable[..., tuple[int, list[Any]]], tmp_path
     )
 
 
-def test_what_cannot_be_is_one_line_and_nothing_happens(
+def test_invalid_command_is_refused_in_one_line_and_changes_nothing(
     restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
 ) -> None:
     plan = make_plan(restow, "refused", tmp_path)
@@ -110,7 +112,7 @@ def test_what_cannot_be_is_one_line_and_nothing_happens(
     assert replicas(restow, "refused") == [[0, 1], [1, 0]]
 
 
-def test_a_drifted_cluster_is_refused(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
+def test_execute_is_refused_after_drift(restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path) -> None:
     plan = make_plan(restow, "drifted", tmp_path)
     assert restow("execute", str(plan), "--yes", "--throttle", "none")[0] == 0
     code, (said,) = restow("execute", str(plan), "--yes", "--throttle", "none")
@@ -118,7 +120,7 @@ def test_a_drifted_cluster_is_refused(restow: Callable[..., tuple[int, list[Any]
     assert "the cluster is not what the plan was made for" in said
 
 
-def test_execute_without_yes_is_refused_where_nobody_can_be_asked(
+def test_execute_without_yes_is_refused_without_a_terminal(
     restow: Callable[..., tuple[int, list[Any]]], tmp_path: Path
 ) -> None:
     plan = make_plan(restow, "unasked", tmp_path)
@@ -147,7 +149,7 @@ def test_check_says_whether_a_run_could_begin_and_changes_nothing(
     assert "checked-0 is already as the plan wants it" in failing["no drift"]
 
 
-def test_watch_says_where_things_stand(restow: Callable[..., tuple[int, list[Any]]]) -> None:
+def test_watch_shows_the_status(restow: Callable[..., tuple[int, list[Any]]]) -> None:
     code, (standing,) = restow("watch")
     assert code == 0
     assert standing["under_way"] == 0

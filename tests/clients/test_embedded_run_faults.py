@@ -1,6 +1,6 @@
-"""Things that happen to a cluster while a run is at it; then resume, undo or the doctor brings order.
+"""Events on a cluster during a run; then resume, undo or the doctor restores order.
 
-Every run is slow enough to be met in its middle. At the end nothing moves and no throttle is left.
+Every run is slow enough to be interrupted midway. At the end nothing moves and no throttle is left.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SLOW = RunOptions(throttle=ThrottleRates(rate=20_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
 SLOWER = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05, stall_s=2)
-"""For what must not arrive before a test has met it, however long it takes to look."""
+"""For moves that must not arrive before a test has seen them, however slow it is."""
 FAST = RunOptions(throttle=ThrottleRates(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 ORDERS = [TopicPartition("orders", number) for number in range(2)]
 AUDIT = TopicPartition("audit", 0)
@@ -44,14 +44,14 @@ AUDIT = TopicPartition("audit", 0)
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves sockets of brokers that died to the collector, and its log holds on to them."""
+    """Collect garbage: kafka-python leaves sockets of dead brokers to it, and its log keeps them open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
 
 
 async def prepared(running: Running, admin: KafkaAdmin, folder: Path) -> WatchedRun:
-    """Two topics on brokers 0 and 1."""
+    """Create two topics on brokers 0 and 1."""
     await make(admin, "audit", [(0, 1)])
     await make(admin, "orders", [(0, 1), (1, 0)])
     await fill(running.bootstrap, "audit", 1, 500_000)
@@ -73,14 +73,14 @@ async def on_stage(running: Running, folder: Path) -> AsyncIterator[WatchedRun]:
 
 
 async def begun(stage: WatchedRun, moves: int) -> None:
-    """And seen by the run itself to be under way."""
+    """Wait until the run itself sees these moves under way."""
     await stage.until(lambda: len(stage.told("begun")) >= moves, f"{moves} moves have begun")
     seen = len(stage.standings)
     await stage.until(lambda: len(stage.standings) > seen + 1, "the run has looked twice since")
 
 
 async def at_rest(admin: KafkaAdmin) -> None:
-    """What others have begun is over, too."""
+    """Wait until moves of other tools are over, too."""
     async with asyncio.timeout(2 * WAIT_S):
         while await admin.list_partition_reassignments():
             await asyncio.sleep(0.05)
@@ -89,8 +89,8 @@ async def at_rest(admin: KafkaAdmin) -> None:
 AWAY = {AUDIT: (0, 2), ORDERS[0]: (0, 2), ORDERS[1]: (1, 2)}
 
 
-def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
-    """What waits may grow. What was made anew is another topic: no run, no resume and no undo moves it."""
+def test_run_handles_topics_that_are_deleted_recreated_or_expanded(tmp_path: Path) -> None:
+    """A waiting topic may get more partitions. No run, resume or undo moves a recreated topic."""
 
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
@@ -126,7 +126,7 @@ def test_topics_are_deleted_and_made_anew_and_expanded(tmp_path: Path) -> None:
         asyncio.run(main(running))
 
 
-def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Path) -> None:
+def test_run_handles_another_tools_cancellation_and_redirection(tmp_path: Path) -> None:
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
             admin = stage.admin
@@ -151,8 +151,8 @@ def test_another_tool_cancels_one_move_and_sends_another_elsewhere(tmp_path: Pat
         asyncio.run(main(running))
 
 
-def test_a_directory_fills_up(tmp_path: Path) -> None:
-    """One of two: what lies in it fails, the broker goes on. Named, cancelled; with room again, resumed."""
+def test_run_names_a_full_log_dir_and_is_resumed(tmp_path: Path) -> None:
+    """One of two log dirs fails, and the broker continues. The run is cancelled; with room again, resumed."""
     disk = FaultyDisk()
 
     async def main(running: Running) -> None:
@@ -192,8 +192,8 @@ def test_a_directory_fills_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_everybody_is_gone_for_a_while(tmp_path: Path) -> None:
-    """The run ends; whoever connects when the brokers are back finds what it left, and sets it right."""
+def test_run_ends_when_all_brokers_are_gone_and_is_repaired_later(tmp_path: Path) -> None:
+    """When the brokers are back, the leftovers are found and fixed."""
 
     async def left(running: Running) -> None:
         async with connected(ConnectionSettings(bootstrap=running.bootstrap, timeout_s=5)) as admin:
@@ -224,7 +224,7 @@ def test_everybody_is_gone_for_a_while(tmp_path: Path) -> None:
         asyncio.run(found(running))
 
 
-def test_a_second_run_is_told_who_is_at_it_and_disturbs_nothing(tmp_path: Path) -> None:
+def test_second_run_is_refused_with_the_active_one_and_disturbs_nothing(tmp_path: Path) -> None:
     async def main(running: Running) -> None:
         async with on_stage(running, tmp_path) as stage:
             plan = await plan_to(stage.admin, AWAY, Limits(moves_in=1))

@@ -56,7 +56,7 @@ class Topic:
         self._admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(WAIT_S)
 
     def write(self, numbers: Sequence[int], partitions: int) -> None:
-        """Each number as key and value, with a header and a time of its own, dealt around the partitions."""
+        """Write each number as key and value, with its own header and time, around the partitions."""
         with closing(KafkaProducer(bootstrap_servers=self.cluster.bootstrap, acks="all")) as producer:
             for number in numbers:
                 producer.send(
@@ -70,7 +70,7 @@ class Topic:
             producer.flush()
 
     def batch(self, **options: str) -> list[Row]:
-        """All that the source reads with these options, in order of its keys."""
+        """Return all records that the source reads with these options, by key."""
         reader = self._spark.read.format("kafka").options(**self._where(), **options)
         rows: list[Row] = reader.load().collect()
         return sorted(rows, key=lambda row: int(row.key))
@@ -91,7 +91,7 @@ def numbers_of(rows: list[Row]) -> list[int]:
     return [int(row.key) for row in rows]
 
 
-def test_batch_source_sees_all_there_is_to_a_record(cluster: Running, spark: SparkSession) -> None:
+def test_batch_source_reads_all_fields_of_a_record(cluster: Running, spark: SparkSession) -> None:
     topic = Topic(cluster, spark, 3)
     topic.write(range(90), 3)
     rows = topic.batch()
@@ -103,7 +103,7 @@ def test_batch_source_sees_all_there_is_to_a_record(cluster: Running, spark: Spa
         assert [(header.key, bytes(header.value)) for header in row.headers] == [("number", b"%d" % number)]
 
 
-def test_batch_source_begins_and_ends_where_it_is_told(cluster: Running, spark: SparkSession) -> None:
+def test_batch_source_starts_and_ends_at_the_given_offsets(cluster: Running, spark: SparkSession) -> None:
     topic = Topic(cluster, spark, 3)
     topic.write(range(90), 3)
     assert numbers_of(topic.batch(startingTimestamp=str(START_MS + 60))) == list(range(60, 90))
@@ -118,7 +118,7 @@ def test_batch_source_begins_and_ends_where_it_is_told(cluster: Running, spark: 
 
 
 @pytest.mark.parametrize("compression", often(["none", "gzip", "snappy", "lz4", "zstd"], "none", "zstd"))
-def test_batch_sink(cluster: Running, spark: SparkSession, compression: str) -> None:
+def test_batch_sink_writes_records(cluster: Running, spark: SparkSession, compression: str) -> None:
     topic = Topic(cluster, spark, 2)
     frame = spark.range(60).selectExpr(
         "cast(id as string) as key",
@@ -145,8 +145,8 @@ def test_batch_sink(cluster: Running, spark: SparkSession, compression: str) -> 
     assert found == {n: (b"value %d" % n, n % 2, [("number", b"%d" % n)]) for n in range(60)}
 
 
-def test_a_stream_reads_each_record_once(cluster: Running, spark: SparkSession, tmp_path: Path) -> None:
-    """While the topic grows, a broker goes and comes, and the stream is stopped and started again."""
+def test_stream_reads_each_record_once(cluster: Running, spark: SparkSession, tmp_path: Path) -> None:
+    """The topic grows, a broker stops and starts, and so does the stream."""
     topic = Topic(cluster, spark, 2)
     records, checkpoint = str(tmp_path / "records"), str(tmp_path / "checkpoint")
 
@@ -179,7 +179,7 @@ def test_a_stream_reads_each_record_once(cluster: Running, spark: SparkSession, 
     assert found() == list(range(200))
 
 
-def test_a_stream_from_topic_to_topic(cluster: Running, spark: SparkSession, tmp_path: Path) -> None:
+def test_stream_copies_from_topic_to_topic(cluster: Running, spark: SparkSession, tmp_path: Path) -> None:
     source, target = Topic(cluster, spark, 3), Topic(cluster, spark, 2)
     for numbers in (range(100), range(100, 150)):
         source.write(numbers, 3)

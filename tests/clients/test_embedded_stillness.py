@@ -1,10 +1,10 @@
-"""Every reason for standing still, seen by its name on a cluster where it is so; and the automatic throttle.
+"""Every cause of a stall, recognized on a cluster where it occurs; and the automatic throttle.
 
-dead target         a broker that is to get a replica is killed
-leader gone         all who have the data are killed
-quota               somebody else sets a rate while it runs
-no progress         nothing is copied, and nobody says why
-throttle below …    more is written than the throttle lets through
+dead target         a broker that gets a replica is killed
+leader gone         all brokers with the data are killed
+quota               another tool sets a rate during the run
+no progress         nothing is copied, for no known reason
+throttle below …    more is produced than the throttle lets through
 full dir            is in test_embedded_run_faults
 """
 
@@ -41,7 +41,7 @@ ANY = Guards(under_replicated=None, offline=None)
 
 @pytest.fixture(autouse=True)
 def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """kafka-python leaves sockets of brokers that died to the collector, and its log holds on to them."""
+    """Collect garbage: kafka-python leaves sockets of dead brokers to it, and its log keeps them open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
     yield
     gc.collect()
@@ -49,7 +49,7 @@ def collected(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 @contextmanager
 def written_to(bootstrap: str, bytes_per_s: int) -> Iterator[None]:
-    """Somebody writes to the moving partition, steadily."""
+    """Write to the moving partition at a constant rate."""
     over = threading.Event()
 
     def write() -> None:
@@ -70,8 +70,8 @@ def written_to(bootstrap: str, bytes_per_s: int) -> Iterator[None]:
         writer.join()
 
 
-def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
-    """One move, slowed down again and again; at the end it arrives all the same."""
+def test_every_cause_of_a_stall_but_a_full_log_dir_is_named(tmp_path: Path) -> None:
+    """One move, slowed down again and again; at the end it arrives."""
 
     async def main(running: Running) -> None:
         async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
@@ -120,13 +120,13 @@ def test_every_reason_but_a_full_directory_has_its_name(tmp_path: Path) -> None:
         asyncio.run(main(running))
 
 
-def test_the_automatic_throttle_goes_up_and_down_with_reasons(
+def test_automatic_throttle_rises_and_falls_with_reasons(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Up while all of it is used; down when a partition that does not move loses an in-sync replica.
+    """It rises while it is used up, and falls when a partition that does not move loses an in-sync replica.
 
-    On a busy machine answers are slow at times. Were it cut for that, it might be as low as it goes when the
-    replica is lost; and at a rate much higher than this, all might have arrived by then.
+    On a busy machine answers are slow at times. If it were cut for that, it might be at its minimum when the
+    replica is lost; and at a much higher rate, all might have arrived by then.
     """
     monkeypatch.setattr(auto, "START_FLOOR", 200_000)
     monkeypatch.setattr(auto, "FLOOR", 50_000)

@@ -1,4 +1,4 @@
-"""A move under a throttle, begun and ended by Apache Kafka's own tool: who is slowed down, and who is not."""
+"""A throttled move, begun and ended by Apache Kafka's own tool: which replicas are slowed down."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PARTITIONS = 4
 RECORDS = 8000
 VALUE = bytes(1000)
 SLOW, FAST = 50_000, 50_000_000
-"""Bytes a second. At the first rate two minutes' worth is left when anybody looks."""
+"""Bytes per second. At the first rate two minutes' worth is left at any check."""
 
 
 @pytest.fixture(scope="module", params=[KAFKA_VERSION, pytest.param(KAFKA_4, marks=pytest.mark.full)])
@@ -37,7 +37,7 @@ def tools(request: pytest.FixtureRequest) -> Tools:
 
 @pytest.fixture
 def cluster() -> Iterator[Running]:
-    """A topic `moved` on broker 0, filled, and `other` on all three."""
+    """Start a cluster with a filled topic `moved` on broker 0, and `other` on all three."""
     from kafka.admin import KafkaAdminClient, NewTopic
 
     with embedded(3) as running:
@@ -55,7 +55,7 @@ def cluster() -> Iterator[Running]:
 
 
 def write(bootstrap: str, topic: str, count: int) -> None:
-    """Everything is acknowledged by all replicas in sync."""
+    """Write records that all in-sync replicas acknowledge."""
     from confluent_kafka import Producer
 
     failed: list[object] = []
@@ -91,7 +91,9 @@ def read(bootstrap: str, topic: str, count: int) -> None:
     assert found == count
 
 
-def test_a_throttled_move(tools: Tools, cluster: Running, tmp_path: Path) -> None:
+def test_throttled_move_slows_down_only_the_moving_replica(
+    tools: Tools, cluster: Running, tmp_path: Path
+) -> None:
     plan = tmp_path / "plan.json"
     moves = [{"topic": "moved", "partition": number, "replicas": [2]} for number in range(PARTITIONS)]
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))

@@ -1,4 +1,4 @@
-"""Apache Kafka's own command line tools, of the last version 3 and of today's, with an embedded cluster."""
+"""Apache Kafka's own command line tools, of the last version 3 and the latest, with an embedded cluster."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.apache
 
 _PROPERTIES = ("--reader-property", "--formatter-property")
 _PATIENCE_MS = "60000"
-"""Where a tool's own is shorter than a busy machine may stand still."""
+"""For tools whose own timeout is shorter than a busy machine may stall."""
 
 
 class Shell:
-    """Tools of one version, told where the cluster is."""
+    """Tools of one version, with the cluster's address."""
 
     def __init__(self, tools: Tools, bootstrap: str) -> None:
         self.tools = tools
@@ -52,7 +52,7 @@ class Shell:
         self.run("kafka-console-producer", "--topic", topic, *patience, *arguments, given=given)
 
     def ends(self, topic: str) -> list[int]:
-        """The offset behind the last record of every partition."""
+        """Return the end offset of every partition."""
         return [
             int(line.rpartition(":")[2]) for line in self.run("kafka-get-offsets", "--topic", topic).split()
         ]
@@ -77,7 +77,7 @@ def shell(tools: Tools, cluster: Running) -> Shell:
     return Shell(tools, cluster.bootstrap)
 
 
-def test_topics(shell: Shell) -> None:
+def test_topics_tool_creates_describes_and_deletes(shell: Shell) -> None:
     shell.topics("--create", "--topic", "made", "--partitions", "3", "--replication-factor", "2")
     shell.topics("--alter", "--topic", "made", "--partitions", "5")
     described = shell.topics("--describe", "--topic", "made")
@@ -91,7 +91,7 @@ def test_topics(shell: Shell) -> None:
     assert "made" not in shell.topics("--list").split()
 
 
-def test_console_producer_consumer_and_groups(shell: Shell) -> None:
+def test_console_producer_consumer_and_groups_work_together(shell: Shell) -> None:
     lines = [f"line {number}" for number in range(100)]
     shell.topics("--create", "--topic", "lines", "--partitions", "1", "--replication-factor", "3")
     shell.produce("lines", "\n".join(lines) + "\n")
@@ -112,7 +112,7 @@ def test_console_producer_consumer_and_groups(shell: Shell) -> None:
     assert "readers" not in shell.groups("--list").split()
 
 
-def test_keys_and_headers(shell: Shell) -> None:
+def test_keys_and_headers_are_read_back(shell: Shell) -> None:
     shell.topics("--create", "--topic", "keyed", "--partitions", "1", "--replication-factor", "1")
     given = "".join(f"h:{number}\tkey {number}\tvalue {number}\n" for number in range(20))
     reader, formatter = ("--property",) * 2 if shell.tools.major < 4 else _PROPERTIES
@@ -129,7 +129,7 @@ def test_keys_and_headers(shell: Shell) -> None:
     ]
 
 
-def test_configs(shell: Shell) -> None:
+def test_configs_tool_sets_and_shows_configs(shell: Shell) -> None:
     shell.topics("--create", "--topic", "set", "--config", "retention.ms=1000")
     shell.configs("--alter", "--topic", "set", "--add-config", "max.message.bytes=2000")
     shown = shell.configs("--describe", "--topic", "set")
@@ -146,7 +146,7 @@ def test_configs(shell: Shell) -> None:
     "compression",
     often(["none", "gzip", "snappy", "lz4", "zstd"], "zstd"),
 )
-def test_performance_of_producer_and_consumer(shell: Shell, cluster: Running, compression: str) -> None:
+def test_performance_tools_write_and_read(shell: Shell, cluster: Running, compression: str) -> None:
     topic = f"fast-{compression}"
     shell.topics("--create", "--topic", topic, "--partitions", "3", "--replication-factor", "3")
     printed = shell.tools.run(
@@ -163,7 +163,7 @@ def test_performance_of_producer_and_consumer(shell: Shell, cluster: Running, co
     assert dict(zip(names, numbers, strict=True))["data.consumed.in.nMsg"] == "20000"
 
 
-def test_elections_and_log_dirs(shell: Shell, cluster: Running) -> None:
+def test_election_and_log_dirs_tools_work(shell: Shell, cluster: Running) -> None:
     shell.topics("--create", "--topic", "led", "--replica-assignment", "1:0:2")
     cluster.stop(1)
     cluster.start(1)
@@ -174,8 +174,8 @@ def test_elections_and_log_dirs(shell: Shell, cluster: Running) -> None:
     assert '"partition":"led-0"' in shell.run("kafka-log-dirs", "--describe", "--topic-list", "led")
 
 
-def test_cordoned_log_dirs(shell: Shell, cluster: Running) -> None:
-    """Of 4.3.1 the tool asks for version 5, which tells of it, but does not print it."""
+def test_log_dirs_tool_works_with_cordoned_log_dirs(shell: Shell, cluster: Running) -> None:
+    """The tool of 4.3.1 requests version 5, which reports cordons, but does not print them."""
     (path,) = cluster.cluster.brokers[2].options.log_dirs
     logs = cluster.cluster.brokers[2].services.logs
     shell.configs("--alter", "--broker", "2", "--add-config", f"cordoned.log.dirs={path}")
@@ -188,7 +188,7 @@ def test_cordoned_log_dirs(shell: Shell, cluster: Running) -> None:
     wait_until(lambda: not logs.cordoned(), "the broker has heard of it")
 
 
-def test_versions_and_records_deleted(shell: Shell, tmp_path: Path) -> None:
+def test_versions_are_listed_and_records_deleted(shell: Shell, tmp_path: Path) -> None:
     patient = tmp_path / "patient.properties"
     patient.write_text(f"request.timeout.ms={_PATIENCE_MS}\n")
     versions = shell.run("kafka-broker-api-versions", "--command-config", str(patient))

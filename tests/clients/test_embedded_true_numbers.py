@@ -1,4 +1,4 @@
-"""What a run shows is what happened: bytes, steps and the summary, held against what lies on the disks."""
+"""A run shows what happened: bytes, steps and the summary, compared with the disks."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ SLOWLY = 200_000
 
 @pytest.fixture(autouse=True)
 def hushed(caplog: pytest.LogCaptureFixture) -> None:
-    """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
+    """Silence kafka-python's log, whose records of a lost connection would keep its socket open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
 
 
-def test_bytes_and_steps_of_a_run_are_those_that_were_copied(tmp_path: Path) -> None:
+def test_run_shows_the_bytes_and_steps_that_were_copied(tmp_path: Path) -> None:
     with embedded(3) as running:
         asyncio.run(move_between_brokers(running.bootstrap, tmp_path, (0, 1, 2), size=1_200_000, rate=SLOWLY))
 
 
-def test_a_run_that_is_left_says_what_is_left(tmp_path: Path) -> None:
+def test_run_that_is_left_says_what_is_left(tmp_path: Path) -> None:
     async def main(running: Running) -> None:
         async with connected(ConnectionSettings(bootstrap=running.bootstrap)) as admin:
             await make(admin, "t", [(0, 1)] * 2)
@@ -56,6 +56,6 @@ def test_a_run_that_is_left_says_what_is_left(tmp_path: Path) -> None:
         asyncio.run(main(running))
 
 
-def test_a_run_between_log_dirs_shows_bytes_and_an_estimate(tmp_path: Path) -> None:
+def test_run_between_log_dirs_shows_bytes_and_an_estimate(tmp_path: Path) -> None:
     with embedded(2, log_dirs=2, data=tmp_path / "data") as running:
         asyncio.run(move_between_log_dirs(running.bootstrap, tmp_path, (0, 1), size=1_000_000, rate=SLOWLY))

@@ -43,12 +43,12 @@ def of_aiokafka(topics: Topics, name: str) -> Watched:
 
 
 @pytest.mark.parametrize("name", often(KAFKA_PYTHON, "range", "cooperative-sticky"))
-def test_three_of_kafka_python(topics: Topics, name: str) -> None:
+def test_three_kafka_python_consumers_share_a_group(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_kafka_python] * 3)
 
 
 @pytest.mark.parametrize("name", often(AIOKAFKA, "sticky"))
-def test_three_of_aiokafka(topics: Topics, name: str) -> None:
+def test_three_aiokafka_consumers_share_a_group(topics: Topics, name: str) -> None:
     live_together(topics, name, [of_aiokafka] * 3)
 
 
@@ -58,7 +58,7 @@ def test_three_of_aiokafka(topics: Topics, name: str) -> None:
     [[of_kafka_python, of_aiokafka, of_kafka_python], [of_aiokafka, of_kafka_python, of_aiokafka]],
     ids=["kafka-python leads", "aiokafka leads"],
 )
-def test_both_clients_in_one_group(
+def test_both_clients_share_one_group(
     topics: Topics, name: str, makers: list[Callable[[Topics, str], Watched]]
 ) -> None:
     live_together(topics, name, makers)
@@ -77,7 +77,7 @@ def test_both_clients_in_one_group(
         ("cooperative-sticky", False),
     ),
 )
-def test_java_and_ours_in_one_group(
+def test_java_and_our_assignors_share_one_group(
     topics: Topics, gateway: JavaGateway, name: str, java_leads: bool
 ) -> None:
     def of_java(topics: Topics, name: str) -> Watched:
@@ -89,10 +89,10 @@ def test_java_and_ours_in_one_group(
 
 
 def live_together(topics: Topics, name: str, makers: list[Callable[[Topics, str], Watched]]) -> None:
-    """Join one by one, leave from the first on; all partitions are always shared out evenly.
+    """Join one by one, leave from the first on; all partitions are always shared evenly.
 
-    With a sticky assignor nobody gives away more than the newcomer needs, or loses anything to the
-    one who leaves.
+    With a sticky assignor no member gives away more than the new one needs, or loses anything to one that
+    leaves.
     """
     members: list[Watched] = []
     before: list[Any] = []

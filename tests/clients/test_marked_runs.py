@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SLOW = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
 FAST = RunOptions(throttle=ThrottleRates(rate=50_000_000), survey_every_s=0.3, look_every_s=0.05)
 SHORTEST_S = 6.0
-"""The shortest session that brokers allow."""
+"""The shortest session timeout that brokers allow."""
 ORDERS = TopicPartition("orders", 0)
 
 
@@ -82,7 +82,7 @@ async def nobody_is_in_it(admin: KafkaAdmin) -> None:
 
 
 async def the_second_is_refused(admin: KafkaAdmin, folder: Path, plan: Plan) -> None:
-    """Whatever it wants to do, it is told who is at it, and disturbs nothing."""
+    """Check that every command of the second is refused with the active run, and disturbs nothing."""
     first, second = Machine(admin, folder / "first"), Machine(admin, folder / "second")
     run = first.start(plan, SLOW)
     await first.until(lambda: first.told("begun"), "the first has begun")
@@ -109,7 +109,7 @@ async def the_second_is_refused(admin: KafkaAdmin, folder: Path, plan: Plan) -> 
 async def a_killed_one_is_followed_by_its_own(
     bootstrap: str, admin: KafkaAdmin, folder: Path, plan: Plan
 ) -> None:
-    """The same folder takes over at once; others when the session is over."""
+    """Check that the same folder takes over at once; others after the session timeout."""
     file = folder / "plan.json"
     file.write_text(dumps(plan))
     state = folder / "killed"
@@ -135,7 +135,7 @@ async def a_killed_one_is_followed_by_its_own(
 
 
 async def a_run_that_was_thrown_out_ends(admin: KafkaAdmin, folder: Path, plan: Plan) -> None:
-    """It finds another in its place: it begins nothing more, and ends when nothing is under way."""
+    """Check that a run that finds another in its place begins nothing more, and ends in order."""
     first = Machine(admin, folder / "thrown out", SHORTEST_S)
     run = first.start(plan, SLOW)
     await first.until(lambda: first.told("begun"), "it has begun")
@@ -163,7 +163,7 @@ USURPER = {"user": "eve", "host": "elsewhere", "pid": 7, "run": "x", "since_ms":
 
 
 async def two_that_come_together(admin: KafkaAdmin) -> None:
-    """Exactly one of them gets the seat, and the other is told which."""
+    """Check that exactly one of two gets the seat, and the other learns which."""
     seats = [admin.seat(GROUP, f"machine-{number}", b"%d" % number) for number in range(2)]
     async with AsyncExitStack() as stack:
         for seat in seats:
@@ -194,7 +194,7 @@ asyncio.run(main())
 
 
 async def a_dead_one_is_forgotten(bootstrap: str, admin: KafkaAdmin) -> None:
-    """Another machine gets the seat when the session of a killed holder is over."""
+    """Check that another machine gets the seat after the session timeout of a killed holder."""
     command = [sys.executable, "-c", HOLDER, bootstrap, GROUP, str(SHORTEST_S)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:

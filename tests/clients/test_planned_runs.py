@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from restow.model import Plan, Snapshot
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 ORDERS = 12
 VALUE = bytes(1000)
 RECORDS_AT_MOST = 200
@@ -40,12 +40,12 @@ NO_TRAFFIC = {"leaders": 0.3, "replicas": 0.3}
 
 @pytest.fixture(autouse=True)
 def hushed(caplog: pytest.LogCaptureFixture) -> None:
-    """What kafka-python logs of a lost connection holds on to its socket for as long as the log is kept."""
+    """Silence kafka-python's log, whose records of a lost connection would keep its socket open."""
     caplog.set_level(logging.CRITICAL + 1, logger="kafka")
 
 
 def write(bootstrap: str) -> int:
-    """More into the first partitions than into the last."""
+    """Write more into the first partitions than into the last."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
@@ -60,7 +60,7 @@ def write(bootstrap: str) -> int:
 
 
 def read(bootstrap: str, wanted: int) -> set[bytes]:
-    """The keys of all records, or of those that came in a minute."""
+    """Return the keys of all records, or of those that arrived in a minute."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers", "enable.auto.commit": False})
@@ -77,7 +77,7 @@ def read(bootstrap: str, wanted: int) -> set[bytes]:
 
 
 async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> tuple[Plan, Snapshot]:
-    """Plan, judge, write to a file and read it again, execute, verify; the plan and what is there then."""
+    """Plan, judge, write and read the file, execute, verify; return the plan and the snapshot after it."""
     before = await capture(admin, SystemClock())
     made = propose(before, None, request)
     assert made.moves
@@ -95,7 +95,7 @@ async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> 
 
 
 async def whole_story(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:
-    """Two brokers join three, one of the old ones is emptied, then the log dirs are evened out."""
+    """Add two brokers to three, drain one of the old ones, then balance the log dirs."""
     first, second, third, *new = ids
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         old = [(first, second), (second, third), (third, first)]
@@ -121,7 +121,7 @@ async def whole_story(bootstrap: str, ids: tuple[int, ...], folder: Path) -> Non
         assert len(await asyncio.to_thread(read, bootstrap, written)) == written
 
 
-def test_on_the_embedded_cluster(tmp_path: Path) -> None:
+def test_planned_runs_work_on_the_embedded_cluster(tmp_path: Path) -> None:
     async def main() -> None:
         cluster = EmbeddedCluster(5, log_dirs=2, data=tmp_path / "data", fsync=False)
         async with cluster:
@@ -132,7 +132,7 @@ def test_on_the_embedded_cluster(tmp_path: Path) -> None:
 
 @pytest.mark.apache
 @pytest.mark.full
-def test_on_apache_kafka(tmp_path: Path) -> None:
+def test_planned_runs_work_on_apache_kafka(tmp_path: Path) -> None:
     with (
         needs_kafka(),
         apache_kafka(tmp_path / "kafka", nodes=5, version=KAFKA_4, heap="256m", log_dirs=2) as cluster,

@@ -1,4 +1,4 @@
-"""`restow reassign --zookeeper`: the tool's old way, through nodes, on brokers of ours and on Apache's."""
+"""`restow reassign --zookeeper`: the tool's old way, through nodes, on our brokers and on Apache's."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
     Places = tuple[str, str]
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 pytestmark = pytest.mark.jvm
 
 SLOW, FAST = "10000", "50000000"
 WAIT_S = 120
 RECORDS, RECORD_BYTES = 20, 100_000
 PATIENT = {"zookeeper.session.timeout.ms": "45000"}
-"""Nobody dies here, so nobody is to be taken for dead when the machine stands still."""
+"""No broker dies here, so none may lose its session when the machine stalls."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def apaches(folder: Path) -> Iterator[Places]:
     ],
 )
 def places(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
-    """Where three brokers are, and their nodes in ZooKeeper."""
+    """Yield the addresses of three brokers and of their nodes in ZooKeeper."""
     with ExitStack() as stack:
         with needs_kafka():
             found = stack.enter_context(request.param(tmp_path_factory.mktemp("brokers")))
@@ -88,7 +88,7 @@ class Tool:
         return "--reassignment-json-file", self.file(name, {"partitions": [entry]})
 
     def throttles(self) -> dict[str, Any]:
-        """All that is set for brokers and topics."""
+        """Return all throttles of brokers and topics."""
         seen = json.loads(self.run("snapshot", "--json", *self.wire))
         owners = [(f"broker {each['id']}", each) for each in seen["brokers"]]
         owners += [(f"topic {each['name']}", each) for each in seen["topics"]]
@@ -105,7 +105,7 @@ def tool(places: Places, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     return Tool(places, tmp_path, capsys)
 
 
-def test_execute_list_and_verify(tool: Tool) -> None:
+def test_tool_executes_lists_and_verifies(tool: Tool) -> None:
     tool.run("topics", "create", "t", "--replica-assignment", "1:2", *tool.wire)
     assert "No partition reassignments found." in tool.run(*tool.nodes, "--list")
     file = tool.moves("moves.json", "t", 3, 2)
@@ -121,7 +121,7 @@ def test_execute_list_and_verify(tool: Tool) -> None:
     assert said.startswith("Error: log_dirs need --bootstrap-server")
 
 
-def test_generate(tool: Tool) -> None:
+def test_tool_generates_a_proposal(tool: Tool) -> None:
     tool.run("topics", "create", "g", "--replica-assignment", "1:2,2:1", *tool.wire)
     topics = tool.file("topics.json", {"topics": [{"topic": "g"}]})
     said = tool.run(
@@ -132,7 +132,7 @@ def test_generate(tool: Tool) -> None:
     assert [sorted(each["replicas"]) for each in proposed["partitions"]] == [[2, 3], [2, 3]]
 
 
-def test_one_at_a_time_and_only_its_throttle_can_be_changed(tool: Tool) -> None:
+def test_tool_runs_one_reassignment_at_a_time_and_changes_only_its_throttle(tool: Tool) -> None:
     tool.run("topics", "create", "slow", "--replica-assignment", "1:2", *tool.wire)
     write(tool.bootstrap, "slow")
     file = tool.moves("slow.json", "slow", 1, 3)
@@ -171,6 +171,6 @@ def write(bootstrap: str, topic: str) -> None:
     assert producer.flush(WAIT_S) == 0
 
 
-def test_no_such_place(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreachable_zookeeper_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["reassign", "--zookeeper", "not an address", "--list"]) == 1
     assert "is not HOST:PORT" in capsys.readouterr().out

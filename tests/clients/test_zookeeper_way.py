@@ -1,4 +1,4 @@
-"""The old way, through ZooKeeper: on bare nodes, on brokers of ours, and on Apache Kafka 3.9.1."""
+"""The old way, through ZooKeeper: on bare nodes, on our brokers, and on Apache Kafka 3.9.1."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ if TYPE_CHECKING:
     from harness.zookeeper import ZooKeeper
     from restow.client import Admin, Node, ZooKeeperAdmin
 
-# kafka-python leaves a socket whose connection was refused to the collector, who complains of it.
+# kafka-python leaves a refused socket to the garbage collector, which warns of it.
 pytestmark = pytest.mark.jvm
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 SESSION_S = 45
-"""Nobody dies here, so nobody is to be taken for dead when the machine stands still."""
+"""No broker dies here, so none may lose its session when the machine stalls."""
 PATIENT = {"zookeeper.session.timeout.ms": str(1000 * SESSION_S)}
 
 
 @pytest.fixture(autouse=True)
 def collected() -> Iterator[None]:
-    """Now, and not in the middle of somebody else's test."""
+    """Collect garbage now, and not during another test."""
     yield
     gc.collect()
 
@@ -61,7 +61,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
 
 
 class Nodes:
-    """A tree such as an old Kafka leaves, under a root of its own, without any Kafka."""
+    """A tree as an old Kafka leaves it, under a root of its own, without any Kafka."""
 
     def __init__(self, client: KazooClient, address: str) -> None:
         self.client = client
@@ -106,7 +106,7 @@ def codes(outcome: Mapping[Any, BrokerError | None]) -> dict[Any, ErrorCode | No
     return {each: error and error.code for each, error in outcome.items()}
 
 
-def test_an_old_tree_is_read(nodes: Nodes) -> None:
+def test_admin_reads_an_old_tree(nodes: Nodes) -> None:
     view = nodes.do(lambda admin: admin.describe_cluster())
     assert view.cluster_id == ""
     assert nodes.do(lambda admin: admin.controller()) is None
@@ -125,7 +125,7 @@ def test_an_old_tree_is_read(nodes: Nodes) -> None:
         nodes.do(lambda admin: admin.describe_topics(["none"]))
 
 
-def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
+def test_reassignment_is_written_once(nodes: Nodes) -> None:
     asked = {
         T0: (3, 1),
         T1: (1, 1),
@@ -158,7 +158,7 @@ def test_a_reassignment_is_written_once(nodes: Nodes) -> None:
         ((1, 2, 3), False, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
 )
-def test_what_a_controller_would_pass_over_is_not_written(
+def test_target_that_a_controller_would_ignore_is_not_written(
     nodes: Nodes, replicas: tuple[int, ...], may_change: bool, code: ErrorCode
 ) -> None:
     outcome = nodes.do(
@@ -170,7 +170,7 @@ def test_what_a_controller_would_pass_over_is_not_written(
     assert nodes.client.exists("/admin/reassign_partitions") is None
 
 
-def test_configs_are_merged_and_told(nodes: Nodes) -> None:
+def test_configs_are_merged_and_brokers_are_notified(nodes: Nodes) -> None:
     nodes.put("/config/topics/t", {"version": 1, "config": {"retention.ms": "5", "flush.ms": "7"}})
     topic, everyone, one = (
         ConfigResource("topic", "t"),
@@ -204,9 +204,9 @@ def test_configs_are_merged_and_told(nodes: Nodes) -> None:
     }
 
 
-def test_an_election_that_nobody_holds_is_late(nodes: Nodes) -> None:
+def test_election_without_a_controller_times_out(nodes: Nodes) -> None:
     def hasty(admin: ZooKeeperAdmin) -> Awaitable[Any]:
-        """Only in this: a session that is as short would not outlive a busy machine's pauses."""
+        """Use a short timeout here only: a short session would not survive a busy machine's stalls."""
         admin._timeout_s = 1.0
         return admin.elect_leaders([T0, TopicPartition("t", 7)])
 
@@ -218,7 +218,7 @@ def test_an_election_that_nobody_holds_is_late(nodes: Nodes) -> None:
     assert nodes.get("/admin/preferred_replica_election")["partitions"] == [{"topic": "t", "partition": 0}]
 
 
-def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
+def test_unsupported_requests_say_so(nodes: Nodes) -> None:
     async def work(admin: Admin) -> None:
         replica = TopicPartitionReplica(T0, 1)
         outcomes: list[Mapping[Any, Any]] = [
@@ -237,14 +237,14 @@ def test_what_cannot_be_had_says_so(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff", b"[]", b'{"version":1}', b'{"partitions":{"0":5}}'])
-def test_a_node_that_is_no_topic_is_named(nodes: Nodes, data: bytes) -> None:
+def test_node_that_is_no_topic_is_named(nodes: Nodes, data: bytes) -> None:
     nodes.put("/brokers/topics/t", data)
     with pytest.raises(ClientError, match="the node /brokers/topics/t in ZooKeeper"):
         nodes.do(lambda admin: admin.describe_topics())
 
 
 @pytest.mark.parametrize("address", ["", ":2181", "a:b", "a:1,", "a:1 b:2", "a:1/x y", "zookeeper://a:1"])
-def test_what_is_no_address(address: str) -> None:
+def test_invalid_address_is_refused(address: str) -> None:
     async def main() -> None:
         async with zookeeper_connected(address):
             raise AssertionError("somebody answered")
@@ -253,7 +253,7 @@ def test_what_is_no_address(address: str) -> None:
         asyncio.run(main())
 
 
-def test_a_zookeeper_without_kafka_and_none_at_all(server: ZooKeeper) -> None:
+def test_zookeeper_without_kafka_and_no_zookeeper_are_reported(server: ZooKeeper) -> None:
     async def main(address: str, timeout_s: float = 30.0) -> None:
         async with zookeeper_connected(address, timeout_s):
             raise AssertionError("somebody answered")
@@ -282,8 +282,8 @@ def apaches(folder: Path) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(
     "cluster", [ours, pytest.param(apaches, marks=[pytest.mark.apache, pytest.mark.full])]
 )
-def test_a_cluster_is_worked_on_by_its_nodes(cluster: Any, tmp_path: Path) -> None:
-    """What is read is what the brokers tell; what is written, they do."""
+def test_cluster_is_changed_through_its_nodes(cluster: Any, tmp_path: Path) -> None:
+    """The values read are those of the brokers; the values written take effect."""
 
     async def main(bootstrap: str, address: str) -> None:
         async with (
@@ -332,7 +332,7 @@ async def _value(admin: Admin, of: ConfigResource, name: str) -> str | None:
 
 
 async def _agree(old: Admin, wire: Admin) -> bool:
-    """A broker that has just been told of a topic by nobody denies that there is one."""
+    """Compare both clients. A broker that does not know a new topic yet denies that it exists."""
     try:
         return await old.describe_topics(["t"]) == await wire.describe_topics(["t"])
     except BrokerError:

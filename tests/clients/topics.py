@@ -1,4 +1,4 @@
-"""What a group in these tests reads. No client is imported here, so that fixtures may."""
+"""The topics of a group in these tests. No client is imported here, so that fixtures may import it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Held = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """What a group reads."""
+    """The topics of a group."""
 
     bootstrap: str
     group: str
     names: tuple[str, ...]
     partitions_each: int
     nudge: Callable[[], None]
-    """Write a record to every partition, so that whoever waits for one wakes up."""
+    """Write a record to every partition, to wake up consumers that wait for one."""
 
     @property
     def everything(self) -> Held:

@@ -1,4 +1,4 @@
-"""What a run shows, held against what lies on the disks: on any cluster, whoever made its brokers."""
+"""Compare what a run shows with the disks, on any cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OFTEN = {"survey_every_s": 0.2, "look_every_s": 0.05}
 
 
 async def on_disk(admin: KafkaAdmin, broker: int, topic: str, log_dir: str | None = None) -> int:
-    """Bytes of a topic that a broker has, in all directories or in one."""
+    """Return the bytes of a topic on a broker, in all log dirs or in one."""
     told = (await admin.describe_log_dirs([broker]))[broker]
     assert not isinstance(told, BrokerError)
     return sum(
@@ -45,7 +45,7 @@ def shown(standing: RunStatus) -> tuple[object, ...]:
 
 
 async def watched(stage: WatchedRun) -> set[tuple[object, ...]]:
-    """What `restow watch` shows while the run is under way, and at its end."""
+    """Return what `restow watch` shows during the run, and at its end."""
     seen: set[tuple[object, ...]] = set()
     await stage.until(lambda: stage.standings, "the run stands somewhere")
     async with aclosing(watch(stage.world, 0.05)) as standings:
@@ -60,8 +60,9 @@ async def watched(stage: WatchedRun) -> set[tuple[object, ...]]:
 async def move_between_brokers(
     bootstrap: str, folder: Path, brokers: Sequence[int], *, size: int, rate: int
 ) -> None:
-    """Six partitions led by the first of three brokers go from the second to the third, two at a time, so
-    that some wait; somebody watches meanwhile."""
+    """Move six partitions led by the first of three brokers from the second to the third, two at a time, with
+    `restow watch` beside it.
+    """
     leader, old, new = brokers
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await make(admin, "t", [(leader, old)] * 6)
@@ -101,7 +102,7 @@ async def move_between_brokers(
 async def move_between_log_dirs(
     bootstrap: str, folder: Path, brokers: Sequence[int], *, size: int, rate: int
 ) -> None:
-    """Two replicas of the first broker go to the other of its two directories."""
+    """Move two replicas of the first broker to the other of its two log dirs."""
     one, other = brokers[:2]
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         await make(admin, "within", [(one, other)] * 2)

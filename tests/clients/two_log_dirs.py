@@ -1,4 +1,4 @@
-"""A broker with two log dirs as a process: `python two_log_dirs.py FOLDER`. It says where it listens."""
+"""A broker with two log dirs as a process: `python two_log_dirs.py FOLDER`. It prints its address."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from restow.runtime.loop import run
 
 
 async def serve(folder: str) -> None:
-    """Serve until somebody ends the process."""
+    """Serve until the process is ended."""
     async with EmbeddedCluster(1, log_dirs=2, data=folder, fsync=False) as cluster:
         sys.stdout.write(f"{cluster.bootstrap}\n")
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A run on an embedded cluster that is watched while things are done to it."""
+"""A run on an embedded cluster that is watched while the cluster changes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Replicas = tuple[int, ...]
 
 
 class WatchedRun:
-    """The surroundings of runs, and all that they said."""
+    """The context of runs, and all their events."""
 
     def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
         self.admin = admin
@@ -48,7 +48,7 @@ class WatchedRun:
         return [each for each in self.events if each.kind == kind]
 
     def still(self) -> dict[str, Still]:
-        """What stands still at the moment, by the name of its cause."""
+        """Return the present stalls, by cause."""
         last = self.standings[-1].report.still if self.standings else ()
         return {each.cause.value: each for each in last}
 
@@ -72,7 +72,7 @@ async def make(admin: KafkaAdmin, topic: str, replicas: Sequence[Replicas]) -> N
 
 
 async def fill(bootstrap: str, topic: str, partitions: int, size: int) -> None:
-    """So many bytes, all acknowledged by all."""
+    """Write so many bytes, acknowledged by all replicas."""
 
     def write() -> None:
         from confluent_kafka import Producer
@@ -102,7 +102,7 @@ async def replicas_of(admin: KafkaAdmin, topic: str) -> list[Replicas]:
 
 
 async def throttles(admin: KafkaAdmin) -> dict[str, str | None]:
-    """All that is set of what throttles, on brokers and topics that are there."""
+    """Return all throttle configs of the present brokers and topics."""
     of = [ConfigResource("topic", topic.name) for topic in await admin.describe_topics()]
     of += [ConfigResource("broker", str(node.id)) for node in (await admin.describe_cluster()).nodes]
     found = {}
