@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from restow.errors import InvalidDocument
-from restow.execute.journal.records import plan_document, plan_of
 from restow.model import Left, Limits, Move, Plan, Promise, Snapshot, Step, TopicPartition
 from restow.plan.files import text
 from restow.plan.pin import Target, plan_from_targets
@@ -79,7 +78,7 @@ def test_promise_of_a_replication_factor_has_the_key_of_older_files() -> None:
 def test_plan_survives_its_file_and_a_journal() -> None:
     plan = a_plan()
     assert text.loads(text.dumps(plan)) == plan
-    assert plan_of(json.loads(json.dumps(plan_document(plan))), "a journal") == plan
+    assert text.plan_from(json.loads(json.dumps(text.document_of(plan))), "a journal") == plan
 
 
 def test_plan_of_format_1_is_read() -> None:
@@ -111,7 +110,7 @@ def test_plan_of_a_journal_of_format_1_is_read_in_its_order() -> None:
         "moves": moves,
         "order": [["t", 1], ["t", 0]],
     }
-    plan = plan_of(document, "a journal")
+    plan = text.plan_from(document, "a journal")
     assert [str(move.partition) for move in plan.moves_in_order] == ["t-1", "t-0"]
     assert plan.limits == Limits()
 

@@ -21,24 +21,18 @@ from typing import TYPE_CHECKING, Any
 
 from restow.errors import RestowError
 from restow.execute.journal.journal import DamagedJournal, JournalEntry
-from restow.execute.journal.records import (
-    partition_of,
-    plan_of,
-    setting_of,
-    step_document,
-    step_of,
-    text_of,
-    text_or_none,
-    texts_by_text,
-    turn_of,
-)
+from restow.execute.throttle.throttles import RATES, REPLICAS, Setting
+from restow.model import fields
+from restow.plan.files.text import partition_of, plan_from, step_document, step_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from restow.execute.journal.journal import Journal
-    from restow.execute.throttle.throttles import Setting
     from restow.model import Plan, Snapshot, Step, TopicPartition
+
+
+LAST_TURN = 10**12
 
 
 class NotARun(RestowError):
@@ -106,11 +100,32 @@ def ledger_of(entries: Iterable[JournalEntry], where: str) -> RunLedger:
 
 def _began(facts: Any, where: str) -> RunLedger:
     return RunLedger(
-        plan=plan_of(facts["plan"], f"the plan in {where}"),
-        turn=turn_of(facts),
-        undo_of=text_or_none(facts.get("undo_of")),
-        topic_ids=texts_by_text(facts.get("topic_ids", {})),
+        plan=plan_from(facts["plan"], f"the plan in {where}"),
+        turn=_turn(facts),
+        undo_of=_text_or_none(facts.get("undo_of")),
+        topic_ids={
+            fields.text(name): fields.text(known)
+            for name, known in fields.members(facts.get("topic_ids", {})).items()
+        },
     )
+
+
+def _setting(triple: Any) -> Setting:
+    """Read a setting; refuse one that a run may not change."""
+    of, name, key = triple
+    keys: Mapping[Any, Sequence[str]] = {"broker": RATES, "topic": REPLICAS}
+    if not isinstance(name, str) or key not in keys.get(of, ()) or (of == "broker" and not name.isdecimal()):
+        raise ValueError(f"this is no setting of a throttle: {triple!r}")
+    return Setting(of, name, key)
+
+
+def _text_or_none(value: object) -> str | None:
+    return fields.optional(value, fields.text)
+
+
+def _turn(facts: Mapping[str, Any]) -> int:
+    """Read the turn of a run; journals of earlier versions have none."""
+    return fields.number(facts.get("turn", 0), LAST_TURN)
 
 
 def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
@@ -134,14 +149,14 @@ def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
 def _throttle(ledger: RunLedger, facts: Any) -> RunLedger:
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["changes"]:
-        setting = setting_of(each["setting"])
-        prior[setting] = text_or_none(each["prior"])
-        value = text_or_none(each["value"])
+        setting = _setting(each["setting"])
+        prior[setting] = _text_or_none(each["prior"])
+        value = _text_or_none(each["value"])
         if value is not None and value != each["prior"]:
             ours[setting] = tuple(dict.fromkeys((*ours.get(setting, ()), value)))
         else:
             ours.setdefault(setting, ())
-    borrowed = ledger.borrowed.union(setting_of(each) for each in facts.get("borrowed", ()))
+    borrowed = ledger.borrowed.union(_setting(each) for each in facts.get("borrowed", ()))
     return replace(ledger, prior=prior, ours=ours, borrowed=borrowed)
 
 
@@ -149,7 +164,7 @@ def _throttled(ledger: RunLedger, facts: Any) -> RunLedger:
     """Take over the values that were set; forget the configs that were restored."""
     prior, ours = dict(ledger.prior), dict(ledger.ours)
     for each in facts["arrived"]:
-        setting, value = setting_of(each["setting"]), text_or_none(each["value"])
+        setting, value = _setting(each["setting"]), _text_or_none(each["value"])
         if value == prior.get(setting):
             ours.pop(setting, None)
             prior.pop(setting, None)
@@ -182,7 +197,7 @@ def _dropped(ledger: RunLedger, facts: Any) -> RunLedger:
     return replace(
         ledger,
         under_way=_without(ledger.under_way, (partition,)),
-        dropped={**ledger.dropped, partition: text_of(facts["reason"])},
+        dropped={**ledger.dropped, partition: fields.text(facts["reason"])},
     )
 
 
@@ -197,11 +212,11 @@ def _cancelled(ledger: RunLedger, facts: Any) -> RunLedger:
 
 
 def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
-    return replace(ledger, outcome=None, dropped={}, turn=max(ledger.turn, turn_of(facts)))
+    return replace(ledger, outcome=None, dropped={}, turn=max(ledger.turn, _turn(facts)))
 
 
 def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
-    return replace(ledger, outcome=text_of(facts["outcome"]))
+    return replace(ledger, outcome=fields.text(facts["outcome"]))
 
 
 def _without(

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.execute.journal.journal import FILE_NAME, DamagedJournal, read_journal
-from restow.execute.journal.ledger import NotARun, RunLedger, ledger_of
-from restow.execute.journal.records import LAST_TURN
+from restow.execute.journal.ledger import LAST_TURN, NotARun, RunLedger, ledger_of
 from restow.execute.run.lock import BadStateFolder
 from restow.runtime.disk import SystemDisk
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, TopicPartitionReplica
 from restow.errors import RestowError
-from restow.execute.journal.records import step_document
 from restow.execute.progress.outcome import Ending, RunOutcome
 from restow.execute.run.foreign import Submitter
 from restow.execute.run.under_way import partitions_now
 from restow.model import ANY_DIR, Plan, ReplicaAssignment, Step
 from restow.plan.drift import REMADE, ids_of, remade
+from restow.plan.files.text import step_document
 from restow.plan.pin import pinned_move, topic_ids
 from restow.plan.schedule.schedule import steps_of, waves_of
 

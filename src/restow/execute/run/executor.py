@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
-from restow.execute.journal.records import step_document
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
 from restow.execute.progress.progress import RunProgress, places
 from restow.execute.progress.sight import look
@@ -38,6 +37,7 @@ from restow.execute.run.under_way import (
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
+from restow.plan.files.text import step_document
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.schedule import SPECIAL_TOPICS, Schedule
 from restow.runtime.call_to_end import CalledToEnd, hear_the_call_to_end

@@ -14,7 +14,6 @@ from restow.client import ClientError, versions_of
 from restow.errors import InvalidInput, RestowError
 from restow.execute.journal.journal import Journal
 from restow.execute.journal.ledger import Book, has_heard_of
-from restow.execute.journal.records import plan_document
 from restow.execute.journal.runs import Run, Runs, runs_of, state_folder
 from restow.execute.progress.standing import RunEvent, RunListener, posting
 from restow.execute.repair.undo import CannotUndo, inverse
@@ -26,6 +25,7 @@ from restow.execute.run.under_way import chains_of
 from restow.model import Check, CheckOutcome
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
+from restow.plan.files.text import document_of
 from restow.plan.pin import topic_ids
 from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
@@ -293,7 +293,7 @@ def begun(
     who = asdict(Holder.this_process(name))
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     turn = runs.next_turn()
-    journal.write("began", plan=plan_document(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
+    journal.write("began", plan=document_of(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
     book = Book(journal)
     try:
         yield book

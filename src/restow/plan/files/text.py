@@ -79,6 +79,8 @@ def loads(text: str, source: str = "the plan") -> Plan:
 
 def plan_from(document: Mapping[str, Any], source: str) -> Plan:
     """Return the plan in a document of `document_of`, of this or an earlier version; check its digest."""
+    if "restow_plan" not in document and "order" in document:
+        document = _of_an_early_journal(document)
     version: Any = document.get("restow_plan")
     if isinstance(version, bool) or version not in range(_OLDEST, VERSION + 1):
         raise InvalidDocument(
@@ -296,10 +298,44 @@ def _check_steps(plan: Plan, source: str) -> None:
             )
 
 
-def _partition(document: Mapping[str, Any]) -> TopicPartition:
-    return TopicPartition(
-        fields.text(document["topic"]), fields.number(document["partition"], fields.INT_MAX)
+def _of_an_early_journal(document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a journal of an early version says of its plan, as the file of format 1 would say it."""
+    moves = {partition_of(each["partition"]): each for each in document["moves"]}
+    order = dict.fromkeys((*map(partition_of, document["order"]), *moves))
+    named = [{**moves[name], "topic": name.topic, "partition": name.partition} for name in order]
+    return {**document, "restow_plan": 1, "moves": named, "waves": []}
+
+
+def step_document(step: Step) -> dict[str, Any]:
+    """A step by itself, as a journal has it."""
+    return {
+        "partition": list(step.partition),
+        "before": list(step.before),
+        "after": list(step.after),
+        "size_bytes": step.size_bytes,
+        "log_dirs": list(step.log_dirs),
+    }
+
+
+def step_of(document: Mapping[str, Any]) -> Step:
+    """Read what `step_document` made; raise one of `fields.DAMAGE` if it is no step."""
+    return Step(
+        partition=partition_of(document["partition"]),
+        before=_replicas(document["before"]),
+        after=_replicas(document["after"]),
+        size_bytes=fields.number(document["size_bytes"]),
+        log_dirs=fields.texts(document["log_dirs"]),
     )
+
+
+def partition_of(pair: Any) -> TopicPartition:
+    """Read a topic and a number."""
+    topic, number = pair
+    return TopicPartition(fields.text(topic), fields.number(number, fields.INT_MAX))
+
+
+def _partition(document: Mapping[str, Any]) -> TopicPartition:
+    return partition_of((document["topic"], document["partition"]))
 
 
 def _replicas(value: object) -> tuple[BrokerId, ...]:
