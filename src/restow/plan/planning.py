@@ -135,6 +135,7 @@ def make_plan(
     seconds: float = SECONDS,
 ) -> MadePlan:
     """Search for the best plan within the time limit. Time spent in the compiler does not count."""
+    from restow.plan.judge.waves import check_sound
     from restow.plan.propose import propose
     from restow.plan.request.framing import ask
     from restow.plan.search.compiled import compiler_s
@@ -156,6 +157,7 @@ def make_plan(
         limits=limits,
         asked=asked,
     )
+    check_sound(made, snapshot)
     return MadePlan(plan=made, snapshot=snapshot, load=load, asked=asked)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.plan.drift import REBASE, ids_of, remade
+from restow.plan.judge.waves import violations_of
 from restow.verify.evidence import none_of, some
 from restow.verify.promises_kept import promise_checks
 
@@ -37,6 +38,7 @@ def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = N
     checks = (
         *promise_checks(plan, snapshot),
         *_moves_done(plan, snapshot),
+        _sound(plan),
         _no_throttles(plan, snapshot, ours),
     )
     if same.outcome is not CheckOutcome.HOLDS:
@@ -47,6 +49,17 @@ def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = N
 def _not_made(name: str, why: str) -> Check:
     """Return a check that could not be made."""
     return Check(name=name, outcome=CheckOutcome.UNKNOWN, evidence=f"not looked at: {why}")
+
+
+def _sound(plan: Plan) -> Check:
+    """Whether the judge finds nothing broken in the plan itself."""
+    return none_of(
+        "plan sound",
+        [f"{each.where}: {each.rule} ({each.what})" for each in violations_of(plan)],
+        "rule",
+        good="the judge finds nothing broken in it",
+        advice="make the plan again: it was changed, or made by another tool",
+    )
 
 
 def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.model import Snapshot, TopicPartition
+from restow.model import Limits, Snapshot, TopicPartition
 from restow.plan.files import text
 from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
 from restow.plan.pin import Target, plan_from_targets
@@ -105,6 +105,19 @@ def test_command_refuses_a_plan_that_was_edited(
     edited = tmp_path / "edited.json"
     edited.write_text(Path(plan_file).read_text().replace(old, new))
     assert "was changed after it was made" in refused(*command, str(edited))
+
+
+def test_show_prints_the_verdict_of_the_judge(tmp_path: Path, invoke: Invoke) -> None:
+    here = snapshot({"t": [(1, 2), (1, 2), (1, 2)]})
+    wishes = [Target(partition=TopicPartition("t", number), replicas=(1, 3)) for number in range(3)]
+    plan = plan_from_targets(here, wishes, created_ms=0)
+    path = tmp_path / "plan.json"
+    path.write_text(text.dumps(replace(plan, limits=Limits(moves_in=1))))
+    assert "judge: nothing is broken" in invoke("show", str(path)).stdout
+    whole = ("show", str(path), "--snapshot", file_of(here, tmp_path))
+    assert "judge: broken: wave 1: moves in (3 to broker 3)" in invoke(*whole).stdout
+    told = json.loads(invoke(*whole, "--json").stdout)["violations"]
+    assert told == [{"rule": "moves in", "where": "wave 1", "what": "3 to broker 3"}]
 
 
 def test_show_prints_a_plan_as_kafka_reads_it(plan_file: str, tmp_path: Path, invoke: Invoke) -> None:

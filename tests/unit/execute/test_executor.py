@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +20,8 @@ from restow.execute.throttle.throttles import (
     ThrottleRates,
 )
 from restow.model import Limits, Plan, ReplicaAssignment, TopicPartition
+from restow.plan.judge.waves import BrokenPlan
+from restow.plan.schedule.schedule import steps_of
 from restow.runtime.disk import SystemDisk
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.fake_admin import MB
@@ -84,6 +87,15 @@ def test_run_moves_special_topics_last_and_one_by_one(stage: Stage) -> None:
     assert stage.execute(both).is_good
     began = [str(each.facts["partition"]) for each in stage.events if each.kind == "begun"]
     assert began[-2:] == ["__consumer_offsets-0", "__consumer_offsets-1"]
+
+
+def test_plan_that_the_judge_finds_broken_is_refused(stage: Stage) -> None:
+    plan = plan_for(stage, AWAY)
+    halfway = replace(plan.moves[0], after=(1, 2, 3))
+    waves = (steps_of(halfway, 1),)
+    with pytest.raises(BrokenPlan, match=r"t-0: arrives"):
+        stage.execute(replace(plan, waves=waves))
+    assert stage.admin.calls == []
 
 
 def test_run_is_refused_on_another_cluster_and_after_drift(stage: Stage) -> None:

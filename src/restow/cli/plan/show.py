@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,6 +10,9 @@ from restow.cli.place.options import Format
 from restow.cli.plan.files import AsFormat, Digest, PlanFile, PlanOutput, Rollback, SignedBy
 from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 ABOUT = "What a plan does."
 HELP = """Show what a plan does: what moves, how many bytes, before and after per broker, and how long it
@@ -43,10 +46,11 @@ def command(
     signed_by: SignedBy = None,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.plan.show_view import document, draw
+    from restow.cli.plan.show_view import document, draw, draw_judgement
     from restow.plan import read_plan
     from restow.plan.drift import check_same_cluster
     from restow.plan.explain.view import view_of
+    from restow.plan.judge.waves import violations_of
     from restow.sizes import parse_rate
     from restow.text_files import write_text
 
@@ -66,8 +70,10 @@ def command(
 
         write_text(html, page_of(plan, view, rate=rate))
     wanted.save(plan)
-    return wanted.answer(
-        plan,
-        lambda: document(plan, view, rate),
-        lambda console: draw(console, plan, view, moves=moves, rate=rate),
-    )
+    violations = violations_of(plan, taken)
+
+    def drawn(console: Console) -> None:
+        draw(console, plan, view, moves=moves, rate=rate)
+        draw_judgement(console, violations)
+
+    return wanted.answer(plan, lambda: document(plan, view, rate, violations), drawn)

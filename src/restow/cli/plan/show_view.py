@@ -12,13 +12,16 @@ if TYPE_CHECKING:
 
     from restow.model import Move, Plan
     from restow.plan.explain.view import PlanView
+    from restow.plan.judge.evaluate import PlanViolation
 
 _RATES = (10_000_000, 50_000_000, 200_000_000)
 """At which times are told when nobody says one."""
 _ROWS = 40
 
 
-def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, object]:
+def document(
+    plan: Plan, view: PlanView, rate: int | None = None, violations: Sequence[PlanViolation] = ()
+) -> dict[str, object]:
     """What `--json` prints."""
     from restow.plan.explain.view import seconds_at
     from restow.plan.files.text import digest_of
@@ -38,6 +41,7 @@ def document(plan: Plan, view: PlanView, rate: int | None = None) -> dict[str, o
         "bound_bytes": plan.bound_bytes,
         "estimated_s": {str(each): seconds_at(view, each) for each in _rates(rate)},
         **asdict(view),
+        "violations": [asdict(each) for each in violations],
         "moved": [
             {
                 "topic": move.partition.topic,
@@ -84,6 +88,15 @@ def draw(
     draw_leaves(console, plan)
     if moves:
         _draw_moves(console, plan.moves)
+
+
+def draw_judgement(console: Console, violations: Sequence[PlanViolation]) -> None:
+    """Print the judge's verdict in a line."""
+    from restow.cli.shared.drawing import clean, put
+    from restow.plan.judge.waves import told
+
+    verdict = f"broken: {clean(told(violations))}" if violations else "nothing is broken"
+    put(console, f"judge: {verdict}", style="red" if violations else "dim")
 
 
 def draw_leaves(console: Console, plan: Plan) -> None:

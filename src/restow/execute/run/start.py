@@ -26,6 +26,7 @@ from restow.model import Check, CheckOutcome
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
 from restow.plan.files.text import document_of
+from restow.plan.judge.waves import check_sound
 from restow.plan.pin import topic_ids
 from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
@@ -181,7 +182,8 @@ def check_complete(plan: Plan, name: str, flag: str) -> None:
 
 
 def check_begin(plan: Plan, snapshot: Snapshot, runs: Runs) -> None:
-    """Refuse another cluster's plan, a cluster that has drifted, and an earlier run that is not settled."""
+    """Refuse a broken plan, another cluster's, a cluster that has drifted, and an earlier run not settled."""
+    check_sound(plan)
     _check_cluster(plan, snapshot, "the plan")
     check_earlier_runs(runs, snapshot.cluster_id)
     if drifted := differences(plan, snapshot):

@@ -9,21 +9,26 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from restow.model import ANY_DIR
+from restow.errors import RestowError
+from restow.model import ANY_DIR, Snapshot
 from restow.plan.judge.evaluate import PlanViolation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
-    from restow.model import BrokerId, Plan, Snapshot, Step, TopicPartition
+    from restow.model import BrokerId, Plan, Step, TopicPartition
 
     Place = tuple[BrokerId, str]
+
+_NAMED = 5
 
 
 class _Disks:
     """Bytes and replicas by log dir, counted up and down."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, moved: Collection[TopicPartition]) -> None:
+        self.dirs: dict[BrokerId, list[Place]] = {}
+        """The working directories of each broker that a new replica may go to."""
         self.used: Counter[Place] = Counter()
         self.total: dict[Place, int] = {}
         self.count: dict[Place, int] = {}
@@ -37,15 +42,22 @@ class _Disks:
                     self.cordoned.add((broker.id, each.path))
                 if not each.failed:
                     self.count[broker.id, each.path] = 0
+                    if not each.cordoned:
+                        self.dirs.setdefault(broker.id, []).append((broker.id, each.path))
                 if not each.failed and each.total_bytes is not None and each.usable_bytes is not None:
                     self.total[broker.id, each.path] = each.total_bytes
                     self.used[broker.id, each.path] = each.total_bytes - each.usable_bytes
-        for name, partition in snapshot.all_partitions():
-            for copy in partition.copies:
+        if any(len(dirs) > 1 for dirs in self.dirs.values()):
+            for _, partition in snapshot.all_partitions():
+                for copy in partition.copies:
+                    if not copy.future and (copy.broker, copy.log_dir) in self.count:
+                        self.count[copy.broker, copy.log_dir] += 1
+        for name in moved:
+            there = snapshot.partition(name)
+            for copy in () if there is None else there.copies:
                 if not copy.future and (copy.broker, copy.log_dir) in self.count:
                     self.where[name, copy.broker] = copy.broker, copy.log_dir
                     self.size[name, copy.broker] = copy.size_bytes
-                    self.count[copy.broker, copy.log_dir] += 1
 
     def coming(self, step: Step, broker: BrokerId) -> int:
         """Return the bytes that a step copies to a broker: the leader's size, or its own between log dirs."""
@@ -62,18 +74,51 @@ class _Disks:
                 continue
             if target != ANY_DIR:
                 found.append((broker, target))
-            elif choice := [
-                place for place in self.count if place[0] == broker and place not in self.cordoned
-            ]:
+            elif choice := self.dirs.get(broker):
                 found.append(min(choice, key=lambda place: self.count[place]))
         for place in found:
             self.count[place] = self.count.get(place, 0) + 1
         return found
 
 
+class BrokenPlan(RestowError):
+    """A plan that the judge finds broken. Nothing was changed."""
+
+
+def violations_of(plan: Plan, snapshot: Snapshot | None = None) -> tuple[PlanViolation, ...]:
+    """Return what is broken in a plan, whatever it was asked for.
+
+    With the snapshot that it was made from, also what it does to that cluster. A plan without waves has no
+    order that could be judged.
+    """
+    found = []
+    for move in plan.moves:
+        if not move.after or len(set(move.after)) < len(move.after):
+            found.append(PlanViolation(rule="distinct", where=str(move.partition), what=f"{move.after}"))
+        if move.log_dirs and len(move.log_dirs) != len(move.after):
+            what = "there is not one for each replica"
+            found.append(PlanViolation(rule="log dirs", where=str(move.partition), what=what))
+    if plan.waves:
+        nothing = Snapshot(cluster_id=plan.cluster_id, taken_ms=0, controller=None, brokers=(), topics=())
+        found += waves_broken(nothing if snapshot is None else snapshot, plan)
+    return tuple(found)
+
+
+def told(violations: Sequence[PlanViolation]) -> str:
+    """Name the first of them, in a line."""
+    some = "; ".join(f"{each.where}: {each.rule} ({each.what})" for each in violations[:_NAMED])
+    return some + (f"; and {len(violations) - _NAMED:,} more" if len(violations) > _NAMED else "")
+
+
+def check_sound(plan: Plan, snapshot: Snapshot | None = None) -> None:
+    """Refuse a plan that the judge finds broken."""
+    if violations := violations_of(plan, snapshot):
+        raise BrokenPlan(f"the judge finds this plan broken: {told(violations)}. Make the plan again")
+
+
 def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
     """Yield every rule that is broken at some moment, and every partition that misses its target."""
-    disks = _Disks(snapshot)
+    disks = _Disks(snapshot, [move.partition for move in plan.moves])
     now = {move.partition: move.before for move in plan.moves}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}
     for number, wave in enumerate(plan.waves, 1):
