@@ -1,4 +1,4 @@
-"""Running the command line: in this process for most tests, as a real one where the process matters."""
+"""Fixtures that run the command line: in this process, or as a process of its own where that matters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Spawn = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """`invoke("place", …)`: the command on a terminal of 80 columns that is none."""
+    """Return `invoke("place", …)`, which runs the command with 80 columns and no terminal."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def call(*arguments: str, stdin: str | None = None) -> Result:
@@ -31,7 +31,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
 
 @pytest.fixture
 def answer(invoke: Invoke) -> Callable[..., Any]:
-    """The parsed `--json` of a command that succeeds and prints nothing else."""
+    """Return a function that runs a command, expects success, and parses its `--json`."""
 
     def call(*arguments: str) -> Any:
         result = invoke(*arguments, "--json")
@@ -44,7 +44,7 @@ def answer(invoke: Invoke) -> Callable[..., Any]:
 
 @pytest.fixture
 def refused(invoke: Invoke) -> Callable[..., str]:
-    """The message of a command that must be refused with exit code 2, one line and no traceback."""
+    """Return a function that runs a command, expects exit code 2 and a one-line error, and returns it."""
 
     def call(*arguments: str, stdin: str | None = None) -> str:
         result = invoke(*arguments, stdin=stdin)
@@ -59,7 +59,7 @@ def refused(invoke: Invoke) -> Callable[..., str]:
 
 @pytest.fixture
 def spawn() -> Spawn:
-    """The program in a process of its own."""
+    """Return a function that runs the program in a process of its own."""
 
     def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

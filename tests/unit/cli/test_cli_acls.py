@@ -28,7 +28,7 @@ def commands(group: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         yield from commands(command, f"{name} {each}".strip())
 
 
-def test_every_command_that_asks_a_cluster_has_its_acls() -> None:
+def test_acls_cover_every_command_that_connects_to_a_cluster() -> None:
     asking = {
         name if not name.startswith("plan") else "plan"
         for name, command in commands(typer.main.get_command(app))
@@ -38,7 +38,7 @@ def test_every_command_that_asks_a_cluster_has_its_acls() -> None:
     assert asking == {name for name in NEEDED if "--" not in name}
 
 
-def test_the_group_that_marks_runs_is_the_one_that_is_granted() -> None:
+def test_acls_grant_the_consumer_group_that_marks_runs() -> None:
     assert RUN_GROUP == GROUP
 
 
@@ -53,7 +53,7 @@ def _cell(acls: Sequence[Acl], on: str) -> str:
     return ", ".join(words) or "–"
 
 
-def test_the_table_in_the_documents_is_the_one_that_commands_go_by() -> None:
+def test_acls_in_the_documents_equal_those_of_the_commands() -> None:
     found = {}
     for line in DOCUMENT.read_text().splitlines():
         cells = [each.strip() for each in line.strip("|").split("|")]
@@ -65,7 +65,7 @@ def test_the_table_in_the_documents_is_the_one_that_commands_go_by() -> None:
     }
 
 
-def test_acls_prints_lines_that_a_shell_takes_apart_as_they_were_meant(
+def test_acls_prints_lines_that_a_shell_splits_correctly(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     given = ["acls", "plan", "drain", "--principal", "User:a 'b", "--topic", "x", "--topic", "y"]
@@ -86,14 +86,14 @@ def test_acls_prints_lines_that_a_shell_takes_apart_as_they_were_meant(
     ("given", "says"),
     [(["place"], "asks no cluster"), (["execute", "--principal", "ops"], "is not TYPE:NAME")],
 )
-def test_acls_refuses_what_it_cannot_answer(
+def test_acls_refuses_unknown_commands_and_malformed_principals(
     given: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["acls", *given]) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_brokers_refusal_names_the_acl_and_other_errors_do_not() -> None:
+def test_authorization_error_names_the_missing_acl_and_other_errors_do_not() -> None:
     needs = "DESCRIBE on the cluster"
     assert needs in str(BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, needs=needs))
     assert needs not in str(BrokerError(ErrorCode.REQUEST_TIMED_OUT, needs=needs))

@@ -1,4 +1,4 @@
-"""`restow broker`: what it refuses before it begins. What it does is in tests/faults."""
+"""`restow broker` refuses wrong arguments before it starts. Running brokers are in tests/faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         (["--port", "65536"], "--port"),
     ],
 )
-def test_what_cannot_be(
+def test_broker_refuses_wrong_arguments(
     flags: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     basis = ["broker", "--id", "1", "--store", "zookeeper://127.0.0.1:2181", "--data", str(tmp_path / "data")]
@@ -39,5 +39,5 @@ def test_what_cannot_be(
     assert not (tmp_path / "data").exists()
 
 
-def test_configs_are_pairs_of_which_the_last_counts() -> None:
+def test_parse_configs_keeps_the_last_value_of_a_name() -> None:
     assert parse_configs(["a=1", " b = x=y ", "a=2"]) == {"a": "2", "b": "x=y"}

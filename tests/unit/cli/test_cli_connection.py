@@ -1,4 +1,4 @@
-"""The options that every command has that talks to a cluster."""
+"""The connection options of every command that talks to a cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def flags(command: Any) -> set[str]:
     return {flag for param in command.params for flag in param.opts}
 
 
-def test_whoever_names_brokers_may_say_how_to_talk_to_them() -> None:
+def test_every_command_with_bootstrap_server_has_the_connection_options() -> None:
     found = {name: flags(each) for name, each in commands(typer.main.get_command(app))}
     talking = {name for name, options in found.items() if "--bootstrap-server" in options}
     assert {"topics list", "cluster status", "broker-check"} <= talking
@@ -44,7 +44,7 @@ def write(folder: Path, *lines: str) -> str:
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["broker-check", "1"], ["cluster", "status"]])
-def test_a_wrong_file_is_told_before_anything_is_asked(
+def test_command_refuses_a_wrong_properties_file_before_it_connects(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, "security.protocol=SASL_SSL", "sasl.mechanism=PLAIN", f"sasl.jaas.config={LOGIN}")
@@ -54,7 +54,7 @@ def test_a_wrong_file_is_told_before_anything_is_asked(
     assert "p4ss" not in said.out + said.err
 
 
-def test_environment_and_flags(
+def test_flags_override_the_environment_which_overrides_the_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RESTOW_COMMAND_CONFIG", write(tmp_path, "security.protocol=WRONG"))
@@ -67,14 +67,14 @@ def test_environment_and_flags(
     assert "'WORST' is not one of" in capsys.readouterr().err
 
 
-def test_one_command_line_leaves_nothing_to_the_next(capsys: pytest.CaptureFixture[str]) -> None:
+def test_connection_options_do_not_carry_over_to_the_next_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["topics", "list", "-b", NOWHERE, "--command-property", "nothing=1"]) == 2
     capsys.readouterr()
     assert run(["topics", "list", "-b", "no address"]) == 2
     assert "is not HOST:PORT" in capsys.readouterr().err
 
 
-def test_settings_said_by_hand(tmp_path: Path) -> None:
+def test_settings_for_overrides_the_file_by_command_properties(tmp_path: Path) -> None:
     file = write(tmp_path, "client.id=me", "request.timeout.ms=1000")
     made = settings_for("h:1", Manner(command_config=file, command_property=("client.id=you",)))
     assert (made.options["client_id"], made.timeout_s) == ("you", 1.0)

@@ -1,4 +1,4 @@
-"""The small scenes of the demo run to their end, show what they run, and leave nothing behind."""
+"""The small scenes of the demo succeed, show their commands, and leave no files behind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 DEMO = Path(__file__).parents[3] / "scripts" / "demo.py"
 
 
-def test_the_demo_tells_every_scene(tmp_path: Path) -> None:
+def test_demo_runs_every_small_scene(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(DEMO), "--scenes"],
         capture_output=True,
@@ -34,7 +34,7 @@ def test_the_demo_tells_every_scene(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_scene_that_is_not_there() -> None:
+def test_demo_refuses_an_unknown_scene() -> None:
     done = subprocess.run(
         [sys.executable, str(DEMO), "--scenes", "nonesuch"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Files that are not what they should be: each gets a sentence that says where and why."""
+"""Malformed JSON and YAML files: each error names the place and the reason."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def complaint(path: Path) -> str:
         ("a.json", b"\xff\xfe{}", "not UTF-8"),
     ],
 )
-def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+def test_read_document_refuses_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     message = complaint(file)
@@ -47,14 +47,14 @@ def test_broken_files(tmp_path: Path, name: str, content: bytes, says: str) -> N
     assert "\n" not in message
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_read_document_refuses_missing_files_and_folders(tmp_path: Path) -> None:
     assert "does not exist" in complaint(tmp_path / "missing.yaml")
     assert "is a directory" in complaint(tmp_path)
     assert "cannot be read" in complaint(tmp_path / ("x" * 5000))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_read_document_refuses_a_file_without_permission(tmp_path: Path) -> None:
     file = tmp_path / "secret.yaml"
     file.write_text("a: 1")
     file.chmod(0)
@@ -62,7 +62,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no endless file here")
-def test_an_endless_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_document_refuses_an_endless_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("restow.cli.shared.documents.MAX_FILE_BYTES", 1024**2)
     assert "larger than 1 MiB" in complaint(Path("/dev/zero"))
 
@@ -79,13 +79,13 @@ def test_an_endless_file(monkeypatch: pytest.MonkeyPatch) -> None:
         ("merged.yaml", "a: &x [1, x]\n"),
     ],
 )
-def test_good_files(tmp_path: Path, name: str, content: str) -> None:
+def test_read_document_reads_json_and_yaml(tmp_path: Path, name: str, content: str) -> None:
     file = tmp_path / name
     file.write_text(content, encoding="utf-8")
     assert read_document(str(file)).value == {"a": [1, "x"]}
 
 
-def test_a_node_says_where_it_is(tmp_path: Path) -> None:
+def test_document_node_names_its_place_in_errors(tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("members: [{id: x}, {id: 7}]")
     node = read_document(str(file)).mapping()["members"].items()[1].mapping()["id"]

@@ -1,4 +1,4 @@
-"""`restow groups`: what it answers, and what it refuses."""
+"""`restow groups`: assignments, and refused requests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def flat(document):
     }
 
 
-def test_range_deals_consecutive_partitions(answer) -> None:
+def test_range_assigns_consecutive_partitions(answer) -> None:
     document = answer(*GROUP, "-a", "range", "--members", "c1,c2,c3")
     assert document["assignment"]["c2"] == {"orders": [4, 5, 6, 7], "payments": [2, 3]}
     assert document["comparison"]["counts"] == {"c1": 6, "c2": 6, "c3": 6}
 
 
-def test_a_member_joins_in_two_cooperative_rounds(answer, tmp_path: Path) -> None:
+def test_cooperative_assignor_gives_a_new_member_partitions_in_two_rounds(answer, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"round{number}.json") for number in range(3)]
     answer(*GROUP, "--members", "c1,c2,c3", "--save", paths[0])
     first = answer(*GROUP, "--members", "c1,c2,c3,c4", "--previous", paths[0], "--save", paths[1])
@@ -40,7 +40,7 @@ def test_a_member_joins_in_two_cooperative_rounds(answer, tmp_path: Path) -> Non
     assert json.loads(Path(paths[2]).read_text()) == second
 
 
-def test_a_member_leaves_and_the_others_keep_theirs(answer, tmp_path: Path) -> None:
+def test_remaining_members_keep_their_partitions_when_one_leaves(answer, tmp_path: Path) -> None:
     path = str(tmp_path / "before.json")
     before = flat(answer(*GROUP, "--members", "c1,c2,c3", "--save", path))
     document = answer(*GROUP, "--members", "c2,c3", "--previous", path)
@@ -50,7 +50,7 @@ def test_a_member_leaves_and_the_others_keep_theirs(answer, tmp_path: Path) -> N
     assert document["comparison"]["revoked"] == 0
 
 
-def test_a_file_says_it_all(answer, tmp_path: Path) -> None:
+def test_group_file_sets_assignor_topics_and_members(answer, tmp_path: Path) -> None:
     file = tmp_path / "group.yaml"
     file.write_text(
         """
@@ -73,7 +73,7 @@ members:
     assert set(answer("groups", "assign", str(file), "--members", "c1,new")["assignment"]) == {"c1", "new"}
 
 
-def test_racks_in_a_file_are_heeded(answer, tmp_path: Path) -> None:
+def test_group_file_sets_racks(answer, tmp_path: Path) -> None:
     racks = [["b"], ["b"], ["a"], ["a"]]
     group = {
         "assignor": "range",
@@ -86,7 +86,7 @@ def test_racks_in_a_file_are_heeded(answer, tmp_path: Path) -> None:
     assert answer("groups", "assign", str(file))["assignment"] == {"1": {"t": [2, 3]}, "2": {"t": [0, 1]}}
 
 
-def test_what_two_members_claim_belongs_to_the_later_generation(answer, tmp_path: Path) -> None:
+def test_partition_claimed_twice_belongs_to_the_later_generation(answer, tmp_path: Path) -> None:
     file = tmp_path / "group.json"
     claims = [{"id": name, "owned": {"t": [0, 1]}, "generation": when} for name, when in (("a", 1), ("b", 2))]
     file.write_text(json.dumps({"assignor": "sticky", "partitions": {"t": 2}, "members": claims}))
@@ -95,7 +95,7 @@ def test_what_two_members_claim_belongs_to_the_later_generation(answer, tmp_path
     assert document["comparison"]["revoked"] == 1
 
 
-def test_a_topic_nobody_wants_is_listed(answer, invoke, tmp_path: Path) -> None:
+def test_topic_without_subscribers_is_listed_as_unassigned(answer, invoke, tmp_path: Path) -> None:
     file = tmp_path / "group.json"
     members = [{"id": "a", "topics": ["t"]}]
     file.write_text(json.dumps({"partitions": {"t": 1, "lonely": 2, "empty": 0}, "members": members}))
@@ -103,7 +103,7 @@ def test_a_topic_nobody_wants_is_listed(answer, invoke, tmp_path: Path) -> None:
     assert "nobody subscribes" in invoke("groups", "assign", str(file)).stdout
 
 
-def test_assignors_are_listed(answer, invoke) -> None:
+def test_assignors_lists_all_assignors(answer, invoke) -> None:
     listed = {line["name"]: line for line in answer("groups", "assignors")["assignors"]}
     assert set(listed) >= {"range", "roundrobin", "sticky", "cooperative-sticky"}
     assert all(line["about"] for line in listed.values())
@@ -128,7 +128,7 @@ def test_assignors_are_listed(answer, invoke) -> None:
         (("--topics", "t=1", "--members", "a", "-a", "nonesuch"), "cooperative-sticky"),
     ],
 )
-def test_what_cannot_be_is_refused(refused, arguments, says) -> None:
+def test_assign_refuses_wrong_flags(refused, arguments, says) -> None:
     assert says in refused("groups", "assign", *arguments)
 
 
@@ -154,7 +154,7 @@ def test_what_cannot_be_is_refused(refused, arguments, says) -> None:
         ("partitions: {t: 1}\nmembers: [{id: a}]\npartition_racks: {u: [[]]}", "not among the topics"),
     ],
 )
-def test_a_group_file_that_is_none(refused, tmp_path: Path, text: str, says: str) -> None:
+def test_assign_refuses_a_malformed_group_file(refused, tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "group.yaml"
     file.write_text(text)
     message = refused("groups", "assign", str(file))
@@ -162,13 +162,13 @@ def test_a_group_file_that_is_none(refused, tmp_path: Path, text: str, says: str
     assert "group.yaml" in message
 
 
-def test_a_previous_round_that_is_none(refused, tmp_path: Path) -> None:
+def test_assign_refuses_a_malformed_previous_round(refused, tmp_path: Path) -> None:
     file = tmp_path / "previous.json"
     file.write_text('{"assignor": "sticky"}')
     assert "'assignment' is missing" in refused(*GROUP, "--members", "a", "--previous", str(file))
 
 
-def test_a_result_that_cannot_be_saved_is_a_failure(invoke, tmp_path: Path) -> None:
+def test_assign_fails_when_the_result_cannot_be_saved(invoke, tmp_path: Path) -> None:
     result = invoke(*GROUP, "--members", "a", "--save", str(tmp_path / "no" / "such" / "folder.json"))
     assert result.exit_code == 1
     assert "cannot be written" in result.stderr

@@ -31,7 +31,7 @@ EVIL = "e\x1b[2J\rv\x07\x08\x9b31mi\u202e\u2066\x85\u2028l"
 def said(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., str]:
-    """What a command prints, on both streams; it must not do anything to a terminal."""
+    """Return a function that runs a command and returns its output; it fails on any control character."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> str:
@@ -83,7 +83,7 @@ GROUP = {
 
 
 def spoiled(document: Any) -> Iterator[Any]:
-    """The document with one key or one value after another made hostile."""
+    """Yield copies of the document, each with one key or value made hostile."""
     for path in _paths(document, ()):
         for is_key in (False, True):
             made = copy.deepcopy(document)
@@ -135,7 +135,7 @@ FILES: dict[str, tuple[Callable[[], Any], tuple[tuple[str, ...], ...]]] = {
 def test_hostile_text_anywhere_in_a_file_does_not_reach_the_terminal(
     said: Callable[..., str], kind: str
 ) -> None:
-    """Neither where the file is drawn nor where it is refused."""
+    """This holds for files that are drawn and for files that are refused."""
     Path("fine.json").write_text(dumps_snapshot(snapshot()), encoding="utf-8")
     Path("fine-plan.json").write_text(dumps_plan(plan()), encoding="utf-8")
     make, commands = FILES[kind]
@@ -146,7 +146,7 @@ def test_hostile_text_anywhere_in_a_file_does_not_reach_the_terminal(
 
 
 def test_hostile_names_are_drawn_with_their_controls_spelt_out(said: Callable[..., str]) -> None:
-    """The names are really shown: a test that only finds nothing would find nothing."""
+    """The names must be in the output, because an empty output would pass the other tests."""
     Path("plan.json").write_text(dumps_plan(plan(EVIL)), encoding="utf-8")
     text = said("show", "plan.json", "--moves")
     assert "\\x1b[2J" in text
@@ -194,24 +194,24 @@ def test_hostile_arguments_do_not_reach_the_terminal(
     assert said(*arguments)
 
 
-def test_log_lines_are_cleaned() -> None:
+def test_log_formatter_cleans_hostile_text() -> None:
     record = logging.LogRecord("restow", logging.WARNING, "", 0, "client %s is odd", (EVIL,), None)
     assert CleanFormatter().format(record) == f"client {clean(EVIL)} is odd"
 
 
-def test_clean_spells_out_what_is_not_printable() -> None:
+def test_clean_spells_out_unprintable_characters() -> None:
     assert clean("a\nb\x9b\u202e") == "a\\x0ab\\u009b\\u202e"
     assert clean_lines("a\nb\tc\x1b") == "a\nb\tc\\x1b"
     assert clean("Zürich, 東京") == "Zürich, 東京"
 
 
-def test_drop_in_cleans_what_it_repeats(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reassign_cleans_text_that_it_repeats(capsys: pytest.CaptureFixture[str]) -> None:
     assert reassign([f"--{EVIL}"]) == 1
     assert "\x1b" not in capsys.readouterr().err
 
 
-def test_console_cleans_whatever_is_printed_through_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Also what a view forgot to clean: plain text, styled text and what is redrawn while it changes."""
+def test_console_cleans_all_text_printed_through_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """This covers views that forget to clean: plain text, styled text and live text."""
     page = console()
     page.print(EVIL)
     page.print(Text(EVIL, style="red"), style="bold")

@@ -1,4 +1,4 @@
-"""Whatever a person or a program hands over, the answer is an answer or an `InvalidInput`."""
+"""Random input gives a result or an `InvalidInput`, and no other error."""
 
 from __future__ import annotations
 
@@ -88,21 +88,21 @@ def in_a_file(content: bytes, suffix: str) -> str:
 
 @unhurried
 @given(st.text(alphabet="0123456789-:, ab²٣", max_size=20))
-def test_broker_lists(text: str) -> None:
+def test_parse_brokers_survives_random_text(text: str) -> None:
     with suppress(InvalidInput):
         assert parse_brokers(text)
 
 
 @unhurried
 @given(st.text(alphabet="0123456789=, ab²٣", max_size=20))
-def test_topic_lists(text: str) -> None:
+def test_parse_topics_survives_random_text(text: str) -> None:
     with suppress(InvalidInput):
         assert parse_topics(text)
 
 
 @unhurried
 @given(st.binary(max_size=60) | st.text(alphabet="[]{}:,-&*!|>'\"#% \n\tab01", max_size=60).map(str.encode))
-def test_files_of_anything(content: bytes) -> None:
+def test_read_document_survives_random_bytes(content: bytes) -> None:
     for suffix in (".json", ".yaml", ""):
         path = in_a_file(content, suffix)
         try:
@@ -114,7 +114,7 @@ def test_files_of_anything(content: bytes) -> None:
 
 @unhurried
 @given(group_files)
-def test_group_files(content: dict[str, object]) -> None:
+def test_read_group_survives_random_documents(content: dict[str, object]) -> None:
     path = in_a_file(json.dumps(content).encode(), ".json")
     try:
         with suppress(InvalidInput):
@@ -125,7 +125,7 @@ def test_group_files(content: dict[str, object]) -> None:
 
 @unhurried
 @given(place_files)
-def test_place_files(content: dict[str, object]) -> None:
+def test_read_place_file_survives_random_documents(content: dict[str, object]) -> None:
     path = in_a_file(json.dumps(content).encode(), ".json")
     try:
         with suppress(InvalidInput):
@@ -136,7 +136,7 @@ def test_place_files(content: dict[str, object]) -> None:
 
 @unhurried
 @given(junk | st.fixed_dictionaries({"partitions": st.lists(junk, max_size=3)}))
-def test_current_assignments(content: object) -> None:
+def test_read_current_survives_random_documents(content: object) -> None:
     path = in_a_file(json.dumps(content).encode(), ".json")
     try:
         with suppress(InvalidInput):

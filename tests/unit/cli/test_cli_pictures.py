@@ -1,4 +1,4 @@
-"""What is drawn, mark by mark."""
+"""Pictures of placements and groups, mark by mark."""
 
 from __future__ import annotations
 
@@ -66,18 +66,18 @@ def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.splitlines()]
 
 
-def test_a_placement_in_racks(invoke) -> None:
+def test_place_draws_brokers_by_rack(invoke) -> None:
     brokers = ("--topic", "orders", "--brokers", "0-1:a,2-3:b,4-5:c")
     arguments = (*brokers, "-p", "3", "-r", "3", "--start-index", "0")
     assert lines(invoke("place", *arguments).stdout) == lines(RACKS)
 
 
-def test_a_group(invoke) -> None:
+def test_assign_draws_members_and_partitions(invoke) -> None:
     result = invoke("groups", "assign", "-a", "range", "--topics", "t=3,u=2", "--members", "a,b")
     assert lines(result.stdout) == lines(GROUP)
 
 
-def test_new_partitions_are_marked(invoke, tmp_path: Path) -> None:
+def test_place_marks_new_partitions(invoke, tmp_path: Path) -> None:
     file = tmp_path / "now.json"
     file.write_text("[[0, 1], [1, 0]]")
     drawn = invoke("place", "--current", str(file), "--to", "3", "--brokers", "0-1").stdout
@@ -85,7 +85,7 @@ def test_new_partitions_are_marked(invoke, tmp_path: Path) -> None:
     assert "+ new partition" in drawn
 
 
-def test_kept_gained_and_given_up_are_marked(invoke, tmp_path: Path) -> None:
+def test_assign_marks_kept_gained_and_given_up_partitions(invoke, tmp_path: Path) -> None:
     file = tmp_path / "group.yaml"
     file.write_text(
         "partitions: {t: 4}\nmembers: [{id: m1, owned: {t: [0, 1, 2, 3]}, generation: 1}, {id: m2}]\n"
@@ -100,7 +100,7 @@ def strips(drawn: str) -> list[str]:
 
 @pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
 @pytest.mark.parametrize(("brokers", "replication_factor"), [(1, 1), (6, 3), (30, 3), (300, 5)])
-def test_a_placement_never_overflows(width: int, brokers: int, replication_factor: int) -> None:
+def test_placement_fits_any_width(width: int, brokers: int, replication_factor: int) -> None:
     request = PlaceRequest(
         brokers=f"0-{brokers - 1}",
         racks="a,rack-b,a-long-rack-name",
@@ -116,7 +116,7 @@ def test_a_placement_never_overflows(width: int, brokers: int, replication_facto
 
 
 @pytest.mark.parametrize("columns", ["40", "80", "120"])
-def test_a_group_never_overflows(invoke, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+def test_group_fits_any_width(invoke, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     members = ",".join(f"a-member-with-quite-a-name-{number}" for number in range(60))
     drawn = invoke(
@@ -127,20 +127,20 @@ def test_a_group_never_overflows(invoke, monkeypatch: pytest.MonkeyPatch, column
     assert "not drawn" in drawn
 
 
-def test_rows_zero_draws_everything(invoke) -> None:
+def test_rows_zero_draws_all_rows(invoke) -> None:
     arguments = ("place", "--brokers", "0-2", "-p", "60", "-r", "2", "--start-index", "0")
     assert "left out" in invoke(*arguments).stdout
     assert "left out" not in invoke(*arguments, "--rows", "0").stdout
 
 
-def test_names_cannot_play_tricks_on_the_terminal(invoke) -> None:
+def test_pictures_clean_hostile_names(invoke) -> None:
     drawn = invoke("groups", "assign", "--topics", "\x1b[31mred=1", "--members", "a\nb").stdout
     assert "\x1b" not in drawn
     assert "\\x1b[31mred" in drawn
     assert "a\\x0ab" in drawn
 
 
-def test_markup_in_names_is_only_text(invoke) -> None:
+def test_pictures_show_markup_in_names_as_text(invoke) -> None:
     assert (
         "[bold]t[/bold]"
         in invoke("groups", "assign", "--topics", "[bold]t[/bold]=1", "--members", "a").stdout
@@ -151,15 +151,15 @@ def test_markup_in_names_is_only_text(invoke) -> None:
     ("numbers", "text"),
     [([], ""), ([3], "3"), ([2, 0, 1], "0-2"), ([0, 1, 2, 3, 7], "0-3,7"), ([1, 3, 5], "1,3,5")],
 )
-def test_ranges(numbers: list[int], text: str) -> None:
+def test_ranges_merges_consecutive_numbers(numbers: list[int], text: str) -> None:
     assert ranges(numbers) == text
 
 
-def test_long_lists_are_cut_and_the_rest_is_counted() -> None:
+def test_ranges_counts_the_rest_of_a_long_list() -> None:
     assert ranges([0, 2, 4, 5, 6], most=2) == "0,2 and 3 more"
 
 
-def test_bars_grow_with_their_value() -> None:
+def test_bar_grows_with_its_value() -> None:
     assert [bar(value, 8, 2, PRETTY) for value in range(9)] == [
         "",
         "▎",
@@ -185,7 +185,7 @@ def test_middle_out_leaves_out_the_middle(total: int) -> None:
     assert total == 0 or (shown[0], shown[-1]) == (0, total - 1)
 
 
-def test_small_words() -> None:
+def test_count_cut_and_clean_format_short_texts() -> None:
     assert [count(1, "broker"), count(2, "broker"), count(1200, "partition")] == [
         "1 broker",
         "2 brokers",

@@ -1,4 +1,4 @@
-"""`restow place`: what it answers, and what it refuses."""
+"""`restow place`: placements, and refused requests."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def replicas(document):
     return [row["replicas"] for row in document["partitions"]]
 
 
-def test_a_fixed_start_gives_kafkas_answer(answer) -> None:
+def test_place_with_a_start_index_equals_kafka(answer) -> None:
     document = answer(*NEW, "--start-index", "0")
     assert replicas(document) == WORKED_EXAMPLE
     assert document["seed"] is None
 
 
-def test_a_seed_repeats_a_random_start(answer) -> None:
+def test_place_repeats_a_random_start_with_its_seed(answer) -> None:
     first = answer(*NEW)
     again = answer(*NEW, "--seed", str(first["seed"]))
     assert replicas(again) == replicas(first)
     assert again["seed"] == first["seed"]
 
 
-def test_different_seeds_start_differently(answer) -> None:
+def test_place_starts_differently_with_other_seeds(answer) -> None:
     assert len({str(replicas(answer(*NEW, "--seed", str(seed)))) for seed in range(8)}) > 1
 
 
-def test_partitions_may_be_counted_from_elsewhere(answer) -> None:
+def test_place_numbers_partitions_from_start_partition(answer) -> None:
     document = answer(*NEW, "--start-index", "0", "--start-partition", "5")
     assert [row["partition"] for row in document["partitions"]] == list(range(5, 13))
     assert replicas(document)[:3] == WORKED_EXAMPLE[5:]
@@ -55,7 +55,7 @@ def test_partitions_may_be_counted_from_elsewhere(answer) -> None:
         ("--broker-list", "0:a,3:a,1:b,4:b,2:c,5:c"),
     ],
 )
-def test_racks_can_be_said_in_several_ways(answer, brokers) -> None:
+def test_place_takes_racks_in_several_forms(answer, brokers) -> None:
     document = answer("place", *brokers, "-p", "6", "-r", "3", "--start-index", "0")
     assert replicas(document)[:2] == [[0, 1, 2], [1, 2, 3]]
     assert document["evaluation"]["rack_spread"] == {
@@ -66,14 +66,14 @@ def test_racks_can_be_said_in_several_ways(answer, brokers) -> None:
     }
 
 
-def test_rack_modes(answer, refused) -> None:
+def test_place_follows_the_rack_mode(answer, refused) -> None:
     some = ("place", "--brokers", "0-1:a,2", "-p", "3", "-r", "2", "--start-index", "0")
     assert "--disable-rack-aware" in refused(*some)
     assert answer(*some, "--disable-rack-aware") == answer(*some, "--rack-mode", "safe")
     assert "disagree" in refused(*some, "--disable-rack-aware", "--rack-mode", "safe")
 
 
-def test_expanding_keeps_what_is_there(answer, invoke, tmp_path: Path) -> None:
+def test_place_keeps_existing_partitions_when_it_adds_some(answer, invoke, tmp_path: Path) -> None:
     before = invoke(*NEW, "--start-index", "0", "--topic", "t", "--format", "kafka")
     file = tmp_path / "t.json"
     file.write_text(before.stdout)
@@ -84,7 +84,7 @@ def test_expanding_keeps_what_is_there(answer, invoke, tmp_path: Path) -> None:
     assert document["topic"] == "t"
 
 
-def test_the_kafka_format_is_kafkas(invoke) -> None:
+def test_place_prints_reassignment_json_with_format_kafka(invoke) -> None:
     result = invoke("place", "--by-hand", "0:1,1:0", "--topic", "t", "--format", "kafka")
     assert json.loads(result.stdout) == {
         "version": 1,
@@ -95,7 +95,7 @@ def test_the_kafka_format_is_kafkas(invoke) -> None:
     }
 
 
-def test_an_assignment_by_hand_is_judged(answer) -> None:
+def test_place_judges_an_assignment_by_hand(answer) -> None:
     document = answer("place", "--by-hand", "0:1:2,1:2:0", "--brokers", "0:a,1:b,2:b")
     assert document["evaluation"]["rack_spread"]["fewest"] == 2
     assert [(b["id"], b["replicas"], b["leaders"]) for b in document["brokers"]] == [
@@ -105,7 +105,7 @@ def test_an_assignment_by_hand_is_judged(answer) -> None:
     ]
 
 
-def test_what_is_there_can_just_be_judged(answer, tmp_path: Path) -> None:
+def test_place_judges_the_current_assignment_without_to(answer, tmp_path: Path) -> None:
     file = tmp_path / "now.yaml"
     file.write_text("'0': [7, 8]\n'1': [8, 7]\n")
     document = answer("place", "--current", str(file))
@@ -121,14 +121,14 @@ def test_what_is_there_can_just_be_judged(answer, tmp_path: Path) -> None:
         '{"brokers": [{"id": 0}, 1, 2, 3, 4], "partitions": 8, "replication_factor": 3, "start_index": 0}',
     ],
 )
-def test_a_file_says_what_flags_do(answer, tmp_path: Path, text: str) -> None:
+def test_topic_file_equals_flags(answer, tmp_path: Path, text: str) -> None:
     file = tmp_path / "topic"
     file.write_text(text)
     assert replicas(answer("place", str(file))) == WORKED_EXAMPLE
     assert len(replicas(answer("place", str(file), "--partitions", "2"))) == 2
 
 
-def test_racks_as_a_mapping(answer, tmp_path: Path) -> None:
+def test_topic_file_takes_racks_as_a_mapping(answer, tmp_path: Path) -> None:
     file = tmp_path / "topic.yaml"
     file.write_text(
         "brokers: {a: [0, 3], b: [1, 4], c: [2, 5]}\npartitions: 2\nreplication_factor: 3\nstart_index: 0"
@@ -136,7 +136,7 @@ def test_racks_as_a_mapping(answer, tmp_path: Path) -> None:
     assert replicas(answer("place", str(file))) == [[0, 1, 2], [1, 2, 3]]
 
 
-def test_standard_input_is_a_file_too(invoke) -> None:
+def test_place_reads_a_topic_file_from_standard_input(invoke) -> None:
     result = invoke(
         "place", "-", "--json", stdin="brokers: 0-4\npartitions: 8\nreplication_factor: 3\nstart_index: 0\n"
     )
@@ -174,7 +174,7 @@ def test_standard_input_is_a_file_too(invoke) -> None:
         (("--by-hand", "0:1,,1:0",), "empty"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(refused, arguments, says) -> None:
+def test_place_refuses_wrong_flags(refused, arguments, says) -> None:
     assert says in refused("place", *arguments)
 
 
@@ -194,13 +194,13 @@ def test_what_cannot_be_is_refused(refused, arguments, says) -> None:
         ("[[0]]", "more"),
     ],
 )  # fmt: skip
-def test_a_current_assignment_that_is_none(refused, tmp_path: Path, text: str, says: str) -> None:
+def test_place_refuses_a_malformed_current_assignment(refused, tmp_path: Path, text: str, says: str) -> None:
     file = tmp_path / "current.json"
     file.write_text(text)
     assert says in refused("place", "--current", str(file), "--to", "1", "--brokers", "0-2")
 
 
-def test_one_of_several_topics_can_be_picked(answer, tmp_path: Path) -> None:
+def test_place_picks_one_of_several_topics(answer, tmp_path: Path) -> None:
     rows = [{"topic": name, "partition": 0, "replicas": [broker]} for name, broker in (("a", 0), ("b", 1))]
     file = tmp_path / "current.json"
     file.write_text(json.dumps({"version": 1, "partitions": rows}))

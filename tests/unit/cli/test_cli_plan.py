@@ -1,4 +1,4 @@
-"""`restow plan …` from files to files."""
+"""`restow plan …` from snapshot files to plan files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> str:
-    """Four brokers; the last has nothing."""
+    """Return the file of a cluster with four brokers, the last of them empty."""
     partitions = tuple(
         Partition(
             number=number,
@@ -48,7 +48,7 @@ def snapshot(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_new_brokers_get_their_share(
+def test_add_brokers_gives_new_brokers_their_share(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan, page = tmp_path / "plan.json", tmp_path / "plan.html"
@@ -63,7 +63,7 @@ def test_new_brokers_get_their_share(
     assert "<svg" in page.read_text(encoding="utf-8")
 
 
-def test_a_drained_broker_is_gone_and_two_plans_are_compared(
+def test_drain_empties_a_broker_and_compare_shows_two_plans(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second = str(tmp_path / "a.json"), str(tmp_path / "b.json")
@@ -101,7 +101,7 @@ def test_several_requests_make_one_plan(
     assert {move.after[0] for move in moves} == {1, 2, 3}
 
 
-def test_limits_are_in_the_plan_and_its_waves_keep_them(
+def test_plan_has_the_limits_and_its_waves_keep_them(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
@@ -115,7 +115,7 @@ def test_limits_are_in_the_plan_and_its_waves_keep_them(
     assert told in capsys.readouterr().out
 
 
-def test_small_replicas_go_together_unless_told_otherwise(snapshot: str, tmp_path: Path) -> None:
+def test_plan_raises_default_moves_in_for_small_replicas(snapshot: str, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     assert run(["plan", "replace", "0:3", "--moves-out", "7", "--snapshot", snapshot, "-o", str(path)]) == 0
     plan = loads(path.read_text(encoding="utf-8"))
@@ -153,7 +153,7 @@ def test_bad_requests_are_refused(
     assert says in capsys.readouterr().err
 
 
-def test_somewhere_the_cluster_has_to_be(
+def test_plan_needs_a_cluster_or_a_snapshot(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RESTOW_BOOTSTRAP_SERVER", raising=False)
@@ -194,7 +194,7 @@ def test_incomplete_plan_is_named_and_written_only_with_partial(
     assert "it leaves 1 partition behind (orders-3;" in capsys.readouterr().err
 
 
-def test_verify_checks_the_promise_and_says_no_for_what_was_left(
+def test_verify_fails_for_partitions_that_the_plan_left_behind(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(tmp_path / "plan.json")
@@ -209,7 +209,7 @@ def test_verify_checks_the_promise_and_says_no_for_what_was_left(
     assert "orders-0 on broker 0" in checks["broker 0 is empty"]["evidence"]
 
 
-def test_cordoned_brokers_are_told_and_get_nothing(
+def test_plan_names_cordoned_brokers_and_gives_them_no_replicas(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "plan.json"
@@ -222,8 +222,8 @@ def test_cordoned_brokers_are_told_and_get_nothing(
 
 
 @pytest.mark.full
-def test_the_first_plan_on_a_machine_is_as_good_as_any(snapshot: str, tmp_path: Path) -> None:
-    """Its seconds do not begin before the search is compiled, which takes longer than these."""
+def test_plan_is_the_same_while_the_search_is_being_compiled(snapshot: str, tmp_path: Path) -> None:
+    """The search time starts only after the compilation, which takes longer than --seconds."""
     command = [sys.executable, "-m", "restow", "plan", "balance", "--snapshot", snapshot, "--seconds", "10"]
     plans = []
     for number in range(2):

@@ -32,7 +32,7 @@ def cluster(replicas: tuple[int, ...] = (1, 2), topic_id: str = "one") -> Snapsh
 
 @pytest.fixture
 def plan_file(tmp_path: Path) -> str:
-    """t-0 gets a replica on broker 4 instead of 2, t-1 changes a directory."""
+    """Return a plan that moves t-0 from broker 2 to 4, and t-1 to another log dir."""
     targets = [
         Target(partition=TopicPartition("t", 0), replicas=(1, 4)),
         Target(partition=TopicPartition("t", 1), replicas=(2, 3), log_dirs=("any", "/e")),
@@ -89,7 +89,7 @@ def test_command_refuses_a_plan_of_another_digest(
 
 
 @pytest.mark.parametrize("digest", ["", "sha256:", "0123456789a", "sha512:" + "0" * 64, "g" * 12, "0" * 65])
-def test_show_refuses_what_is_no_digest(plan_file: str, refused: Callable[..., str], digest: str) -> None:
+def test_show_refuses_a_malformed_digest(plan_file: str, refused: Callable[..., str], digest: str) -> None:
     assert "is not a digest" in refused("show", plan_file, "--digest", digest)
 
 
@@ -150,7 +150,7 @@ def test_show_writes_a_page_with_brokers_log_dirs_and_time(
     assert "<svg" in found
 
 
-def test_plan_prints_kafka_json_in_the_same_words_as_place(tmp_path: Path, invoke: Invoke) -> None:
+def test_plan_prints_the_same_kafka_json_as_place(tmp_path: Path, invoke: Invoke) -> None:
     target = tmp_path / "request.json"
     placed = invoke(
         *("place", "--brokers", "0-5", "--partitions", "2", "--replication-factor", "2", "--seed", "1"),
@@ -161,7 +161,7 @@ def test_plan_prints_kafka_json_in_the_same_words_as_place(tmp_path: Path, invok
     assert invoke("plan", "from-json", str(target), "--snapshot", here, "--format", "kafka").stdout == placed
 
 
-def test_plan_writes_the_way_back_beside_kafka_json(tmp_path: Path, invoke: Invoke) -> None:
+def test_plan_writes_rollback_json_beside_kafka_json(tmp_path: Path, invoke: Invoke) -> None:
     moves = tmp_path / "moves.json"
     here = file_of(cluster(), tmp_path)
     told = invoke("plan", "drain", "3", "--snapshot", here, "--format", "kafka", "-o", str(moves))
@@ -180,9 +180,7 @@ def test_plan_refuses_kafka_and_its_own_json_on_one_output(
     assert "both want standard output" in said
 
 
-def test_rebase_makes_the_rest_of_a_plan_from_where_things_are(
-    plan_file: str, tmp_path: Path, invoke: Invoke
-) -> None:
+def test_rebase_plans_the_rest_from_the_present_state(plan_file: str, tmp_path: Path, invoke: Invoke) -> None:
     new = tmp_path / "new.json"
     here = file_of(cluster((5, 2)), tmp_path)
     told = invoke("plan", "rebase", plan_file, "--snapshot", here, "-o", str(new))
@@ -193,7 +191,7 @@ def test_rebase_makes_the_rest_of_a_plan_from_where_things_are(
     assert plan.title == "a title"
 
 
-def test_rebase_and_show_name_what_stays_behind_because_its_topic_was_remade(
+def test_rebase_and_show_name_partitions_of_a_recreated_topic(
     plan_file: str, tmp_path: Path, invoke: Invoke
 ) -> None:
     new = tmp_path / "new.json"

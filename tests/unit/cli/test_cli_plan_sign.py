@@ -1,4 +1,4 @@
-"""Plans signed by who approves them."""
+"""`restow plan sign`, and commands that demand a signature."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan_file(tmp_path: Path) -> Path:
 
 
 def key_pair(folder: Path, name: str) -> tuple[str, str]:
-    """Files with a private key and its public half."""
+    """Write a private key and its public key to files."""
     key = Ed25519PrivateKey.generate()
     secret, public = folder / f"{name}.pem", folder / f"{name}.pub"
     secret.write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
@@ -46,7 +46,7 @@ def key_pair(folder: Path, name: str) -> tuple[str, str]:
     return str(secret), str(public)
 
 
-def test_signed_plan_is_taken_with_the_key_of_each_who_signed(
+def test_show_accepts_a_plan_with_the_key_of_any_signer(
     plan_file: Path, tmp_path: Path, invoke: Invoke
 ) -> None:
     before = text.loads(plan_file.read_text())
@@ -83,7 +83,7 @@ def test_show_refuses_damaged_signatures(
     assert "its signatures are damaged" in refused("show", str(plan_file), "--signed-by", public)
 
 
-def test_sign_refuses_what_is_no_key_and_leaves_the_plan_alone(
+def test_sign_refuses_a_wrong_key_and_leaves_the_plan_unchanged(
     plan_file: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     _, public = key_pair(tmp_path, "one")

@@ -22,14 +22,14 @@ NEED_NO_CLUSTER = ("place", "groups")
 PROGRAM = (sys.executable, "-c", "from restow.cli import main; main()")
 
 
-def test_the_installed_program_answers() -> None:
+def test_installed_program_prints_its_version() -> None:
     program = Path(sys.executable).with_name("restow")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"restow {restow.__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",)])
-def test_no_command_is_a_call_for_help(spawn, arguments) -> None:
+def test_program_without_a_command_prints_help(spawn, arguments) -> None:
     done = spawn(*arguments)
     assert done.returncode == 0
     assert done.stderr == ""
@@ -38,7 +38,7 @@ def test_no_command_is_a_call_for_help(spawn, arguments) -> None:
 
 
 def nouns_and_verbs() -> list[tuple[str, ...]]:
-    """Every command there is, and every group of them."""
+    """Yield every command and every group of commands."""
     found: list[tuple[str, ...]] = [()]
     for name, command in get_command(app).commands.items():
         found += [(name,), *((name, verb) for verb in getattr(command, "commands", ()))]
@@ -46,7 +46,7 @@ def nouns_and_verbs() -> list[tuple[str, ...]]:
 
 
 def understood(words: list[str]) -> dict[str, object]:
-    """What the parser makes of a command line, without carrying it out. It raises where it makes nothing."""
+    """Parse a command line without running it; raise an error if the parser refuses it."""
     command, context = get_command(app), None
     while True:
         context = command.make_context(words[0] if words else "restow", words, parent=context)
@@ -59,13 +59,13 @@ def understood(words: list[str]) -> dict[str, object]:
 @pytest.mark.parametrize(
     "words", [["nonesuch"], ["groups", "nonesuch"], ["broker", "--nonesuch"], ["broker"]]
 )
-def test_what_the_parser_does_not_understand_is_noticed(words: list[str]) -> None:
+def test_understood_raises_for_unknown_words(words: list[str]) -> None:
     with pytest.raises(TyperException):
         understood(words)
 
 
 @pytest.mark.parametrize("command", nouns_and_verbs(), ids=" ".join)
-def test_every_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> None:
+def test_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch) -> None:
     text = invoke(*command, "--help").stdout
     assert "Examples:" in text
     assert max(map(len, text.splitlines())) <= 100
@@ -101,7 +101,7 @@ def test_every_help_has_examples_that_run(invoke, command, tmp_path, monkeypatch
         ("groups", "assign", "missing.yaml"),
     ],
 )
-def test_wrong_usage_is_exit_code_two(spawn, arguments) -> None:
+def test_wrong_usage_exits_with_code_2(spawn, arguments) -> None:
     done = spawn(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -117,7 +117,7 @@ def test_debug_shows_the_traceback(spawn) -> None:
 
 
 class Broken(Assignor):
-    """Breaks."""
+    """Raises an error when used."""
 
     name = "broken"
 
@@ -125,7 +125,7 @@ class Broken(Assignor):
         raise ZeroDivisionError("oh dear")
 
 
-def test_a_bug_is_a_message_too(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_prints_one_message(invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("restow.assignors.registry._known", {})
     register(Broken())
     result = invoke("groups", "assign", "-a", "broken", "--topics", "t=1", "--members", "a")
@@ -134,7 +134,7 @@ def test_a_bug_is_a_message_too(invoke, monkeypatch: pytest.MonkeyPatch) -> None
     assert "Traceback" not in result.stderr
 
 
-def test_json_is_one_document_and_nothing_else(spawn) -> None:
+def test_json_prints_one_document_only(spawn) -> None:
     done = spawn(*PLACE, "--json")
     assert done.returncode == 0
     assert done.stderr == ""
@@ -144,13 +144,13 @@ def test_json_is_one_document_and_nothing_else(spawn) -> None:
 
 @pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("arguments", [PLACE, ("--help",), ("place", "--nonesuch")])
-def test_a_pipe_gets_no_colours(spawn, environment, arguments) -> None:
+def test_pipe_gets_no_colours(spawn, environment, arguments) -> None:
     done = spawn(*arguments, **environment)
     assert "\x1b" not in done.stdout + done.stderr
 
 
 def on_a_terminal(*arguments: str, **environment: str) -> str:
-    """What the program prints when its output is a terminal."""
+    """Return a function that runs the program on a terminal and returns its output."""
     pty = pytest.importorskip("pty")
     leader, follower = pty.openpty()
     with subprocess.Popen(
@@ -176,7 +176,7 @@ def on_a_terminal(*arguments: str, **environment: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", [PLACE, ("place", "--help"), ("place", "--brokers", "x")])
-def test_a_terminal_gets_colours_unless_it_asks_not_to(monkeypatch: pytest.MonkeyPatch, arguments) -> None:
+def test_terminal_gets_colours_unless_no_color_is_set(monkeypatch: pytest.MonkeyPatch, arguments) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[" in on_a_terminal(*arguments)
     quiet = on_a_terminal(*arguments, NO_COLOR="1")
@@ -184,7 +184,7 @@ def test_a_terminal_gets_colours_unless_it_asks_not_to(monkeypatch: pytest.Monke
     assert "broker" in quiet
 
 
-def test_without_utf8_the_marks_are_ascii(spawn) -> None:
+def test_marks_are_ascii_without_utf8(spawn) -> None:
     done = spawn(*PLACE, PYTHONIOENCODING="ascii", PYTHONUTF8="0")
     assert done.returncode == 0
     assert done.stdout.isascii()
@@ -194,7 +194,7 @@ def test_without_utf8_the_marks_are_ascii(spawn) -> None:
 @pytest.mark.parametrize(
     "arguments", [(*PLACE[:3], "-p", "20000", "-r", "3", "--rows", "0"), PLACE, ("place", "--help")]
 )
-def test_a_reader_that_goes_away_makes_no_noise(arguments) -> None:
+def test_closed_pipe_ends_the_program_silently(arguments) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     with subprocess.Popen([*PROGRAM, *arguments], stdout=writing, stderr=subprocess.PIPE) as program:
@@ -220,8 +220,8 @@ main()
 """
 
 
-def test_an_interrupt_is_exit_code_130() -> None:
-    """Interrupted while it waits for standard input."""
+def test_interrupt_exits_with_code_130() -> None:
+    """The signal comes while the program waits for standard input."""
     command = [sys.executable, "-c", WAITING, "place", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         assert program.stderr is not None
@@ -240,12 +240,12 @@ def test_run_returns_the_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Error" in capsys.readouterr().err
 
 
-def test_completion_knows_commands_and_assignors(spawn) -> None:
+def test_completion_offers_commands_and_assignors(spawn) -> None:
     done = spawn(
         _RESTOW_COMPLETE="complete_bash", COMP_WORDS="restow groups assign --assignor coop", COMP_CWORD="4"
     )
     assert done.stdout.split() == ["cooperative-sticky"]
 
 
-def test_the_app_has_a_name() -> None:
+def test_app_has_a_name() -> None:
     assert app.info.name == "restow"

@@ -1,4 +1,4 @@
-"""`restow reassign` as a program, and under Apache's name for whoever chooses that."""
+"""`restow reassign` as a program, and under the name of Apache's tool."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[3]
         (["--help"], 0, "Usage:", ""),
     ],
 )
-def test_reassign_answers_in_apaches_words(
+def test_reassign_prints_apaches_errors(
     words: list[str], code: int, out: str, err: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["reassign", *words]) == code
@@ -43,14 +43,14 @@ def test_reassign_answers_in_apaches_words(
     assert said.err.startswith(err)
 
 
-def test_installing_restow_puts_no_other_name_on_the_path() -> None:
-    """Least of all that of Apache's tool, which would then be found first or last by chance."""
+def test_package_installs_only_the_restow_program() -> None:
+    """A program of the name of Apache's tool would hide the real one, or be hidden by it."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert set(project["scripts"]) == {"restow"}
 
 
-def test_launcher_in_the_documents_answers_under_apaches_name(tmp_path: Path) -> None:
-    """The lines as they stand there, but for the folder."""
+def test_launcher_in_the_documents_runs_under_apaches_name(tmp_path: Path) -> None:
+    """The test runs the documented lines, in another folder."""
     text = (ROOT / "docs" / "reassign.md").read_text("utf-8")
     lines = [line.strip() for line in text.splitlines() if "/usr/local/bin/kafka-reassign-partitions" in line]
     assert lines

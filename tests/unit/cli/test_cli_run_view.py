@@ -1,4 +1,4 @@
-"""The picture of a run: what it says, and that names from a cluster cannot spoil it."""
+"""The picture of a run: its content, and cleaned names from the cluster."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def drawn(what: RunStatus) -> str:
     return captured.get()
 
 
-def test_everything_is_in_it() -> None:
+def test_picture_shows_progress_brokers_stalls_and_health() -> None:
     text = drawn(standing())
     for words in (
         "run 20261115-082137   3 of 12 steps done, 1 under way   throttle 50.0 MB/s (auto)",
@@ -77,7 +77,7 @@ def test_everything_is_in_it() -> None:
     assert "\x1b" not in text
 
 
-def test_a_pause_says_why() -> None:
+def test_picture_gives_the_reason_of_a_pause() -> None:
     assert "paused: asked to pause" in drawn(standing(paused="asked to pause"))
     assert "waits: broker 3 is not there" in drawn(standing(waits="broker 3 is not there"))
 
@@ -85,11 +85,11 @@ def test_a_pause_says_why() -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (89, "89 s"), (90, "1.5 min"), (1200, "20 min"), (7200, "2.0 h")]
 )
-def test_durations(seconds: float, text: str) -> None:
+def test_duration_uses_the_largest_unit_that_fits(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-def test_no_estimate() -> None:
+def test_until_without_an_estimate_says_why() -> None:
     assert until(None) == "no estimate yet: nothing has been copied so far"
 
 
@@ -140,13 +140,13 @@ def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
         assert words in text
 
 
-def test_moves_of_others_are_shown_beside_the_run() -> None:
+def test_picture_shows_reassignments_of_other_tools_beside_the_run() -> None:
     text = drawn(standing(others=standing(run="", steps_done=0, steps_left=2, under_way=2)))
     assert "not of this run:" in text
     assert "moves under way   0 of 2 steps done, 2 under way" in text
 
 
-def test_the_summary_says_what_was_done_and_cleans_what_came_from_the_cluster() -> None:
+def test_summary_shows_the_moves_and_cleans_names() -> None:
     outcome = RunOutcome(
         ending=Ending.IN_PART,
         reason="because \x1b[2J",
@@ -180,11 +180,11 @@ def test_the_summary_says_what_was_done_and_cleans_what_came_from_the_cluster() 
         assert words in text
 
 
-def test_a_run_named_by_a_hostile_file_cannot_reach_the_terminal() -> None:
+def test_picture_cleans_a_hostile_run_name() -> None:
     text = drawn(standing(run="\x1b[2Jrun", ended="\x1b[2J", by_hour="\x1b[2J", auto=False))
     assert "\x1b" not in text
 
 
-def test_a_standing_is_read_back_as_it_was_written() -> None:
+def test_standing_survives_a_round_trip_through_json() -> None:
     before = standing()
     assert standing_of(json.loads(json.dumps(before.document()))) == before

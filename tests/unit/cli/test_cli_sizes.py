@@ -1,4 +1,4 @@
-"""Every flag for a size or a rate wants a unit, and says so before anything is asked or written."""
+"""Every flag for a size or a rate needs a unit; commands check it before they connect or write."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ NOBODY = ("-b", "127.0.0.1:1")
         (("pipeline", "forecast", "--lake", "none", "--limit", "bytes_in=5"), "--limit bytes_in"),
     ],
 )
-def test_rate_without_a_unit_is_refused_by_every_command(
+def test_every_command_refuses_a_rate_without_a_unit(
     refused: Callable[..., str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: tuple[str, ...],
     flag: str,
 ) -> None:
-    """Nobody listens at that address: the flag is read before anybody is asked."""
+    """The address is closed: the command must check the flag before it connects."""
     monkeypatch.chdir(tmp_path)
     Path("plan.json").write_text(dumps(Plan(cluster_id="c", created_ms=0, moves=())), encoding="utf-8")
     said = refused(*arguments)
@@ -47,14 +47,14 @@ def test_rate_without_a_unit_is_refused_by_every_command(
     )
 
 
-def test_max_bytes_without_a_unit_is_refused(refused: Callable[..., str]) -> None:
+def test_plan_refuses_max_bytes_without_a_unit(refused: Callable[..., str]) -> None:
     said = refused("plan", "balance", "--snapshot", "none.json", "--max-bytes", "50")
     assert "--max-bytes: '50' has no unit: 50 bytes? write 50B; 50 megabytes? write 50MB" in said
 
 
 @pytest.mark.parametrize("size", ["50MB", "1.5GiB", "0"])
-def test_max_bytes_takes_a_unit_or_nothing_at_all(invoke: Callable[..., Result], size: str) -> None:
-    """The flag is understood: what is wrong is the file, which is read after it."""
+def test_plan_accepts_max_bytes_with_a_unit_or_zero(invoke: Callable[..., Result], size: str) -> None:
+    """The command accepts the flag and then fails on the missing file."""
     result = invoke("plan", "balance", "--snapshot", "none.json", "--max-bytes", size)
     assert "none.json" in result.stderr
     assert "--max-bytes" not in result.stderr

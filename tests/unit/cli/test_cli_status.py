@@ -1,4 +1,4 @@
-"""`restow cluster status`: what is drawn of what a cluster tells."""
+"""`restow cluster status`: the table and its remarks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_status_names_a_controller_that_is_no_broker(monkeypatch: pytest.MonkeyP
         (BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED), "the controller is not known"),
     ],
 )
-def test_status_names_no_broker_as_controller_where_none_is_told(
+def test_status_marks_no_controller_when_it_is_unknown(
     answer: BrokerError | None, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin = fake()
@@ -103,7 +103,7 @@ def test_status_names_cordoned_and_failed_log_dirs(monkeypatch: pytest.MonkeyPat
     assert "broker 2, cordoned" not in text
 
 
-def test_status_warns_of_topics_that_may_not_be_described(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_warns_of_topics_without_describe_permission(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
     admin.add("secret", [(1,)])
     all_of_them = admin.describe_topics
@@ -119,7 +119,7 @@ def test_status_warns_of_topics_that_may_not_be_described(monkeypatch: pytest.Mo
     assert words in drawn(found)
 
 
-def test_status_draws_no_escape_byte_of_hosts_racks_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_cleans_hosts_racks_and_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     admin = fake()
     told(monkeypatch, admin, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "\x1b[2J"))
 
@@ -149,7 +149,7 @@ def test_status_shows_every_number_whole_in_a_narrow_terminal(width: int) -> Non
 HOSTILE = "t\x1b[2J\x07"
 
 
-def test_topics_describe_and_errors_draw_no_escape_byte_of_names_and_configs(
+def test_topics_describe_and_errors_clean_names_and_configs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin = FakeAdmin(FakeClock(), {1, 2})

@@ -1,4 +1,4 @@
-"""Tables with large numbers in narrow terminals and in pipes: no number is ever cut, no line is too long."""
+"""Tables with large numbers in narrow terminals and in pipes: no number is cut, no line is too long."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NUMBERS = re.compile(r"(?<![\w.,])[\d][\d.,]*(?![\w])")
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
-    """What a function draws on a terminal of so many columns, or in a pipe."""
+    """Return a function that draws on a terminal of some width, or in a pipe."""
 
     def call(draw: Callable[[Console], None], columns: int | None) -> str:
         if columns is None:
@@ -187,10 +187,10 @@ DRAWINGS: dict[str, Callable[[Console], None]] = {
 
 @pytest.mark.parametrize("columns", [80, 60, 40])
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_numbers_are_never_cut_and_lines_fit_at_any_width(
+def test_tables_keep_numbers_whole_and_lines_fit_at_any_width(
     drawn: Callable[..., str], name: str, columns: int
 ) -> None:
-    """All numbers that a pipe gets are there in a narrow terminal too."""
+    """A narrow terminal must show all numbers that a pipe gets."""
     whole, narrow = drawn(DRAWINGS[name], None), drawn(DRAWINGS[name], columns)
     assert max(map(len, narrow.splitlines())) <= columns
     lost = Counter(NUMBERS.findall(whole)) - Counter(NUMBERS.findall(narrow))
@@ -198,7 +198,7 @@ def test_numbers_are_never_cut_and_lines_fit_at_any_width(
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_nothing_is_cut_in_a_pipe(drawn: Callable[..., str], name: str) -> None:
+def test_tables_cut_nothing_in_a_pipe(drawn: Callable[..., str], name: str) -> None:
     assert "…" not in drawn(DRAWINGS[name], None)
 
 
@@ -264,14 +264,14 @@ broker: 2   log dir: /d
         ),
     ],
 )
-def test_grid_gives_up_headings_then_bars_then_names_then_columns(
+def test_grid_shrinks_headings_then_bars_then_names_then_columns(
     drawn: Callable[..., str], columns: int, expected: str
 ) -> None:
     text = drawn(lambda page: page.print(grid()), columns)
     assert text.splitlines() == expected.splitlines()
 
 
-def test_grid_of_lines_wraps_words_and_leaves_numbers_whole(drawn: Callable[..., str]) -> None:
+def test_grid_as_lines_wraps_words_and_keeps_numbers_whole(drawn: Callable[..., str]) -> None:
     found = Grid(("", LABEL), ("", LABEL), ("", WORDS), header=False)
     found.add_row(Text("x", style="red"), "a name of some length", "words that take some room to say")
     assert drawn(lambda page: page.print(found), 30).splitlines() == [
@@ -286,7 +286,7 @@ def test_grid_refuses_a_row_of_another_length() -> None:
         Grid(("a", NAME), ("b", NUMBER)).add_row("x")
 
 
-def test_every_table_is_drawn_in_one_place() -> None:
+def test_no_module_uses_rich_tables() -> None:
     """Rich's own tables cut numbers."""
     root = Path(restow.__file__).parent
     users = [
@@ -297,7 +297,7 @@ def test_every_table_is_drawn_in_one_place() -> None:
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> str:
-    """Three brokers full of large partitions, and one empty one."""
+    """Return the file of a cluster with three brokers full of large partitions and an empty one."""
     partitions = tuple(
         Partition(
             number=number,
@@ -323,10 +323,10 @@ def snapshot(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_commands_lose_no_number_in_a_narrow_terminal(
+def test_commands_keep_numbers_whole_in_a_narrow_terminal(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From files: a plan, what it does, and two of them beside each other."""
+    """The commands are plan, show and compare, on files."""
     plan = str(tmp_path / "plan.json")
     commands = (
         ("plan", "add-brokers", "3", "--snapshot", snapshot, "-o", plan),
@@ -345,7 +345,7 @@ def test_commands_lose_no_number_in_a_narrow_terminal(
                 monkeypatch.setenv("COLUMNS", columns)
             assert run(command) == 0
             said[columns] = capsys.readouterr().out
-            copied = ("plan.json", "sha256:")  # what is there to be copied is not broken
+            copied = ("plan.json", "sha256:")  # commands to copy are not wrapped
             lines = [line for line in said[columns].splitlines() if not any(each in line for each in copied)]
             assert columns is None or max(map(len, lines)) <= int(columns), command
             lost = Counter(NUMBERS.findall(said[None])) - Counter(NUMBERS.findall(said[columns]))

@@ -1,4 +1,4 @@
-"""Commands that plan on a snapshot warn of what it does not show."""
+"""Commands that plan with a snapshot warn about the parts that it could not read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SEEN = snapshot({"t": [(1, 2), (2, 3)]}, brokers=range(1, 5))
 
 
-def test_plan_drain_warns_of_topics_that_it_cannot_see(
+def test_plan_drain_warns_of_topics_without_describe_permission(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "now.json"
@@ -28,11 +28,11 @@ def test_plan_drain_warns_of_topics_that_it_cannot_see(
     assert "Warning: 1 topic cannot be seen, because DESCRIBE on it is not allowed: secret" in said
 
 
-def test_unseen_is_silent_where_everything_was_told() -> None:
+def test_unseen_yields_nothing_for_a_complete_snapshot() -> None:
     assert list(unseen(SEEN)) == []
 
 
-def test_unseen_names_a_few_counts_the_rest_and_cleans_them() -> None:
+def test_unseen_lists_some_names_counts_the_rest_and_cleans_them() -> None:
     hidden = tuple(f"t{number}\x1b" for number in range(7))
     whole = replace(SEEN, hidden_topics=hidden, denied=("DESCRIBE_CONFIGS on topic a",), unanswered=(2, 3))
     named = ", ".join(f"t{number}\\x1b" for number in range(5))
