@@ -1,4 +1,4 @@
-"""What is written down: links lead somewhere, and nothing tells of one machine."""
+"""Documents name links, paths and commands that exist, and nothing of one machine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import re
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from restow.cli import app
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href|srcset)=\"([^\"]+)\"")
+COMMAND = re.compile(r"(?:^(?: {4})?(?:\$ )?|`)(restow [^`\n]+)", re.MULTILINE)
 # Put together here, so that this file does not hold what it looks for. `someone` is nobody in particular.
 ABSOLUTE_PATH = re.compile(
     r"(?<![\w.:/~$}*-])/(?:wor" + r"k|hom" + r"e|Use" + r"rs|roo" + r"t|mn" + r"t)/(?!someone\b)[\w.-]+"
@@ -113,9 +118,32 @@ def test_pictures_are_well_formed() -> None:
         assert ET.fromstring(picture.read_text()).tag.endswith("svg")  # noqa: S314  (our own files)
 
 
-def test_every_command_in_the_readme_exists() -> None:
-    """`make` targets and `restow` commands that the documents name can be run."""
+def test_make_targets_in_the_documents_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for name in ("README.md", "CONTRIBUTING.md"):
         named = set(re.findall(r"`?make ([a-z-]+)`", (ROOT / name).read_text()))
         assert named <= targets, name
+
+
+def test_commands_in_the_documents_exist_with_their_options() -> None:
+    unknown, seen = [], 0
+    restow: Any = typer.main.get_command(app)
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for line in COMMAND.findall(path.read_text()):
+            seen += 1
+            command = restow
+            # What comes after two spaces, a hash, a bar or an arrow is not part of the command.
+            words = re.split(r"  | #|[|<>…]", line)[0].split()[1:]
+            while words and (below := getattr(command, "commands", {})) and not words[0].startswith("-"):
+                command = below.get(words[0])
+                if command is None:
+                    unknown.append(f"{path.name}: {line}: {words[0]}")
+                    break
+                words = words[1:]
+            if command is None or command.name == "reassign":  # has the options of Apache's tool
+                continue
+            options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+            given = {word for word in words if word.startswith("--")} - {"--help"}
+            unknown += [f"{path.name}: {line}: {option}" for option in given - options]
+    assert unknown == []
+    assert seen > 100
