@@ -64,21 +64,12 @@ from restow.cli.pipeline import run as pipeline_run
 from restow.cli.pipeline import skew as pipeline_skew
 from restow.cli.pipeline import stream as pipeline_stream
 from restow.cli.place import command as place
-from restow.cli.plan import add_brokers as plan_add_brokers
-from restow.cli.plan import balance as plan_balance
-from restow.cli.plan import change_rf as plan_change_rf
 from restow.cli.plan import compare as plan_compare
-from restow.cli.plan import demote as plan_demote
-from restow.cli.plan import disks as plan_disks
-from restow.cli.plan import drain as plan_drain
-from restow.cli.plan import fix_racks as plan_fix_racks
 from restow.cli.plan import from_json as plan_from_json
-from restow.cli.plan import leaders as plan_leaders
 from restow.cli.plan import rebase as plan_rebase
-from restow.cli.plan import relieve as plan_relieve
-from restow.cli.plan import replace as plan_replace
 from restow.cli.plan import show
 from restow.cli.plan import sign as plan_sign
+from restow.cli.plan.requests import COMMANDS as PLAN_COMMANDS
 from restow.cli.runs import (
     broker_check,
     cancel,
@@ -201,7 +192,7 @@ snapshots.callback()(snapshot_take.command)
 
 _ALIASES = ((topics, "expand"),)
 """Former names of commands, which still work."""
-for _typer, _name, _module in (
+_commands: tuple[tuple[typer.Typer, str, Any], ...] = (
     (app, "place", place),
     (app, "broker", broker),
     (app, "broker-check", broker_check),
@@ -226,17 +217,7 @@ for _typer, _name, _module in (
     (topics, "create-partitions", topics_create_partitions),
     (topics, "expand", topics_create_partitions),
     (topics, "delete", topics_delete),
-    (plans, "balance", plan_balance),
-    (plans, "add-brokers", plan_add_brokers),
-    (plans, "drain", plan_drain),
-    (plans, "demote", plan_demote),
-    (plans, "remove-brokers", plan_drain),
-    (plans, "replace", plan_replace),
-    (plans, "change-rf", plan_change_rf),
-    (plans, "fix-racks", plan_fix_racks),
-    (plans, "leaders", plan_leaders),
-    (plans, "disks", plan_disks),
-    (plans, "relieve", plan_relieve),
+    *((plans, name, each) for name, each in PLAN_COMMANDS.items()),
     (plans, "from-json", plan_from_json),
     (plans, "rebase", plan_rebase),
     (plans, "sign", plan_sign),
@@ -252,7 +233,8 @@ for _typer, _name, _module in (
     (lakes, "import", lake_import),
     (groups, "assign", groups_assign),
     (groups, "assignors", groups_assignors),
-):
+)
+for _typer, _name, _module in _commands:
     _own: dict[Any, Any] = getattr(_module, "SETTINGS", {})
     _typer.command(
         _name,
