@@ -77,7 +77,7 @@ def layers(
     environment: Mapping[str, str],
     warn: Callable[[str], None],
 ) -> tuple[Mapping[str, Property], ...]:
-    """Return the properties of a file, of the environment and of the command line; later ones count more."""
+    """Return the properties of a file, the environment and the command line; later ones win."""
     file: dict[str, Property] = {}
     if command_config:
         file = read_properties(str(command_config))

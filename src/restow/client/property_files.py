@@ -61,7 +61,7 @@ def from_flags(given: Iterable[str]) -> dict[str, Property]:
 
 
 def from_mapping(given: Mapping[str, str], where: str) -> dict[str, Property]:
-    """Properties by name. `where` is how complaints call the place where they were given."""
+    """Return properties by name; `where` names their source in errors."""
     return {name: Property(_guarded(name, value), where) for name, value in given.items()}
 
 

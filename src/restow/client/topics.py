@@ -1,4 +1,4 @@
-"""Topics over the wire: describe, create, create partitions, delete."""
+"""Topics over the wire: describe, create, add partitions, delete."""
 
 from __future__ import annotations
 

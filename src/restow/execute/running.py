@@ -1,4 +1,4 @@
-"""Runs on a cluster that an admin is connected to: begin one, go on with it, take it back, look at it."""
+"""Runs on the cluster that an admin is connected to: begin, resume, undo, cancel and watch them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from restow.model import Plan, Verdict
 
 Folder: TypeAlias = "str | PathLike[str] | None"
-"""Where journals are kept; None for the user's state folder."""
+"""The folder of the journals; None for the user's state folder."""
 OnEvent: TypeAlias = "Callable[[RunEvent], object] | None"
 OnStatus: TypeAlias = "Callable[[RunStatus], object] | None"
 
@@ -36,11 +36,11 @@ async def execute(
     on_status: OnStatus = None,
     **flags: Unpack[RunFlags],
 ) -> RunOutcome:
-    """Carry out a plan, move by move, within its limits, with a journal from which all can be undone.
+    """Execute a plan, move by move, within its limits, with a journal from which all can be undone.
 
-    `throttle` is a rate per broker like "50MB/s", "auto" or "none", perhaps others by the hour:
-    "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. `on_event` hears of every event,
-    `on_status` a few times a second how far the run is. The other arguments are those of `RunFlags`.
+    `throttle` is a rate per broker like "50MB/s", "auto" or "none", perhaps with others by the hour:
+    "20MB/s,22-06=200MB/s". An incomplete plan is refused unless `partial`. `on_event` gets every event,
+    `on_status` the progress a few times per second. The other arguments are those of `RunFlags`.
 
         async with connected(settings) as admin:
             outcome = await restow.execute(admin, plan, throttle="50MB/s")
@@ -52,7 +52,7 @@ async def execute(
 
 
 async def check(admin: KafkaAdmin, plan: Plan, *, journal: Folder = None) -> Verdict:
-    """Look at everything that has to hold before a run of this plan begins. Nothing is changed."""
+    """Check everything that has to hold before a run of this plan begins, without changing anything."""
     return await start.examine(start.run_context(admin, journal), plan)
 
 
@@ -67,7 +67,7 @@ async def resume(
     on_status: OnStatus = None,
     **flags: Unpack[RunFlags],
 ) -> RunOutcome:
-    """Go on with a run that was killed, cancelled or left: the latest that needs it, if none is named."""
+    """Resume a run that was killed, cancelled or left; by default the latest that needs it."""
     options = run_options(throttle=throttle, **flags)
     context = start.run_context(admin, journal)
     return await start.resume(context, options, _heard(on_event, on_status), _name(run), digest)
@@ -83,9 +83,9 @@ async def undo(
     on_event: OnEvent = None,
     on_status: OnStatus = None,
 ) -> RunOutcome:
-    """Bring back what a run has changed: the latest that moved something, if none is named.
+    """Undo what a run has changed; by default the latest run that moved something.
 
-    It is refused if a partition cannot be brought back, unless `as_far_as_possible`.
+    It is refused if a partition cannot be moved back, unless `as_far_as_possible`.
     """
     return await start.undo(
         start.run_context(admin, journal),
@@ -104,15 +104,15 @@ async def cancel(
     on_event: OnEvent = None,
     on_status: OnStatus = None,
 ) -> RunOutcome | None:
-    """Take back what a run has under way, and its throttles. What has arrived stays.
+    """Cancel the moves that a run has under way, and restore its throttles. Completed moves stay.
 
-    A run that another process carries out is told to do it, and None is returned.
+    A run of another process is told to do so itself; then return None.
     """
     return await start.cancel(start.run_context(admin, journal), _heard(on_event, on_status), _name(run))
 
 
 async def status(admin: KafkaAdmin, *, journal: Folder = None) -> RunStatus:
-    """Say what is being moved now, whoever began it. A run from this machine tells all that it knows."""
+    """Return the moves under way, whichever tool began them. A run on this machine reports all it knows."""
     async with aclosing(watch(start.run_context(admin, journal), 0)) as seen:
         return await anext(seen)
 

@@ -60,7 +60,7 @@ class DirState:
 def states(
     targets: Mapping[TopicPartitionReplica, str], disks: Mapping[BrokerId, BrokerLogDirs | BrokerError]
 ) -> tuple[DirState, ...]:
-    """Every target with what its broker says of it, in order."""
+    """Return the state of each target, as its broker reports it, in order."""
     current = places(disks)
     future = places(disks, future=True)
     return tuple(

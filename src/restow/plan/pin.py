@@ -1,7 +1,7 @@
-"""From target replicas to a pinned plan: what was there, what is to be, and in which order.
+"""Make a plan from target replicas: before, after, and the order of the moves.
 
-What Kafka would refuse, and what would leave a partition worse off than it may be, is refused here, with the
-partition that it is about.
+Targets that Kafka would refuse, or that leave a partition worse off than allowed, are refused here, with the
+partition concerned.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Target:
 
 
 class ImpossiblePlan(InvalidInput):
-    """Targets that cannot be reached, or not without breaking a limit."""
+    """Targets that cannot be reached, or not within the limits."""
 
 
 def plan_from_targets(
@@ -45,7 +45,7 @@ def plan_from_targets(
     limits: Limits | RequestedLimits | None = None,
     title: str = "",
 ) -> Plan:
-    """A plan that starts from this snapshot. What is at its target already is left out of it."""
+    """Return a plan from this snapshot to the targets. Partitions already there are left out."""
     check_limits(settled(limits, ()))
     wanted = tuple(targets)
     problems = [problem for target in wanted if (problem := _problem(snapshot, target))]

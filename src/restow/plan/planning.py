@@ -1,4 +1,4 @@
-"""Make a plan: the one way there, for Python, the commands and the pipeline."""
+"""Make a plan: the one function for Python, the commands and the pipeline."""
 
 from __future__ import annotations
 

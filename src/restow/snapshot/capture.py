@@ -166,7 +166,7 @@ def _set_for(configs: Mapping[str, Config] | BrokerError | None, source: str) ->
 
 
 async def snapshot(admin: Admin) -> Snapshot:
-    """Take a snapshot of the cluster that an admin is connected to, now.
+    """Take a snapshot of the cluster that an admin is connected to.
 
     async with connected(settings) as admin:
         taken = await restow.snapshot(admin)

@@ -24,14 +24,14 @@ _CARRY_OUT = "execute the plan, or resume its run"
 
 
 def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = None) -> Verdict:
-    """Say whether a plan is done, by a snapshot that was taken after it.
+    """Check whether a plan is done, by a snapshot that was taken after it.
 
-    First come the promises of the plan, then its moves, each check with what was seen:
+    The promises of the plan come first, then its moves, each check with its evidence:
 
         verdict = restow.verify(plan, cluster.snapshot())
         assert verdict.holds
 
-    `ours` are the throttles that the journals of its runs have on; None if there is no such journal.
+    `ours` are the throttles that are still set according to the run journals; None without a journal.
     """
     subject = f"the plan {plan.title!r} is done" if plan.title else "the plan is done"
     same = _same_cluster(plan, snapshot)

@@ -151,7 +151,7 @@ def state_folder(environ: Mapping[str, str]) -> str:
 
 
 def throttles_on(plan: Plan, journal: str | PathLike[str] | None = None) -> set[Setting] | None:
-    """Return the throttles that runs of this plan have on, by their journals; None if there was no run."""
+    """Return the throttles that runs of this plan still have set, by their journals; None without a run."""
     root = str(journal or state_folder(os.environ))
     runs, _ = runs_of(SystemDisk(), root, plan.cluster_id).sound(plan.cluster_id)
     of_this = [run.ledger for run in runs if run.ledger.plan.moves == plan.moves]

@@ -119,7 +119,7 @@ class RunProgress:
         self._found: dict[Job, int] = {}
         """Bytes already copied of replicas that were under way before this run,"""
         self._found_done = Traffic()
-        """and of those among them that have arrived."""
+        """Bytes of those among them that have arrived."""
         self.copied = Traffic()
         """Bytes copied since this run began, as of the last report."""
         self._dirs_done: Counter[tuple[BrokerId, str]] = Counter()

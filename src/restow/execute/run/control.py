@@ -1,6 +1,6 @@
-"""Changing a run while it runs: requests in a file beside its journal, which it reads between two looks.
+"""Change a run while it is active, with a control file beside its journal that the run polls.
 
-Whoever may write the folder may steer the run; nothing listens on any port for it.
+Write access to the folder is enough to control the run; the run listens on no port.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BadControl(RestowError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlRequest:
-    """What somebody asks of a run; None where nothing is asked."""
+    """A request to change a run; None for values to keep."""
 
     throttle: str | None = None
     """Bytes per second, "auto" or "none"."""
@@ -49,13 +49,13 @@ class Control:
         self._complaint: str | None = None
 
     def clear(self) -> None:
-        """Remove old requests: they are not for a run that begins now."""
+        """Remove old requests, so that a new run does not obey them."""
         with suppress(OSError):
             if self._disk.exists(self._path):
                 self._disk.remove(self._path)
 
     def request(self, request: ControlRequest) -> None:
-        """Add to what is requested so far."""
+        """Add to the requests so far."""
         before = self._load(self._read()) if self._disk.exists(self._path) else {}
         said = {name: value for name, value in asdict(request).items() if value is not None}
         serial = before.get("serial")
@@ -67,7 +67,7 @@ class Control:
             raise BadControl(f"{self._path} cannot be written: {error.strerror or error}") from error
 
     def news(self) -> ControlRequest | None:
-        """Return what is requested, if that has changed since it was last asked."""
+        """Return the request if it has changed since the last call."""
         try:
             data = self._read() if self._disk.exists(self._path) else None
             if data is None or data == self._seen:

@@ -58,15 +58,15 @@ class RunFlags(TypedDict, total=False):
     hours: str | None
     """Begin moves only at these hours: "22:00-06:00"."""
     max_under_replicated: int
-    """Pause when so many more partitions lack a replica than at the start; -1 for any number. Default 0."""
+    """Pause when more partitions than this become under-replicated; -1 for no limit. Default 0."""
     max_latency_ms: float | None
     """Pause when brokers take longer than this to answer."""
     special_last: bool
     """Move `__consumer_offsets` and `__transaction_state` last, one partition at a time. Default True."""
     elect: bool
-    """Let first replicas lead once they are in sync. Default True."""
+    """Elect preferred leaders once they are in sync. Default True."""
     give_up_after: float
-    """End the run when nothing may begin for so many seconds. Default 600."""
+    """End the run when nothing may begin for this many seconds. Default 600."""
 
 
 def run_options(
@@ -80,7 +80,7 @@ def run_options(
     elect: bool = True,
     give_up_after: float = 600.0,
 ) -> RunOptions:
-    """Check what was said of a run and gather it: wrong values are refused before the cluster is asked."""
+    """Return the options of a run; refuse invalid values before the cluster is asked."""
     wanted = HourlyThrottle.parse(throttle)
     usual = wanted.usual.bytes_per_s
     dir_rate = parse_rate(dir_throttle, "--dir-throttle") if dir_throttle else None

@@ -75,8 +75,8 @@ class RunContext:
 
 
 def run_context(admin: KafkaAdmin, journal: str | PathLike[str] | None = None) -> RunContext:
-    """Return what a run on this machine works with. `journal` is the folder of the journals, if not the
-    usual one."""
+    """Return the context of a run on this machine; `journal` is the folder of the journals, if not the
+    usual."""
     return RunContext(
         admin=admin,
         clock=SystemClock(),
@@ -247,7 +247,7 @@ def run_to_resume(runs: Runs) -> Run:
 
 
 async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> RunOutcome:
-    """A run that begins with the request to be cancelled."""
+    """Roll back a run: start its executor with a request to cancel."""
     snapshot = await _after(world, run)
     with _opened(world, run.folder) as book:
         _check_cluster(book.ledger.plan, snapshot, run.folder)

@@ -42,7 +42,7 @@ class StepState(Enum):
 
 @dataclass(slots=True, kw_only=True)
 class Running:
-    """A step that was submitted. `dirs` are the log dirs that were asked for and are not reached yet."""
+    """A step that was submitted. `dirs` are the requested log dirs that are not reached yet."""
 
     step: Step
     seen: bool = False
@@ -78,7 +78,7 @@ class Running:
 
 
 def target_log_dirs(step: Step, copies: Mapping[BrokerId, Copy]) -> dict[TopicPartitionReplica, str]:
-    """Return the directories that have to be asked for. `copies` are its replicas on disk."""
+    """Return the log dirs to request; `copies` are the step's replicas on disk."""
     lies = {broker: copy.log_dir for broker, copy in copies.items() if not copy.future}
     return {
         TopicPartitionReplica(step.partition, broker): path
@@ -113,9 +113,9 @@ async def _topic_or_nothing(admin: Admin, name: str) -> tuple[Topic, ...]:
 
 
 async def fulfil_dirs(admin: Admin, running: Iterable[Running]) -> dict[TopicPartitionReplica, BrokerError]:
-    """Ask again for directories that were not accepted, see what has arrived; returns what is refused.
+    """Request log dirs again that were not accepted, and detect arrivals; return the refusals.
 
-    A broker that has not made the replica yet remembers the request and answers that it has none.
+    A broker without the replica remembers the request, but answers that it has none.
     """
     waiting = [each for each in running if each.dirs]
     if not waiting:

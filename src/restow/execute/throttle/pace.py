@@ -1,4 +1,4 @@
-"""How fast a run may go at the moment, and whether at all: requests, hours, guards, an automatic throttle."""
+"""Decide how fast a run may go, and whether it may: requests, hours, guards, automatic throttle."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Pace:
             self._tell("paused" if self._told else "goes on", **({"why": self._told} if self._told else {}))
 
     def ask(self, request: ControlRequest) -> None:
-        """Take a request of whoever controls the run."""
+        """Apply a request from the control file."""
         if request.paused is not None:
             self._asked_to_pause = request.paused
         if request.stop is not None:
@@ -120,7 +120,7 @@ class Pace:
             self._request_throttle(HourlyThrottle.parse(request.throttle))
 
     def _request_throttle(self, requested: HourlyThrottle) -> None:
-        """Obey, and say so if that changes anything. Earlier requests come again with every new one."""
+        """Apply a throttle, and report it if it is new: earlier requests come again with every new one."""
         if requested.by_hour:
             changed, self.hourly = requested != self.hourly, requested
         else:

@@ -50,7 +50,7 @@ def write_plan(plan: Plan, path: str | PathLike[str]) -> None:
 
 
 def read_key(path: str | PathLike[str]) -> bytes:
-    """Return a key from its file, or say why it cannot be read."""
+    """Return a key from its file; raise an error if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -58,7 +58,7 @@ def read_key(path: str | PathLike[str]) -> bytes:
 
 
 def read_load(path: str | PathLike[str]) -> LoadModel:
-    """Read what partitions carry: a JSON or Parquet file, as `restow pipeline run --load` writes it.
+    """Read a load model: a JSON or Parquet file, as `restow pipeline run --load` writes it.
 
     load = restow.read_load("loads/main.parquet")
     """

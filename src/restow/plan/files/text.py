@@ -141,7 +141,7 @@ def _body(plan: Plan) -> str:
 
 
 _FACTOR = "factor"
-"""The file's name for the replication factor: with another one, plans that exist would have other digests."""
+"""The file's name for the replication factor: a new name would change the digests of existing plans."""
 
 
 def _promise_fields(promise: Promise) -> dict[str, object]:

@@ -160,7 +160,7 @@ def _could_lead(
 
 
 def _replaced(move: Move, request: PlanRequest) -> Iterator[PlanViolation]:
-    """Where only a replacement is requested, the new broker has exactly the old one's place."""
+    """In a request with only a replacement, check that the new broker takes exactly the old one's place."""
     alone = not (
         request.sheds or request.drain or request.replication_factors or request.fix_racks or request.leaders
     )

@@ -95,7 +95,7 @@ def _leaders(arrays: Arrays, offsets: Ints, home: Ints, request: PlanRequest) ->
 
 
 def _with_replication_factors(arrays: Arrays, request: PlanRequest, covered: Bools) -> tuple[Ints, Ints, int]:
-    """Offsets and homes with the wanted replication factors, and how many replicas were dropped for that."""
+    """Return offsets and homes with the requested replication factors, and how many replicas that drops."""
     if not request.replication_factors:
         return arrays.offsets, arrays.holder, 0
     counts = arrays.counts
@@ -116,7 +116,7 @@ def _with_replication_factors(arrays: Arrays, request: PlanRequest, covered: Boo
 
 
 def wanted_replication_factor(arrays: Arrays, request: PlanRequest, number: int) -> int | None:
-    """How many replicas the request is for this partition to have; None if it does not say."""
+    """Return the replication factor that the request wants for a partition; None if it wants none."""
     return request.replication_factor_of(arrays.names[number].topic, internal=bool(arrays.internal[number]))
 
 

@@ -84,7 +84,7 @@ def left_behind(asked: Asked, moves: Sequence[Move]) -> tuple[Left, ...]:
 
 
 def _concerned(asked: Asked) -> list[int]:
-    """Partitions that a request for single partitions could leave behind: those that may not be touched."""
+    """Return the covered partitions that may not change, which a request could leave behind."""
     request, arrays = asked.request, asked.arrays
     concerned = np.zeros(len(arrays.names), dtype=bool)
     if request.leaving:
@@ -98,7 +98,7 @@ def _concerned(asked: Asked) -> list[int]:
 
 
 def _unfulfilled(asked: Asked, number: int, after: tuple[BrokerId, ...]) -> str | None:
-    """Which request is not fulfilled for a partition, and why; None if all are."""
+    """Say which part of the request a partition misses, and why; None if it misses none."""
     request, arrays = asked.request, asked.arrays
     if still := sorted(request.leaving & {*after}):
         return f"stays on broker {', '.join(map(str, still))}: {_hindrance(arrays, request, number)}"

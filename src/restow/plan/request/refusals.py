@@ -65,7 +65,7 @@ def check_brokers(arrays: Arrays, request: PlanRequest) -> None:
 
 
 def check_replication_factors(arrays: Arrays, slots: Slots, able: Bools) -> None:
-    """Every partition with a replica to place needs a broker for each of its replicas."""
+    """Refuse partitions with more replicas to place than brokers to take them."""
     _check_insync(arrays, slots)
     forced = slots.forced
     counts = np.diff(slots.offsets)

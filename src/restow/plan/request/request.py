@@ -1,4 +1,4 @@
-"""What a plan is asked to do. A request may ask for several things; together they make one plan."""
+"""The request for a plan. Several demands may be in one request; together they make one plan."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _WILDCARDS = ("*", "?", "[")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRequest:
-    """What is asked for, and what must not be touched.
+    """What to reach, and what not to touch.
 
     `balance` brings every goal into its band; `add` does so by giving to these brokers alone; `leaders` as
-    far as that goes without copying; `relieve` only takes from brokers that are above a limit. `drain`
-    empties brokers, `replace` puts others in their place, `replication_factors` changes them, `fix_racks`
-    spreads replicas over racks, `disks` evens out the directories within each broker. `demote` takes
-    leadership, and nothing else, from brokers.
+    far as possible without copying; `relieve` only takes from brokers above a limit. `drain` empties brokers,
+    `replace` puts others in their place, `replication_factors` changes them, `fix_racks` spreads replicas
+    over racks, `disks` balances the log dirs within each broker. `demote` takes leadership, and nothing else,
+    from brokers.
     """
 
     balance: bool = False
@@ -71,7 +71,7 @@ class PlanRequest:
 
     @property
     def names_partitions(self) -> bool:
-        """Whether it asks for single partitions, of which those can be named that are left behind."""
+        """Return whether the request is about single partitions, so that those left behind can be listed."""
         return bool(self.leaving or self.replication_factors or self.fix_racks or self.demote)
 
     @property
@@ -99,9 +99,9 @@ class PlanRequest:
         return self.is_about(topic)
 
     def replication_factor_of(self, topic: str, *, internal: bool = False) -> int | None:
-        """Return the replication factor that is wanted for a topic; the last pattern that fits it counts.
+        """Return the requested replication factor of a topic, from the last pattern that matches.
 
-        An internal topic is meant only where it is named: `*` does not mean `__consumer_offsets`.
+        An internal topic matches only by its name: `*` does not match `__consumer_offsets`.
         """
         wanted = [
             replication_factor

@@ -86,7 +86,7 @@ class LogDirSpace:
         return found
 
     def directory_for(self, broker: BrokerId, target: str) -> str | None:
-        """Where a new replica would go: to its target, or where brokers have the fewest partitions."""
+        """Return the log dir of a new replica: its target, or the one with the fewest partitions."""
         rooms = self._rooms.get(broker, {})
         if target != ANY_DIR:
             return target

@@ -1,8 +1,8 @@
-"""Which directory of its broker a replica lies in.
+"""Choose the log dirs of replicas within their broker.
 
-New replicas go where the fewest bytes of replicas are, by the size of the file system; with `disks` requested
-for, replicas also change directories until each has its share. What else lies on a file system, or in another
-directory of it, counts for how much fits, not for what is even.
+A new replica goes to the log dir with the fewest bytes of replicas, relative to the file system. With `disks`
+requested, replicas also change log dirs until each log dir has its share. Other files on a file system count
+for the free space, not for the balance.
 """
 
 from __future__ import annotations

@@ -90,10 +90,7 @@ def _without(brokers: Ints, many: int, broker: int) -> int:
 
 @compiled
 def pin(ground: Ground, state: SearchState, movers: Ints, targets: Ints) -> Ints:
-    """Place movers where each is to be; return those for which it is open.
-
-    Whoever chose the targets has seen to it that they can be reached.
-    """
+    """Place each replica on its target, which the caller has checked; return those without one."""
     left = np.empty(len(movers), np.int64)
     count = 0
     for replica in movers:
