@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Stage:
-    """Six brokers, and a topic `t` of four partitions on the first three."""
+    """Return six brokers, and a topic `t` of four partitions on the first three."""
     from tests.unit.execute.stage import make_stage
 
     return make_stage(tmp_path)

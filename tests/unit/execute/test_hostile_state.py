@@ -95,7 +95,7 @@ def test_run_continues_when_its_control_file_cannot_be_read(
     goes_on(stage)
 
 
-def test_run_hears_a_request_that_follows_on_nonsense(stage: Stage) -> None:
+def test_run_obeys_a_valid_control_file_after_an_invalid_one(stage: Stage) -> None:
     beside(stage, lambda path: path.write_bytes(b"junk"))
     stage.after(5, lambda: Path(folder_of(stage), "control.json").unlink())
     stage.after(6, lambda: control_of(stage).request(ControlRequest(stop="cancel")))
@@ -114,7 +114,7 @@ def test_cancel_works_when_a_folder_is_in_the_place_of_the_control_file(stage: S
     assert stage.admin.set_ == {}
 
 
-def test_request_is_refused_when_the_file_is_nonsense(tmp_path: Path) -> None:
+def test_request_is_refused_when_the_control_file_is_invalid(tmp_path: Path) -> None:
     (tmp_path / "control.json").write_text("junk")
     with pytest.raises(BadControl, match=r"control\.json is not JSON .* remove it"):
         Control(SystemDisk(), str(tmp_path)).request(ControlRequest(paused=True))

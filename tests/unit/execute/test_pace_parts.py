@@ -1,4 +1,4 @@
-"""What sets the pace: rates as people write them, hours, requests in a file, and the automatic throttle."""
+"""The pace: hours, the control file, and the automatic throttle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_invalid_hours_are_refused(text: str) -> None:
         Hours.parse(text)
 
 
-def test_requests_are_news_once_and_add_up(tmp_path: Path) -> None:
+def test_control_reports_requests_once_and_adds_them_up(tmp_path: Path) -> None:
     control = Control(SystemDisk(), str(tmp_path))
     assert control.news() is None
     control.request(ControlRequest(throttle="5MB"))

@@ -1,4 +1,4 @@
-"""Requests in any combination, on any small cluster: the judge finds nothing broken, in the end or before."""
+"""Requests in any combination, on any small cluster: the judge finds no broken rule, at any moment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BAND = 0.09
 
 @st.composite
 def targets(draw: st.DrawFn) -> PlanRequest:
-    """At least one request, often several, now and then with something that is not to be touched."""
+    """Draw a request with one demand or several, now and then with exclusions."""
 
     def now_and_then(value: object, otherwise: object, odds: int = 4) -> object:
         return value if draw(st.integers(1, odds)) == 1 else otherwise
@@ -149,7 +149,9 @@ def test_plan_breaks_no_rule_in_many_more_cases(
 
 @settings(max_examples=5, deadline=None)
 @given(shape=shapes, request=targets())
-def test_the_same_requests_give_the_same_plan(shape: dict[str, int], request: PlanRequest) -> None:
+def test_same_request_gives_the_same_plan_in_any_combination(
+    shape: dict[str, int], request: PlanRequest
+) -> None:
     plans = []
     for _ in range(2):
         snapshot = cluster(
