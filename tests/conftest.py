@@ -1,4 +1,4 @@
-"""What the folders of tests share: the JVM with Apache Kafka's classes, and when to skip for want of it."""
+"""Fixtures that all tests share: the JVM with Apache Kafka's classes, and skips where there is none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from py4j.java_gateway import JavaGateway
 
-# However busy the machine is, no example is too slow.
+# A busy machine must not fail an example for slowness.
 hypothesis.settings.register_profile(
     "unhurried",
     hypothesis.settings.default,
@@ -35,23 +35,23 @@ hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_report_header() -> str:
-    """Say where random cases come from."""
+    """Print the seed of random cases."""
     return f"random cases: {AGAIN}"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say it again below failures, where whoever reads of them looks."""
+    """Print the seed again below failures."""
     if SEED and (terminalreporter.stats.get("failed") or terminalreporter.stats.get("error")):
         terminalreporter.write_line(f"random cases: {AGAIN}", red=True)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let Hypothesis draw by our seed, and forgive kafka-python its warnings; the others are errors.
+    """Seed Hypothesis, and ignore kafka-python's warnings; all others are errors.
 
-    It reads its own message definitions in a way that Python 3.11 and 3.12 deprecate, and leaves sockets
-    whose connection was refused to the garbage collector, which meets them in any later test, or between two,
-    where the filters hold that were known before this.
+    It reads its message definitions in a way that Python 3.11 and 3.12 deprecate. It leaves sockets whose
+    connection was refused to the garbage collector, which warns during any later test or between two tests,
+    where only the filters set here hold.
     """
     if SEED and config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(SEED)
@@ -63,9 +63,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @contextmanager
 def needs_kafka() -> Iterator[None]:
-    """Skip with the reason where Java or a download cannot be had; on CI fail.
+    """Skip with the reason if Java or a download is missing; fail on CI.
 
-    Anything else that goes wrong as things start is a failure everywhere, above all a crash of our own.
+    Any other error at the start is a failure everywhere.
     """
     try:
         yield
@@ -77,14 +77,14 @@ def needs_kafka() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def jars() -> Path:
-    """The folder with Apache Kafka's jars."""
+    """Return the folder with Apache Kafka's jars."""
     with needs_kafka():
         return kafka_jars()
 
 
 @pytest.fixture(scope="session")
 def gateway(jars: Path) -> Iterator[JavaGateway]:
-    """The way into the session's one JVM, which has Apache Kafka's classes."""
+    """Start the session's JVM with Apache Kafka's classes, and return its gateway."""
     with ExitStack() as stack:
         with needs_kafka():
             gateway = stack.enter_context(kafka_jvm())
@@ -93,5 +93,5 @@ def gateway(jars: Path) -> Iterator[JavaGateway]:
 
 @pytest.fixture(scope="session")
 def kafka(gateway: JavaGateway) -> Oracle:
-    """What Apache Kafka's own classes answer."""
+    """Return functions that call Apache Kafka's classes."""
     return Oracle(gateway)

@@ -1,7 +1,7 @@
-"""Whether an assignment is as good as Kafka's, where it need not be the same.
+"""Judge whether an assignment is as good as Kafka's, where it need not be equal.
 
-Kafka's sticky assignors break ties by Java's hash order, so what is compared is what matters to a
-group: that the assignment is valid, how even it is, and what it takes from whom.
+Kafka's sticky assignors break ties by Java's hash order. So the judge compares what matters to a group: the
+assignment is valid, how even it is, and how many partitions change owners.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """What an assignor is asked."""
+    """The input of an assignor."""
 
     partitions: dict[str, int]
     members: tuple[Member, ...]
     partition_racks: dict[str, list[list[str]]] | None = None
 
     def question(self) -> dict[str, Any]:
-        """The arguments of `assign`, ours and Kafka's."""
+        """Return the arguments of `assign`, ours and Kafka's."""
         return {
             "partitions": self.partitions,
             "members": self.members,
@@ -38,12 +38,12 @@ class Group:
 
 
 def judge(name: str, group: Group, ours: Given, kafkas: Given) -> list[str]:
-    """What is wrong with ours, measured against Kafka's answer to the same question. Empty: nothing."""
+    """Return the faults of our assignment, compared with Kafka's for the same group."""
     return _JUDGES[name](group, ours, kafkas)
 
 
 def faults(group: Group, given: Given, *, complete: bool) -> list[str]:
-    """What makes an assignment invalid, whoever made it."""
+    """Return the faults that make any assignment invalid."""
     found = []
     topics = {member.id: set(member.topics) for member in group.members}
     if set(given) != set(topics):
@@ -65,7 +65,7 @@ def faults(group: Group, given: Given, *, complete: bool) -> list[str]:
 
 
 def handed_over_too_early(group: Group, given: Given) -> list[str]:
-    """Partitions that a cooperative group gives to somebody while their owner still reads them."""
+    """Return partitions that a cooperative assignor gives to a member while their owner still reads them."""
     owners = owners_before(group)
     return [
         f"{member} gets {partition}, which {owners[partition]} still holds"
@@ -76,12 +76,12 @@ def handed_over_too_early(group: Group, given: Given) -> list[str]:
 
 
 def owners_before(group: Group) -> dict[TopicPartition, str]:
-    """The claimant of the highest generation; nobody where two share it."""
+    """Return each partition's owner: the claimant of the highest generation, none if two share it."""
     return {p: rightful[0] for p, rightful in _rightful_claimants(group).items() if len(rightful) == 1}
 
 
 def contested(group: Group) -> set[TopicPartition]:
-    """Partitions whose highest generation two members share."""
+    """Return partitions that two members claim with the same highest generation."""
     return {p for p, rightful in _rightful_claimants(group).items() if len(rightful) > 1}
 
 
@@ -98,7 +98,7 @@ def _rightful_claimants(group: Group) -> dict[TopicPartition, list[str]]:
 
 
 def taken(group: Group, given: Given) -> set[TopicPartition]:
-    """Existing partitions that their owner before does not get."""
+    """Return existing partitions that their previous owner does not get."""
     kept = {(member, partition) for member, partitions in given.items() for partition in partitions}
     return {
         partition
@@ -109,7 +109,7 @@ def taken(group: Group, given: Given) -> set[TopicPartition]:
 
 
 def unassigned(group: Group, given: Given) -> set[TopicPartition]:
-    """Partitions that somebody subscribes to and nobody gets."""
+    """Return partitions of subscribed topics that no member gets."""
     wanted = {topic for member in group.members for topic in member.topics}
     everything = {
         TopicPartition(topic, partition)
@@ -125,7 +125,7 @@ def _all_of(given: Given) -> set[TopicPartition]:
 
 
 def balance_score(given: Given) -> int:
-    """Sum over all pairs of members of how far their sizes lie apart: 0 is perfectly even."""
+    """Return the sum of the size differences of all pairs of members: 0 is perfectly even."""
     return sum(abs(len(one) - len(other)) for one, other in combinations(given.values(), 2))
 
 
@@ -134,7 +134,7 @@ def _judge_roundrobin(group: Group, ours: Given, kafkas: Given) -> list[str]:
 
 
 def _judge_range(group: Group, ours: Given, kafkas: Given) -> list[str]:
-    """As sets, because which topic comes first is Java's hash order."""
+    """Compare as sets, because Java's hash order decides which topic comes first."""
     return faults(group, ours, complete=True) + _differences(ours, kafkas, set)
 
 
@@ -151,7 +151,7 @@ def _judge_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
 def _judge_cooperative_sticky(group: Group, ours: Given, kafkas: Given) -> list[str]:
     found = faults(group, ours, complete=False) + handed_over_too_early(group, ours)
     found += _takes_more(group, ours, kafkas)
-    # What Kafka gives to one while another still claims it should have stayed unassigned for a round.
+    # Kafka gives partitions away that another member still claims; they should stay unassigned for a round.
     too_early = len(handed_over_too_early(group, kafkas)) + len(contested(group) & _all_of(kafkas))
     kafkas_left = len(unassigned(group, kafkas)) + too_early
     left = len(unassigned(group, ours))

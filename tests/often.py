@@ -1,4 +1,4 @@
-"""Which repeats of one kind every run has; the others are for `make test-full`."""
+"""Select the parameters that every run tests; the others run with `make test-full`."""
 
 from __future__ import annotations
 

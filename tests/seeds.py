@@ -1,7 +1,7 @@
-"""Where random cases come from: the same in every run, or drawn by a seed that is printed.
+"""The seed of random cases: fixed, or drawn and printed.
 
-`make test` and CI have no seed: their cases never change, so that a failure comes with a change and not by
-chance. `make test-full` draws a new one each time; `RESTOW_SEED` repeats it.
+`make test` and CI use no seed: their cases never change, so that a failure comes from a change and not by
+chance. `make test-full` draws a new seed each time; `RESTOW_SEED` repeats one.
 """
 
 from __future__ import annotations
@@ -13,5 +13,5 @@ AGAIN = f"RESTOW_SEED={SEED} draws them again" if SEED else "the same in every r
 
 
 def seeded(number: int) -> int:
-    """Return the seed of one of several random cases: the number itself, unless others are asked for."""
+    """Return the seed of a numbered random case: the number itself, unless `RESTOW_SEED` is set."""
     return SEED * 1_000_003 + number if SEED else number

@@ -18,7 +18,7 @@ SRC = ROOT / "src" / "restow"
 MODULES = sorted(SRC.rglob("*.py"))
 PACKAGES = ["restow", *(m.name for m in pkgutil.walk_packages(restow.__path__, "restow.") if m.ispkg)]
 
-# A library, and the folders under src/restow that may know it. An empty tuple: nowhere.
+# A library, and the folders under src/restow that may import it. An empty tuple: none.
 ALLOWED = {
     "time": ("runtime",),
     "random": ("runtime",),
@@ -35,7 +35,7 @@ ALLOWED = {
     "rich": ("cli",),
     "yaml": ("cli",),
 }
-# What the command line may not import until a command runs: a cold start is felt at every completion.
+# Modules that the command line must not import before a command runs: completion must be fast.
 SLOW = ("numpy", "rich", "yaml", "restow.placement", "restow.assignors")
 
 
@@ -44,7 +44,7 @@ def name_of(path: Path) -> str:
 
 
 def imports(path: Path) -> set[str]:
-    """Every absolute module name imported anywhere in a file, at any depth."""
+    """Return every absolute module name that a file imports, at any depth."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -54,14 +54,14 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-def test_the_import_contracts_hold() -> None:
+def test_import_contracts_hold() -> None:
     script = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([script, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("library", ALLOWED)
-def test_a_library_is_met_only_where_it_belongs(library: str) -> None:
+def test_libraries_are_imported_only_in_their_folders(library: str) -> None:
     strangers = [
         name_of(path)
         for path in MODULES
@@ -72,7 +72,7 @@ def test_a_library_is_met_only_where_it_belongs(library: str) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_what_a_package_offers_exists(package: str) -> None:
+def test_packages_have_all_exported_names(package: str) -> None:
     module = importlib.import_module(package)
     offered = getattr(module, "__all__", [])
     assert [name for name in offered if not hasattr(module, name)] == []
@@ -82,7 +82,7 @@ def test_what_a_package_offers_exists(package: str) -> None:
 @pytest.mark.parametrize(
     "arguments", [["--version"], ["--help"], ["place", "--help"], ["groups", "assign", "-h"]]
 )
-def test_help_and_version_load_nothing_slow(arguments: list[str]) -> None:
+def test_help_and_version_import_no_slow_module(arguments: list[str]) -> None:
     code = f"import sys; from restow.cli import run; run({arguments!r}); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stderr.split()).isdisjoint(SLOW)

@@ -45,7 +45,7 @@ def texts() -> list[tuple[Path, str]]:
 
 
 @pytest.mark.parametrize("pattern", [ABSOLUTE_PATH, REGISTRY], ids=["absolute path", "registry"])
-def test_no_file_tells_of_one_machine(pattern: re.Pattern[str]) -> None:
+def test_files_contain_no_machine_paths(pattern: re.Pattern[str]) -> None:
     hits = [
         f"{path.relative_to(ROOT)}: {match.group()}"
         for path, text in texts()
@@ -61,7 +61,7 @@ def test_the_patterns_find_what_they_look_for() -> None:
     assert not ABSOLUTE_PATH.search("src/home/somebody")
 
 
-def test_relative_links_lead_somewhere() -> None:
+def test_relative_links_have_targets() -> None:
     dead = []
     for path in (
         sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")) + sorted(ROOT.glob("*/README.md"))

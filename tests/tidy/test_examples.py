@@ -24,13 +24,13 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_there_are_examples() -> None:
+def test_documents_have_examples() -> None:
     assert {path.name for path in WITH_PYTHON} >= {"placement.md", "assignors.md"}
     assert {path.name for path in WITH_COMMANDS} >= {"placement.md", "assignors.md"}
 
 
 @pytest.mark.parametrize("path", WITH_PYTHON, ids=name_of)
-def test_python_examples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_examples_run(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from restow.assignors import registry
 
     monkeypatch.setattr(registry, "_known", dict(registry._known))
@@ -40,8 +40,10 @@ def test_python_examples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", WITH_COMMANDS, ids=name_of)
-def test_console_examples(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command runs; what is shown below it, dots aside, is among the lines it prints, in that order."""
+def test_console_examples_print_what_is_shown(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command runs, and prints the lines shown below it, apart from dots, in that order."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     for block in CONSOLE.findall(path.read_text()):

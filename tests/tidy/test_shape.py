@@ -1,4 +1,4 @@
-"""How the code looks: sizes, docstrings, no drawers for odds and ends."""
+"""The shape of the code: sizes, docstrings, file names."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def name_of(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_shape_finds_the_sources() -> None:
     assert len(SOURCES) > 10
 
 
 @pytest.mark.parametrize("path", OURS, ids=name_of)
-def test_a_module_is_short(path: Path) -> None:
+def test_module_is_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) < MODULE_LINES
 
 
@@ -48,18 +48,18 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_a_module_says_what_it_is(path: Path) -> None:
+def test_module_has_a_docstring(path: Path) -> None:
     docstring = ast.get_docstring(ast.parse(path.read_text()))
     assert docstring
     assert docstring.strip()
 
 
-def test_there_are_no_drawers() -> None:
+def test_no_module_is_called_utils_or_helpers() -> None:
     drawers = {"utils.py", "util.py", "helpers.py", "misc.py", "common.py"}
     assert [name_of(path) for path in OURS if path.name in drawers] == []
 
 
-def test_test_files_have_names_of_their_own() -> None:
-    """Folders of tests are no packages, so that pytest tells files apart by name alone."""
+def test_test_files_have_unique_names() -> None:
+    """Folders of tests are no packages, so pytest tells files apart by name alone."""
     names = [path.name for path in OURS if path.name.startswith("test_")]
     assert sorted(name for name in set(names) if names.count(name) > 1) == []

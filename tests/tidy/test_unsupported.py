@@ -1,4 +1,4 @@
-"""The page of what is not supported tells the truth about what is."""
+"""docs/unsupported.md agrees with the registered handlers."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def test_every_request_is_listed_under_its_name() -> None:
     assert {key: name for key, (name, _, _) in rows().items()} == names
 
 
-def test_versions_are_those_registered() -> None:
+def test_listed_versions_equal_those_registered() -> None:
     served = {key: written(versions) for key, versions in served_versions().items()}
     listed = {key: versions for key, (_, versions, _) in rows().items()}
     assert listed == {key: served.get(key, "–") for key in listed}
     assert served.keys() <= listed.keys()
 
 
-def test_what_is_not_served_is_not_offered() -> None:
+def test_unsupported_requests_are_not_registered() -> None:
     absent = {key for key, (_, versions, _) in rows().items() if versions == "–"}
     assert absent
     assert absent.isdisjoint(HANDLERS)
 
 
-def test_every_handler_has_a_file_named_for_its_key_and_tells_what_it_does() -> None:
+def test_handler_file_is_named_for_its_key_and_has_a_docstring() -> None:
     folder = ROOT / "src" / "restow" / "cluster" / "handlers"
     files = {int(path.name[1:3]): path for path in folder.glob("k[0-9][0-9]_*.py")}
     assert files.keys() == HANDLERS.keys()

@@ -1,4 +1,4 @@
-"""Answers of a small cluster, and what readers find of them in a lake that was written without Spark."""
+"""Answers of a small cluster, and readers for a lake that was written without Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON_MS = 1_725_278_400_000
 
 
 def answers(at_ms: int, cluster: str = "c") -> list[tuple[Share, list[Part | Gap]]]:
-    """What two brokers tell, of which the second is silent about its disks."""
+    """Return the answers of two brokers; the second does not describe its log dirs."""
     one = Share(cluster=cluster, broker=1, rack="a")
     two = Share(cluster=cluster, broker=2)
     replicas = Part(
@@ -76,7 +76,7 @@ def _groups() -> dict[str, list[object]]:
 
 
 def rows_in(lake: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a table as readers find them, by plain files and folders."""
+    """Return the rows of a table, read from its files and folders."""
     found = []
     for path in sorted((lake / name / "v1").glob("cluster=*/day=*/*.parquet")):
         cluster = value_of(path.parent.parent.name.partition("=")[2])
@@ -88,7 +88,7 @@ def rows_in(lake: Path, name: str) -> list[dict[str, Any]]:
 
 
 def left_over(lake: Path) -> list[str]:
-    """Everything in a lake that is no table's file and no note of the collector."""
+    """Return all files in a lake that belong neither to a table nor to the collector's checkpoint."""
     known = {"collector.json", "lock"}
     files = (each for each in lake.rglob("*") if each.is_file())
     return [

@@ -1,4 +1,4 @@
-"""Collecting without Spark: files that are whole, samples that are there once, whoever is killed when."""
+"""Collect without Spark: files are whole and samples are there once, also after kills."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ NAMES = [each.name for each in SAMPLED]
 
 
 class Killed(BaseException):
-    """Stands for kill -9: nothing that the process does afterwards has an effect."""
+    """Simulates kill -9: nothing that the process does afterwards has an effect."""
 
 
 class Clock:
-    """Time that passes only when somebody sleeps."""
+    """Time that passes only in `sleep`."""
 
     def __init__(self) -> None:
         self.now = NOON_MS
@@ -56,13 +56,13 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody pulls a plug here, and a busy disk takes its time."""
+    """Skip fsync, which is slow on a busy disk: these tests do not cut the power."""
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture
 def tells(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int], Any]], None]:
-    """Have the cluster answer with what a function makes of the number of the sample."""
+    """Let a function of the sample's number give the cluster's answers."""
 
     def given(made: Callable[[int], Any]) -> None:
         asked = iter(range(10_000))
@@ -86,7 +86,7 @@ def collect(folder: Path, most: int | None = 1, **places: Path) -> list[Sample]:
 
 
 @pytest.mark.usefixtures("tells")
-def test_samples_are_in_the_lake_with_every_value(tmp_path: Path) -> None:
+def test_collector_writes_every_value_to_the_lake(tmp_path: Path) -> None:
     said = collect(tmp_path, 2)
     assert [each.number for each in said] == [0, 1]
     assert dict(said[0].rows) == {"replicas": 2, "offsets": 1, "assignment": 2, "groups": 2, "disks": 2}
@@ -114,14 +114,14 @@ def test_samples_are_in_the_lake_with_every_value(tmp_path: Path) -> None:
     assert left_over(lake) == []
 
 
-def test_collector_goes_on_counting_where_the_last_one_ended(tmp_path: Path, tells: Any) -> None:
+def test_collector_continues_the_numbers_of_the_last_one(tmp_path: Path, tells: Any) -> None:
     assert [each.number for each in collect(tmp_path, 2)] == [0, 1]
     tells(lambda number: answers(NOON_MS + DAY_MS + 1000 * number))
     assert [each.number for each in collect(tmp_path, 1)] == [2]
     assert len(rows_in(tmp_path / "lake", "offsets")) == 3
 
 
-def test_sample_over_midnight_is_in_the_folders_of_two_days(tmp_path: Path, tells: Any) -> None:
+def test_sample_over_midnight_goes_to_the_folders_of_two_days(tmp_path: Path, tells: Any) -> None:
     before = NOON_MS + DAY_MS // 2 - 1
     tells(lambda _: answers(before))
     collect(tmp_path)
@@ -139,14 +139,14 @@ def test_cluster_id_that_is_a_path_stays_in_the_lake(tmp_path: Path, tells: Any)
     assert not any((folder / "ESCAPED").exists() for folder in tmp_path.parents)
 
 
-def test_cluster_id_that_no_reader_would_find_is_refused(tmp_path: Path, tells: Any) -> None:
+def test_collector_refuses_a_cluster_id_that_no_reader_would_find(tmp_path: Path, tells: Any) -> None:
     tells(lambda _: answers(NOON_MS, "x" * 300))
     with pytest.raises(InvalidInput, match="cannot have a folder"):
         collect(tmp_path)
     assert left_over(tmp_path / "lake") == []
 
 
-def test_missing_value_is_refused_and_nothing_is_left(tmp_path: Path, tells: Any) -> None:
+def test_collector_refuses_a_missing_value_and_leaves_no_files(tmp_path: Path, tells: Any) -> None:
     part = Part(table="offsets", at_ms=NOON_MS, columns={name: [None] for name in table("offsets").names[3:]})
     tells(lambda _: [(Share(cluster="c", broker=1), [part])])
     with pytest.raises(LakeFailed, match="offsets could not be written: a topic is missing"):
@@ -154,7 +154,7 @@ def test_missing_value_is_refused_and_nothing_is_left(tmp_path: Path, tells: Any
     assert left_over(tmp_path / "lake") == []
 
 
-def test_lake_that_cannot_be_written_is_told(tmp_path: Path, tells: Any) -> None:
+def test_collector_fails_when_the_lake_cannot_be_written(tmp_path: Path, tells: Any) -> None:
     collect(tmp_path)
     tells(lambda _: answers(NOON_MS + 5000))
     shutil.rmtree(tmp_path / "lake" / "disks")
@@ -166,7 +166,7 @@ def test_lake_that_cannot_be_written_is_told(tmp_path: Path, tells: Any) -> None
 
 
 @pytest.mark.usefixtures("tells")
-def test_checkpoint_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_collector_fails_when_the_checkpoint_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LakeFailed, match=r"the checkpoint .* cannot be used: Not a directory"):
         collect(tmp_path, checkpoint=tmp_path / "file" / "c")
@@ -174,7 +174,7 @@ def test_checkpoint_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"restow_collector": 2}', '{"restow_collector": 1}', "7"])
 @pytest.mark.usefixtures("tells")
-def test_damaged_notes_are_refused(tmp_path: Path, text: str) -> None:
+def test_collector_refuses_a_damaged_checkpoint(tmp_path: Path, text: str) -> None:
     collect(tmp_path)
     notes = tmp_path / "lake" / "_collect" / "c" / "collector.json"
     notes.write_text(text)
@@ -182,7 +182,7 @@ def test_damaged_notes_are_refused(tmp_path: Path, text: str) -> None:
         collect(tmp_path)
 
 
-def test_notes_name_no_folder_outside_the_lake(tmp_path: Path) -> None:
+def test_collector_refuses_a_checkpoint_that_names_a_folder_outside_the_lake(tmp_path: Path) -> None:
     folder = tmp_path / "lake" / "_collect" / "c"
     folder.mkdir(parents=True)
     (folder / "collector.json").write_text('{"restow_collector": 1, "name": "../../x", "next": 0}')
@@ -191,7 +191,7 @@ def test_notes_name_no_folder_outside_the_lake(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("tells")
-def test_second_collector_on_a_checkpoint_is_turned_away(tmp_path: Path) -> None:
+def test_second_collector_fails_on_a_checkpoint_in_use(tmp_path: Path) -> None:
     disk = SystemDisk()
     folder = tmp_path / "lake" / "_collect" / "c"
     folder.mkdir(parents=True)
@@ -211,7 +211,7 @@ def test_two_collectors_with_two_checkpoints_share_a_lake(tmp_path: Path) -> Non
 
 
 class Mortal:
-    """Lets so many changes of the file system happen, and then none."""
+    """Allows this many changes of the file system, and then none."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, changes: int) -> None:
         self._left = changes
@@ -241,8 +241,8 @@ class Mortal:
         return self._left <= 0
 
 
-def test_kill_at_any_moment_loses_only_the_sample_under_way(tmp_path: Path, tells: Any) -> None:
-    """Killed after each change of the file system in turn; then another collector goes on."""
+def test_kill_at_any_moment_loses_only_the_unfinished_sample(tmp_path: Path, tells: Any) -> None:
+    """The test kills after each change of the file system in turn, then starts another collector."""
     made = iter(range(100_000))
     tells(lambda _: answers(NOON_MS + 1000 * next(made)))
     changes = 0
@@ -277,7 +277,7 @@ def test_kill_at_any_moment_loses_only_the_sample_under_way(tmp_path: Path, tell
     assert changes > 30
 
 
-def test_memory_of_a_collector_stays_the_same(tmp_path: Path, tells: Any) -> None:
+def test_collector_memory_does_not_grow_with_samples(tmp_path: Path, tells: Any) -> None:
     marks: list[tuple[int, int]] = []
 
     def made(number: int) -> Any:
@@ -299,8 +299,8 @@ def test_memory_of_a_collector_stays_the_same(tmp_path: Path, tells: Any) -> Non
     assert arrow_later <= arrow
 
 
-def test_told_to_stop_gives_up_the_sample_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cluster that hangs is not waited for."""
+def test_stop_abandons_the_unfinished_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The collector does not wait for a cluster that hangs."""
 
     async def main() -> list[Sample]:
         told, asked = asyncio.Event(), asyncio.Event()
@@ -327,7 +327,7 @@ def test_told_to_stop_gives_up_the_sample_under_way(tmp_path: Path, monkeypatch:
     lock.release()
 
 
-def test_arrow_schemas_are_those_that_spark_makes() -> None:
+def test_arrow_schemas_equal_those_of_spark() -> None:
     for columns in (SAMPLES, *(each.columns for each in SAMPLED)):
         assert arrow_schema(columns).equals(to_arrow_schema(struct_of(columns)))
 
@@ -344,12 +344,12 @@ def test_arrow_schemas_are_those_that_spark_makes() -> None:
         ("a:b", "a:b"),
     ],
 )
-def test_local_path_knows_folders_from_addresses(address: str, path: str | None) -> None:
+def test_local_path_tells_folders_from_addresses(address: str, path: str | None) -> None:
     assert local_path(address) == path
 
 
 def test_collecting_imports_no_spark() -> None:
-    """Its start would cost more than all samples of an hour."""
+    """Starting Spark would cost more than an hour of samples."""
     import subprocess
     import sys
 

@@ -44,7 +44,7 @@ def answer(partitions: list[dict[str, Any]], disks: list[dict[str, Any]]) -> dic
     return planned("c", pa.Table.from_pylist(partitions), pa.Table.from_pylist(disks), COUNTS)
 
 
-def test_a_skewed_cluster_gets_a_plan_that_can_be_read_back() -> None:
+def test_skewed_cluster_gets_a_plan_that_can_be_read_back() -> None:
     found = answer([partition(n, 0, 1) for n in range(8)], [disk(n, 8 * GB) for n in range(4)])
     assert (found["error"], found["brokers"], found["partitions"], found["replicas"]) == (None, 4, 8, 16)
     assert (found["disk_before"], found["size"], found["without_load"]) == (2.0, 16 * GB, 8)
@@ -57,7 +57,7 @@ def test_a_skewed_cluster_gets_a_plan_that_can_be_read_back() -> None:
     assert found["because"] == "a broker has 2.00 × its replicas"
 
 
-def test_urgency_names_what_is_worst() -> None:
+def test_urgency_names_the_worst_problem() -> None:
     even = [partition(n, n % 4, (n + 1) % 4) for n in range(8)]
     full = answer(even, [disk(n, 88 * GB if n == 2 else 4 * GB) for n in range(4)])
     assert full["because"] == "/d of broker 2 is 88% full"
@@ -68,7 +68,7 @@ def test_urgency_names_what_is_worst() -> None:
     assert (lacking["urgency"], lacking["because"]) == (0.5, "1 partitions lack a replica")
 
 
-def test_a_cluster_that_cannot_be_planned_says_why() -> None:
+def test_cluster_without_a_plan_gets_the_reason() -> None:
     nothing = pa.table({"at": pa.array([], pa.timestamp("us"))})
     found = planned("c", nothing, pa.Table.from_pylist([disk(0)]), FleetRequest())
     assert "knows no partitions" in found["error"]
@@ -77,19 +77,19 @@ def test_a_cluster_that_cannot_be_planned_says_why() -> None:
     assert all_dead["because"] == "1 partitions offline"
 
 
-def test_a_broker_that_did_not_answer_is_there_without_its_disks() -> None:
+def test_broker_that_did_not_answer_is_in_the_snapshot_without_log_dirs() -> None:
     silent = disk(1) | dict.fromkeys(("log_dir", "total", "usable")) | {"error": "timed out"}
     snapshot = snapshot_of("c", [partition(0, 0, 1)], [disk(0), silent])
     assert snapshot.unanswered == (1,)
     assert snapshot.broker[1].log_dirs == ()
 
 
-def test_numbers_behind_a_gap_are_left_out() -> None:
+def test_snapshot_leaves_out_partitions_behind_a_gap() -> None:
     snapshot = snapshot_of("c", [partition(0, 0), partition(2, 0)], [disk(0)])
     assert [name for name, _ in snapshot.all_partitions()] == [TopicPartition("t", 0)]
 
 
-def test_what_the_model_does_not_know_counts_nothing_and_is_counted() -> None:
+def test_load_of_counts_unknown_loads_as_zero_and_reports_them() -> None:
     rows = [partition(0, 0, load=5.0), partition(1, 0)]
     load, without = load_of(snapshot_of("c", rows, [disk(0)]), rows)
     assert load is not None

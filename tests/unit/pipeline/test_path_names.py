@@ -1,4 +1,4 @@
-"""Names from clusters as parts of paths: none leaves its folder, and no two are the same."""
+"""Names from clusters as parts of paths: none leaves its folder, and no two are equal."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_file_name_leaves_ordinary_ids_as_they_are() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
-def test_two_names_have_two_file_names(one: str, two: str) -> None:
+def test_different_names_have_different_file_names(one: str, two: str) -> None:
     assert (file_name(one) == file_name(two)) == (one == two)
 
 
@@ -74,6 +74,6 @@ def test_partition_value_comes_back_as_the_name(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["", "__HIVE_DEFAULT_PARTITION__", "x._COPYING_", "nul\0", "x" * 300, "ü" * 150, "\udcff"]
 )
-def test_partition_value_refuses_what_no_reader_would_find(name: str) -> None:
+def test_partition_value_refuses_names_that_no_reader_would_find(name: str) -> None:
     with pytest.raises(InvalidInput, match="cannot have a folder"):
         partition_value(name)

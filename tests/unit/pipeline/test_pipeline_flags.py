@@ -1,4 +1,4 @@
-"""What is said to the pipeline as text: durations, settings of Spark, logins."""
+"""Text options of the pipeline: durations, Spark settings, logins."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from restow.sizes import milliseconds
     ("text", "expected"),
     [("500ms", 500), ("30s", 30_000), ("1.5 m", 90_000), ("1h", 3_600_000), ("2d", 172_800_000)],
 )
-def test_durations(text: str, expected: int) -> None:
+def test_milliseconds_parses_durations(text: str, expected: int) -> None:
     assert milliseconds(text, "--every") == expected
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "-1s", "0s", "1e9s", "thirty seconds", "1.2.3s"])
-def test_what_is_no_duration(text: str) -> None:
+def test_milliseconds_refuses_malformed_durations(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"--every.*write it like"):
         milliseconds(text, "--every")
 
 
-def test_a_local_session_keeps_to_itself() -> None:
+def test_local_session_uses_only_this_machine() -> None:
     found = settings_for("collect", "local[3]", {})
     assert found["spark.master"] == "local[3]"
     assert found["spark.driver.bindAddress"] == "127.0.0.1"
@@ -35,22 +35,22 @@ def test_a_local_session_keeps_to_itself() -> None:
     assert found["spark.sql.session.timeZone"] == "UTC"
 
 
-def test_what_is_given_counts_more() -> None:
+def test_given_settings_override_the_defaults() -> None:
     found = settings_for("collect", None, {"spark.ui.enabled": "true", "spark.driver.memory": "8g"})
     assert found["spark.master"] == "local[*]"
     assert (found["spark.ui.enabled"], found["spark.driver.memory"]) == ("true", "8g")
 
 
-def test_on_a_cluster_nothing_is_bound_to_this_machine() -> None:
+def test_settings_for_a_cluster_bind_nothing_to_this_machine() -> None:
     found = settings_for("collect", "spark://host:7077", {})
     assert not [name for name in found if name.startswith("spark.driver")]
 
 
-def test_what_was_submitted_keeps_its_master() -> None:
+def test_submitted_session_keeps_its_master() -> None:
     assert "spark.master" not in settings_for("collect", None, {}, submitted=True)
 
 
-def test_the_connector_is_fetched_only_if_it_is_not_there() -> None:
+def test_session_fetches_the_kafka_connector_only_if_it_is_missing() -> None:
     assert settings_for("x", None, {}, kafka=True)["spark.jars.packages"] == KAFKA_CONNECTOR
     mine = {"spark.jars.packages": "a:b:1"}
     assert settings_for("x", None, mine, kafka=True)["spark.jars.packages"] == f"a:b:1,{KAFKA_CONNECTOR}"
@@ -59,14 +59,14 @@ def test_the_connector_is_fetched_only_if_it_is_not_there() -> None:
     assert "spark.jars.packages" not in settings_for("x", None, {})
 
 
-def test_settings_from_the_command_line() -> None:
+def test_conf_from_parses_command_line_settings() -> None:
     assert conf_from(["spark.a=1", "spark.b=x=y"]) == {"spark.a": "1", "spark.b": "x=y"}
     for wrong in ("spark.a", "a=1"):
         with pytest.raises(InvalidInput, match="--conf"):
             conf_from([wrong])
 
 
-def test_a_login_as_the_connector_takes_it() -> None:
+def test_connector_options_turn_a_login_into_jaas() -> None:
     given = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -92,12 +92,12 @@ def test_a_login_as_the_connector_takes_it() -> None:
         ({"bootstrap.servers": "b:1", "sasl.password": "x"}, "security.protocol is PLAINTEXT"),
     ],
 )
-def test_options_of_a_source_that_cannot_be(options: dict[str, str], complaint: str) -> None:
+def test_source_refuses_wrong_options(options: dict[str, str], complaint: str) -> None:
     with pytest.raises(InvalidInput, match=complaint):
         Where(options, ("replicas",), "restow.replicas")
 
 
-def test_options_of_a_source_do_not_show_secrets() -> None:
+def test_source_options_hide_secrets() -> None:
     options = {
         "bootstrap.servers": "b:1",
         "security.protocol": "SASL_PLAINTEXT",

@@ -1,4 +1,4 @@
-"""How a cluster is cut into input partitions."""
+"""The cut of a cluster into one share per broker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def topic(
     return Topic(name=name, partitions=tuple(partitions), id=topic_id)
 
 
-def test_each_broker_has_what_it_leads_and_where_to_find_it() -> None:
+def test_share_has_the_broker_address_and_its_leaders() -> None:
     one, two = shares_of(view(1, 2), [topic("t", (1, 2), (2, 1), (1, 2)), topic("u", (2,), topic_id=None)])
     assert (one.cluster, one.broker, one.address, one.rack) == ("c", 1, "h:9001", "r1")
     assert list(one.led()) == [TopicPartition("t", 0), TopicPartition("t", 2)]
@@ -39,20 +39,20 @@ def test_each_broker_has_what_it_leads_and_where_to_find_it() -> None:
     assert (one.topic_ids, two.topic_ids) == ({"t": "i"}, {"t": "i"})
 
 
-def test_partitions_of_brokers_that_are_gone_are_led_by_nobody_but_their_topic_is_read() -> None:
+def test_shares_read_topics_of_leaderless_partitions() -> None:
     [one] = shares_of(view(1), [topic("t", (7, 1), (1, 7), leaders=(7, None))])
     assert list(one.led()) == []
     assert one.topics == ("t",)
 
 
-def test_an_address_of_the_sixth_version_is_in_brackets() -> None:
+def test_share_puts_an_ipv6_address_in_brackets() -> None:
     node = Node(id=1, host="::1", port=9092)
     [one] = shares_of(ClusterView(cluster_id="c", nodes=(node,)), [])
     assert one.address == "[::1]:9092"
 
 
 @given(st.lists(st.integers(1, 40), max_size=30), st.integers(1, 7))
-def test_every_topic_is_dealt_once_and_evenly(sizes: list[int], brokers: int) -> None:
+def test_shares_contain_every_topic_once_and_evenly(sizes: list[int], brokers: int) -> None:
     topics = [topic(f"t{number}", *[(0,)] * size) for number, size in enumerate(sizes)]
     shares = shares_of(view(*range(brokers)), topics)
     dealt = [name for share in shares for name in share.topics]
@@ -61,7 +61,7 @@ def test_every_topic_is_dealt_once_and_evenly(sizes: list[int], brokers: int) ->
     assert max(loads) - min(loads) <= max(sizes, default=0)
 
 
-def test_shares_can_be_sent_to_executors() -> None:
+def test_shares_can_be_pickled() -> None:
     for share in (*shares_of(view(1), [topic("t", (1,))]), nobody("c", "it is down")):
         assert pickle.loads(pickle.dumps(share)) == share  # noqa: S301
     assert nobody("c", "it is down").broker == NOBODY

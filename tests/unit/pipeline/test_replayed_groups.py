@@ -1,4 +1,4 @@
-"""A group through the assignors: measures worked out by hand."""
+"""A group replayed with assignors: measures computed by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def answers(given: dict[str, Any], *assignors: str) -> dict[str, dict[str, Any]]
     return {each["assignor"]: each for each in replayed(given, assignors or ALL)}
 
 
-def test_a_lopsided_group_is_evened_out_and_what_moves_is_counted() -> None:
+def test_replay_evens_out_a_lopsided_group_and_counts_moves() -> None:
     group = row(
         members=[member("a", "t"), member("b", "t")],
         held=held("t", ["a", "a", "a", "a", "a", "b"], committed=10),
@@ -57,7 +57,7 @@ def test_a_lopsided_group_is_evened_out_and_what_moves_is_counted() -> None:
     assert found["roundrobin"]["moved"] == 2
 
 
-def test_lag_weighs_members_by_what_is_behind() -> None:
+def test_lag_skew_weighs_members_by_their_lag() -> None:
     group = row(
         members=[member("a", "t"), member("b", "t")],
         held=held("t", ["a", "b", "a", "b"]),
@@ -68,7 +68,7 @@ def test_lag_weighs_members_by_what_is_behind() -> None:
     assert now["lag_skew"] == 2.0, "range gives the first two partitions to a"
 
 
-def test_reads_across_racks() -> None:
+def test_replay_counts_reads_across_racks() -> None:
     group = row(
         members=[member("a", "t", rack="east"), member("b", "t", rack="west")],
         held=held("t", ["a", "a", "b", "b"]),
@@ -80,7 +80,7 @@ def test_reads_across_racks() -> None:
     assert found["range"]["lag_skew"] is None, "there is no lag to share"
 
 
-def test_history_is_played_with_each_assignor_all_along() -> None:
+def test_replay_uses_one_assignor_for_the_whole_history() -> None:
     two, three = [member(name, "t") for name in "ab"], [member(name, "t") for name in "abc"]
     group = row(
         members=two,
@@ -94,14 +94,14 @@ def test_history_is_played_with_each_assignor_all_along() -> None:
     assert found["range"]["replayed"] > 4
 
 
-def test_members_that_do_not_tell_read_what_the_group_holds() -> None:
+def test_members_without_subscriptions_read_all_topics_of_the_group() -> None:
     group = row(
         members=[member("a"), member("b")], held=held("t", ["a", "a"]), topics=[topic("t", [5, None])]
     )
     assert answers(group, "range")["range"]["skew"] == 1.0
 
 
-def test_partitions_that_nobody_holds_or_knows() -> None:
+def test_replay_handles_unassigned_and_unknown_partitions() -> None:
     group = row(
         members=[member("a", "t", "gone")],
         held=[*held("t", [None, "left"], committed=None), *held("gone", ["a"])],
@@ -118,13 +118,13 @@ def test_partitions_that_nobody_holds_or_knows() -> None:
         (row(members=[member("a", "t")]), "the group has no partitions"),
     ],
 )
-def test_a_group_that_cannot_be_played_says_why(given: dict[str, Any], why: str) -> None:
+def test_group_that_cannot_be_replayed_gets_the_reason(given: dict[str, Any], why: str) -> None:
     found = answers(given)
     assert [each["error"] for each in found.values()] == [why] * 4
     assert "skew" not in found["range"]
 
 
-def test_an_unknown_assignor_is_told_in_its_row() -> None:
+def test_unknown_assignor_gets_the_reason_in_its_row() -> None:
     group = row(members=[member("a", "t")], topics=[topic("t", [0])])
     found = answers(group, "range", "nobody")
     assert found["range"]["error"] is None

@@ -1,4 +1,4 @@
-"""Pictures and pages: what is drawn, what stands out, and that names cannot break out of them."""
+"""Pictures and pages: their marks, highlights, and escaped names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVIL = "<script>alert('x')</script>"
         (float("nan"), "B", "–"),
     ],
 )
-def test_amounts(value: float, unit: str, words: str) -> None:
+def test_amount_scales_values(value: float, unit: str, words: str) -> None:
     assert amount(value, unit) == words
 
 
@@ -43,14 +43,14 @@ def kinds(picture: ET.Element, tag: str) -> list[str]:
     return [each.get("class", "") for each in picture.iter(f"{{http://www.w3.org/2000/svg}}{tag}")]
 
 
-def test_who_is_out_of_the_band_stands_out() -> None:
+def test_bars_highlight_members_outside_the_band() -> None:
     rows = [Bar(name=str(value), value=value, share=100.0) for value in (150.0, 105.0, 60.0)]
     found = [each for each in kinds(drawn(bars(rows, band=0.09)), "rect") if each.startswith("bar")]
     assert found == ["bar much", "bar fine", "bar little"]
     assert "bar plain" in bars([Bar(name="a", value=1.0)])
 
 
-def test_lines_keep_to_their_frame_and_moments_are_marked() -> None:
+def test_lines_stay_in_their_frame_and_mark_moments() -> None:
     points = tuple((float(second), second * 10.0) for second in range(100))
     areas = [Area(name="band", points=((0.0, 1.0, 5.0), (99.0, 2.0, 900.0)))]
     picture = lines(
@@ -64,7 +64,7 @@ def test_lines_keep_to_their_frame_and_moments_are_marked() -> None:
     assert lines([]) == ""
 
 
-def test_line_has_a_gap_where_nothing_is_known() -> None:
+def test_line_has_a_gap_where_values_are_unknown() -> None:
     points = ((0.0, None), (1.0, 5.0), (2.0, 5.0), (3.0, None), (4.0, 5.0), (5.0, None))
     picture = drawn(lines([Line(name="in", points=points)]))
     stretches = [each.get("points", "") for each in picture.iter() if each.tag.endswith("polyline")]
@@ -75,7 +75,7 @@ def test_line_has_a_gap_where_nothing_is_known() -> None:
     assert not kinds(drawn(lines([Line(name="in", points=((0.0, None), (1.0, None)))])), "polyline")
 
 
-def test_bar_that_is_not_known_is_no_bar() -> None:
+def test_bars_draw_no_bar_for_an_unknown_value() -> None:
     picture = bars([Bar(name="a", value=None, share=5.0), Bar(name="b", value=5.0, share=5.0)])
     assert "not known" in picture
     assert [each for each in kinds(drawn(picture), "rect") if each.startswith("bar")] == ["bar fine"]
@@ -89,7 +89,7 @@ def test_names_of_moments_do_not_cover_each_other() -> None:
     assert len(set(heights[:3])) == 3
 
 
-def test_nothing_at_all_can_be_drawn() -> None:
+def test_pictures_without_data_can_be_drawn() -> None:
     for picture in (
         bars([]),
         changes([]),
@@ -99,7 +99,7 @@ def test_nothing_at_all_can_be_drawn() -> None:
         drawn(picture)
 
 
-def test_names_cannot_break_out_of_a_page() -> None:
+def test_page_escapes_names() -> None:
     section = Section(
         title=EVIL, note=EVIL, parts=(table((EVIL,), [(EVIL,)]), bars([Bar(name=EVIL, value=1)]))
     )
@@ -123,7 +123,7 @@ def skew(dimension: str, members: dict[str, float], measure: str = "size") -> li
     ]
 
 
-def test_a_report_tells_of_the_worst_and_why() -> None:
+def test_report_shows_the_worst_broker_and_its_causes() -> None:
     traffic = [
         {"cluster": "c", "at": START + timedelta(minutes=n), "bytes_in": 5.0 * n, "bytes_out": None}
         for n in range(5)
@@ -145,7 +145,7 @@ def test_a_report_tells_of_the_worst_and_why() -> None:
     assert "rack a" in text
 
 
-def test_a_report_says_why_there_is_no_forecast_and_what_is_not_known() -> None:
+def test_report_gives_reasons_for_missing_forecasts_and_values() -> None:
     row = {"cluster": "c", "measure": "disk", "broker": 1, "log_dir": "/d", "now": None, "limit": None}
     row |= dict.fromkeys(("growth", "passes", "soonest", "latest", "why_soonest", "why_latest"))
     row |= {"why": "it did not answer"}
@@ -157,5 +157,5 @@ def test_a_report_says_why_there_is_no_forecast_and_what_is_not_known() -> None:
     assert "None" not in text
 
 
-def test_an_empty_report_is_a_page_too() -> None:
+def test_empty_report_is_a_page() -> None:
     assert "0 B" in page(report_of(Found(), title="t", lead="l"))

@@ -1,4 +1,4 @@
-"""What py4j logs while a session is interrupted stays off the terminal."""
+"""The log of py4j stays off the terminal while a session is interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stream goes on when Spark gave up on a slow process, and tells of anything else."""
+"""A stream restarts when Spark gave up on a slow process, and raises any other error."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Thread State: RUNNABLE"""
 
 
 class Query:
-    """One that has ended."""
+    """A query that has ended."""
 
     isActive = False  # noqa: N815  (Spark's name)
 
@@ -28,11 +28,11 @@ class Query:
         return None if self._failure is None else Exception(self._failure)
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Do nothing: the query has ended."""
 
 
 class Frame:
-    """Starts queries that end as they were told to, one after the other."""
+    """Starts queries that end in the given ways, one after the other."""
 
     def __init__(self, *failures: str | None) -> None:
         self.left = list(failures)
@@ -51,14 +51,14 @@ def stream(frame: Any, folder: Path) -> Stream:
     return Stream(frame, lambda *_: None, name="collecting", checkpoint=str(folder / "c"), trigger={})
 
 
-def test_a_process_that_was_too_slow_gets_another_try(tmp_path: Path) -> None:
+def test_stream_restarts_after_a_process_was_too_slow(tmp_path: Path) -> None:
     frame = Frame(SLOW, SLOW, None)
     with stream(frame, tmp_path) as running:
         assert [running.ended, running.ended, running.ended] == [False, False, True]
     assert frame.left == []
 
 
-def test_not_for_ever(tmp_path: Path) -> None:
+def test_stream_gives_up_after_several_restarts(tmp_path: Path) -> None:
     with (
         stream(Frame(*[SLOW] * 20), tmp_path) as running,
         pytest.raises(StreamFailed, match=r"connect back\.$"),
@@ -66,7 +66,7 @@ def test_not_for_ever(tmp_path: Path) -> None:
         any(running.ended for _ in range(20))
 
 
-def test_anything_else_is_told_at_once(tmp_path: Path) -> None:
+def test_stream_raises_other_errors_at_once(tmp_path: Path) -> None:
     frame = Frame("ValueError: no such thing\n=== Streaming Query ===\nThread State: RUNNABLE", None)
     with stream(frame, tmp_path) as running, pytest.raises(StreamFailed, match="no such thing"):
         _ = running.ended
