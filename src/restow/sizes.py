@@ -29,6 +29,13 @@ def _factors() -> dict[str, int]:
 _FACTORS = _factors()
 
 
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 broker`, `2 brokers`."""
+    if number != 1:
+        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun}"
+
+
 def human_bytes(number: float) -> str:
     """Return a size like `1.5 GB`: three digits, steps of a thousand."""
     return scaled(number, "B")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.model import Check, CheckOutcome
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,13 +18,6 @@ def some(items: Iterable[object]) -> str:
     listed = [str(each) for each in items]
     more = len(listed) - _SHOWN
     return ", ".join(listed[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def count(number: int, noun: str) -> str:
-    """Format a number with its noun, in the singular or the plural."""
-    if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{number:,} {noun}"
 
 
 def none_of(name: str, found: Sequence[object], noun: str, *, good: str, advice: str) -> Check:

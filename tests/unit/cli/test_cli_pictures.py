@@ -11,7 +11,8 @@ from rich.console import Console
 from restow.cli.place.command import place_topic
 from restow.cli.place.request import PlaceRequest
 from restow.cli.place.view import draw_placement
-from restow.cli.shared.drawing import PLAIN, PRETTY, bar, clean, count, cut, middle_out, ranges
+from restow.cli.shared.drawing import PLAIN, PRETTY, bar, clean, cut, middle_out, ranges
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.drawing import clean
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

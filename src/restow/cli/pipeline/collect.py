@@ -161,7 +161,7 @@ def _say_begin(cluster: str, into: str, where: str, checkpoint: str, *, as_json:
 
 def _say_end(seen: int, rows: int, into: str, *, as_json: bool) -> None:
     from restow.cli.pipeline.streaming import say, say_document
-    from restow.cli.shared.drawing import count
+    from restow.sizes import count
 
     if as_json:
         say_document({"samples": seen, "rows": rows})
@@ -217,7 +217,7 @@ def _put(spark: Any, bootstrap: str, properties: dict[str, str], lake: str | Non
 
 
 def _lines(sample: Sample) -> Iterator[str]:
-    from restow.cli.shared.drawing import count
+    from restow.sizes import count
 
     rows = ", ".join(f"{number:,} {name}" for name, number in sample.rows.items() if number)
     when = (sample.at or "")[11:19]

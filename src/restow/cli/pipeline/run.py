@@ -48,10 +48,9 @@ def command(
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report.")] = None,
 ) -> Answer:
     from restow.cli.pipeline.options import documents, opened, plain, save
-    from restow.cli.shared.drawing import count
     from restow.pipeline.running import check_statistic, make_tables
     from restow.pipeline.work import Work
-    from restow.sizes import milliseconds
+    from restow.sizes import count, milliseconds
 
     check_statistic(statistic)
     milliseconds(window, "--window")

@@ -47,10 +47,9 @@ def command(
     from queue import SimpleQueue
 
     from restow.cli.pipeline.streaming import run_until_told, say, say_document
-    from restow.cli.shared.drawing import count
     from restow.cli.shared.signals import told_to_stop_here
     from restow.pipeline.names import file_name
-    from restow.sizes import milliseconds
+    from restow.sizes import count, milliseconds
 
     every_ms = milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
@@ -92,7 +91,7 @@ async def _looked_at(admin: KafkaAdmin, topic: str) -> str:
 
 
 def _lines(batch: Arrived) -> Iterator[str]:
-    from restow.cli.shared.drawing import count
+    from restow.sizes import count
 
     rows = ", ".join(f"{number:,} {name}" for name, number in batch.rows.items() if number)
     refused = f"; {count(batch.refused, 'record')} refused: no samples" if batch.refused else ""

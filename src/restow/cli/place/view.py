@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from restow.cli.shared.drawing import bar, clean, count, cut, glyphs, heading, middle_out, put, put_picture
+from restow.cli.shared.drawing import bar, clean, cut, glyphs, heading, middle_out, put, put_picture
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -85,7 +85,8 @@ def _draw(
     console: Console, plan: Plan, view: PlanView, changed: Sequence[Difference], *, refused: bool
 ) -> None:
     from restow.cli.plan.show_view import draw
-    from restow.cli.shared.drawing import clean, count, put
+    from restow.cli.shared.drawing import clean, put
+    from restow.sizes import count
     from restow.verify.evidence import some
 
     kinds = Counter(each.drift for each in changed)

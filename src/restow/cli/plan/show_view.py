@@ -65,8 +65,8 @@ def draw(
     rate: int | None = None,
 ) -> None:
     """Tables and a few sentences."""
-    from restow.cli.shared.drawing import clean, count, put
-    from restow.sizes import human_bytes
+    from restow.cli.shared.drawing import clean, put
+    from restow.sizes import count, human_bytes
 
     if plan.title:
         put(console, clean(plan.title), style="bold")
@@ -128,7 +128,7 @@ def times(view: PlanView, rate: int | None) -> str:
 
 def limits_of(plan: Plan) -> str:
     """What holds while the plan is carried out."""
-    from restow.cli.shared.drawing import count
+    from restow.sizes import count
 
     limits = plan.limits
     return (

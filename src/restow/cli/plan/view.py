@@ -59,8 +59,9 @@ class View:
     def draw(self, console: Console) -> None:
         """Tables and a few sentences."""
         from restow.cli.plan.show_view import times
-        from restow.cli.shared.drawing import count, put
+        from restow.cli.shared.drawing import put
         from restow.plan.explain.view import view_of
+        from restow.sizes import count
 
         plan, told = self._plan, self._told
         if plan.moves:
@@ -100,7 +101,7 @@ class View:
 
     def _draw_left(self, console: Console) -> None:
         from restow.cli.plan.show_view import draw_leaves
-        from restow.cli.shared.drawing import count
+        from restow.sizes import count
 
         if not self._plan.leaves:
             return

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from restow.cli.runs.flags import JournalFolder, RunName, Yes, can_ask, carry_out, confirm
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin

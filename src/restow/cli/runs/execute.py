@@ -129,9 +129,9 @@ def _check(bootstrap: str, journal: str | None, plan: Plan, *, as_json: bool) ->
 
 def _draw(console: Console, plan: Plan, throttle: str) -> None:
     """Draw the changes in a few lines, for the user to read before the question."""
-    from restow.cli.shared.drawing import clean, count, put, ranges
+    from restow.cli.shared.drawing import clean, put, ranges
     from restow.plan.files.text import digest_of
-    from restow.sizes import human_bytes
+    from restow.sizes import count, human_bytes
 
     into = {broker for move in plan.moves for broker in (*move.adding, *move.dir_changes)}
     out_of = {broker for move in plan.moves for broker in move.removing}

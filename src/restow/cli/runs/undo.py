@@ -16,9 +16,9 @@ from restow.cli.runs.flags import (
     confirm,
 )
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
-from restow.sizes import human_bytes
+from restow.sizes import count, human_bytes
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 from rich.text import Text
 
-from restow.cli.shared.drawing import PRETTY, bar, clean, count
+from restow.cli.shared.drawing import PRETTY, bar, clean
 from restow.cli.shared.tables import BAR, LABEL, NAME, NUMBER, Grid
-from restow.sizes import human_bytes
+from restow.sizes import count, human_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

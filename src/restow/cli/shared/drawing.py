@@ -61,12 +61,6 @@ def ranges(numbers: Iterable[int], most: int = 0) -> str:
     return f"{text} and {left_out:,} more" if left_out else text
 
 
-def count(number: int, noun: str) -> str:
-    """Return `1 broker` or `2 brokers`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
 def middle_out(total: int, rows: int) -> tuple[Sequence[int], Sequence[int]]:
     """Return which of `total` rows to show: if there are more than `rows`, the first and the last.
 

@@ -58,7 +58,8 @@ def _document(taken: Snapshot) -> object:
 
 
 def _draw(console: Console, taken: Snapshot, output: str | None) -> None:
-    from restow.cli.shared.drawing import clean, count, put
+    from restow.cli.shared.drawing import clean, put
+    from restow.sizes import count
 
     partitions = [partition for _, partition in taken.all_partitions()]
     controller = "not known" if taken.controller is None else taken.controller

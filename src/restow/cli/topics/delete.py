@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
-from restow.cli.shared.drawing import clean, count
+from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin

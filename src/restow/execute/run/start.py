@@ -32,9 +32,10 @@ from restow.plan.schedule.schedule import order_of
 from restow.runtime.chance import SystemChance
 from restow.runtime.clock import SystemClock
 from restow.runtime.disk import SystemDisk
+from restow.sizes import count
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
-from restow.verify.evidence import count, none_of, some
+from restow.verify.evidence import none_of, some
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
