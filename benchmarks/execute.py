@@ -38,7 +38,7 @@ from benchmarks.reassign import MB, THROTTLE_BYTES_PER_S, cluster_of
 from benchmarks.report import Row, command_line, print_rows
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.runs import runs_of
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, check_begin, execute, readiness, why_not
 from restow.execute.throttle.throttles import ThrottleRates
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     from kafka.admin import KafkaAdminClient
 
-    from restow.execute.progress.standing import RunEvent
+    from restow.execute.progress.status import RunEvent
     from restow.model import Plan, Snapshot
 
 MANY = 20_000
@@ -255,7 +255,7 @@ async def _carried_out(
         with tempfile.TemporaryDirectory() as folder:
             world = RunContext(admin=admin, clock=clock, disk=SystemDisk(), root=folder)
             began_s = time.monotonic()
-            outcome = await execute(world, plan, options, RunListener(event=note, standing=lambda _: None))
+            outcome = await execute(world, plan, options, RunListener(event=note, status=lambda _: None))
             ended_s = time.monotonic()
         if not outcome.is_good:
             raise SystemExit(f"the run ended: {outcome}")

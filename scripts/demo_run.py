@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from restow.cli.runs.screen import Screen, conclude
 from restow.cli.runs.view import until
 from restow.cli.shared.connection import on_cluster
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.options import run_options
 from restow.execute.run.start import execute, run_context
 from restow.plan import read_plan
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunEvent, RunStatus
+    from restow.execute.progress.status import RunEvent, RunStatus
 
 KILL_AT = 0.35
 AWAY_S = 6.0
@@ -63,7 +63,7 @@ class Run:
         screen = Screen(as_json=False)
         watcher = RunListener(
             event=lambda event: self._event(event, screen),
-            standing=lambda standing: self._standing(standing, screen),
+            status=lambda status: self._status(status, screen),
         )
 
         async def work(admin: KafkaAdmin) -> RunOutcome:
@@ -90,25 +90,25 @@ class Run:
         elif event.kind in ("paused", "going on", "throttle off"):
             print(f"  {event.kind}: {', '.join(map(str, event.facts.values()))}", flush=True)
 
-    def _standing(self, standing: RunStatus, screen: Screen) -> None:
-        report = standing.report
+    def _status(self, status: RunStatus, screen: Screen) -> None:
+        report = status.report
         self.to_do_bytes = max(self.to_do_bytes, report.to_do_bytes)
         self.done.append((time.time(), report.done_bytes))
         if self._killer is None and report.done_bytes >= KILL_AT * report.to_do_bytes > 0:
             self._killer = threading.Thread(target=self._kill, daemon=True)
             self._killer.start()
         if screen.interactive:
-            screen.watcher.standing(standing)
+            screen.watcher.status(status)
         elif time.monotonic() - self._last_line >= _LINE_EVERY_S:
             self._last_line = time.monotonic()
-            self._line(standing)
+            self._line(status)
 
-    def _line(self, standing: RunStatus) -> None:
+    def _line(self, status: RunStatus) -> None:
         """Where nobody looks at a terminal: a line a second."""
-        report = standing.report
+        report = status.report
         full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))
         words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
-        state = standing.paused or standing.waits or until(report.eta)
+        state = status.paused or status.waits or until(report.eta)
         print(f"  {'█' * full:·<{_BAR}}  {words}, {human_bytes(report.rate)}/s, {state}", flush=True)
 
     def _kill(self) -> None:

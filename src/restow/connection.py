@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunStatus
+    from restow.execute.progress.status import RunStatus
     from restow.execute.run.options import RunFlags
     from restow.execute.running import OnEvent, OnStatus
     from restow.model import Plan, Snapshot, Verdict

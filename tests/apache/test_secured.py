@@ -190,10 +190,10 @@ def test_marking_a_run_needs_read_on_its_group(secured: Secured, tmp_path: Path)
 
 
 async def _marked(admin: KafkaAdmin) -> str:
-    seat = admin.seat(GROUP, "alice-at-home", b"")
-    async with seat.kept():
+    group_lock = admin.group_lock(GROUP, "alice-at-home", b"")
+    async with group_lock.kept():
         try:
-            assert await seat.taken() is None
+            assert await group_lock.taken() is None
         except BrokerError as error:
             return error.code.name
     return "marked"

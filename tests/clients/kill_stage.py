@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.repair.doctor import diagnose, fix
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, resume, undo
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 Ends = dict[int, tuple[int, ...]]
 
 REMEDIES = ("resume", "undo", "doctor")
-QUIET = RunListener(event=lambda _: None, standing=lambda _: None)
+QUIET = RunListener(event=lambda _: None, status=lambda _: None)
 _SCRIPT = Path(__file__).with_name("killed_run.py")
 _RECORDS = 400
 _TOPIC = "orders"

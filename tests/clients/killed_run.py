@@ -15,7 +15,7 @@ from typing import Any
 
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import ThrottleRates
@@ -42,7 +42,7 @@ async def main(bootstrap: str, root: str, plan: str) -> None:
     async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
         world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=root)
         options = RunOptions(throttle=ThrottleRates(rate=3_000_000), look_every_s=0.05)
-        watcher = RunListener(event=lambda _: None, standing=lambda _: None)
+        watcher = RunListener(event=lambda _: None, status=lambda _: None)
         await execute(world, loads(Path(plan).read_text()), options, watcher)
 
 

@@ -11,7 +11,7 @@ import pytest
 from restow.client import ConfigResource, ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
 from restow.execute.progress.outcome import Ending
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from restow.execute.progress.standing import RunEvent, RunStatus
+    from restow.execute.progress.status import RunEvent, RunStatus
 
 # kafka-python leaves a refused socket to the garbage collector, which warns of it.
 PARTITIONS = 6
@@ -120,8 +120,8 @@ class Stage:
     def __init__(self, admin: KafkaAdmin, folder: Path) -> None:
         self.world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
         self.events: list[RunEvent] = []
-        self.standings: list[RunStatus] = []
-        self.watcher = RunListener(event=self.events.append, standing=self.standings.append)
+        self.statuses: list[RunStatus] = []
+        self.watcher = RunListener(event=self.events.append, status=self.statuses.append)
 
     async def control(self) -> Control:
         while not any(each.kind == "begun" for each in self.events):

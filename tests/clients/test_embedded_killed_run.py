@@ -25,7 +25,7 @@ import pytest
 
 from restow.client import ConnectionSettings, connected
 from restow.execute.journal.journal import Journal
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from restow.execute.journal.journal import JournalEntry
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunEvent, RunStatus
+    from restow.execute.progress.status import RunEvent, RunStatus
 
 Table = dict[tuple[int, str], str]
 
@@ -163,8 +163,8 @@ class Onlooker:
     def __init__(self, world: RunContext) -> None:
         self._world = world
         self._folder = ""
-        self.standings: list[RunStatus] = []
-        self.watcher = RunListener(event=self._event, standing=self.standings.append)
+        self.statuses: list[RunStatus] = []
+        self.watcher = RunListener(event=self._event, status=self.statuses.append)
 
     def _event(self, event: RunEvent) -> None:
         if event.kind == "run":
@@ -178,16 +178,16 @@ class Onlooker:
         reasons = (f"broker {broker} is not there", "have become under-replicated")
         async with asyncio.timeout(WAIT_S):
             while not run.done():
-                if self.standings and any(each in _said(self.standings[-1]) for each in reasons):
+                if self.statuses and any(each in _said(self.statuses[-1]) for each in reasons):
                     return True
                 await asyncio.sleep(0.05)
         return False
 
 
-def _said(standing: RunStatus) -> str:
+def _said(status: RunStatus) -> str:
     """Return all reasons for stalls."""
-    still = (str(each) for each in standing.report.still)
-    return "; ".join([standing.waits or "", standing.paused or "", *still])
+    still = (str(each) for each in status.report.still)
+    return "; ".join([status.waits or "", status.paused or "", *still])
 
 
 async def broker_dies(

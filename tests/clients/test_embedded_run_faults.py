@@ -75,8 +75,8 @@ async def on_stage(running: Running, folder: Path) -> AsyncIterator[WatchedRun]:
 async def begun(stage: WatchedRun, moves: int) -> None:
     """Wait until the run itself sees these moves under way."""
     await stage.until(lambda: len(stage.told("begun")) >= moves, f"{moves} moves have begun")
-    seen = len(stage.standings)
-    await stage.until(lambda: len(stage.standings) > seen + 1, "the run has looked twice since")
+    seen = len(stage.statuses)
+    await stage.until(lambda: len(stage.statuses) > seen + 1, "the run has looked twice since")
 
 
 async def at_rest(admin: KafkaAdmin) -> None:
@@ -163,7 +163,7 @@ def test_run_names_a_full_log_dir_and_is_resumed(tmp_path: Path) -> None:
             await stage.until(
                 lambda: any(
                     each.broker == 2 and each.copied_bytes
-                    for seen in stage.standings
+                    for seen in stage.statuses
                     for each in seen.report.copying
                 ),
                 "something has been copied",

@@ -44,7 +44,7 @@ def test_run_that_is_left_says_what_is_left(tmp_path: Path) -> None:
             plan = await plan_to(admin, {TopicPartition("t", 0): (0, 2), TopicPartition("t", 1): (0, 2)})
             stage = WatchedRun(admin, tmp_path)
             run = stage.start(plan, RunOptions(throttle=ThrottleRates(rate=1_000), **OFTEN))
-            await stage.until(lambda: stage.standings and stage.standings[-1].under_way == 2, "both begin")
+            await stage.until(lambda: stage.statuses and stage.statuses[-1].under_way == 2, "both begin")
             run.cancel()
             outcome = await run
             assert (outcome.ending, outcome.summary is not None) == (Ending.LEFT, True)

@@ -35,7 +35,7 @@ from tests.conftest import needs_kafka
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.client import KafkaAdmin, Seat
+    from restow.client import GroupLock, KafkaAdmin
     from restow.model import Plan
 
 SLOW = RunOptions(throttle=ThrottleRates(rate=2_000), survey_every_s=0.3, look_every_s=0.05)
@@ -57,11 +57,11 @@ class Machine(WatchedRun):
         super().__init__(admin, folder)
         self.folder, self.session_s = folder, session_s
         self.world = RunContext(
-            admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder), seats=self.seat
+            admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder), group_locks=self.group_lock
         )
 
-    def seat(self, group: str, instance_id: str, said: bytes) -> Seat:
-        return self.admin.seat(group, instance_id, said, self.session_s)
+    def group_lock(self, group: str, instance_id: str, said: bytes) -> GroupLock:
+        return self.admin.group_lock(group, instance_id, said, self.session_s)
 
 
 async def until(is_so: Callable[[], object], what: str) -> None:
@@ -73,12 +73,12 @@ async def until(is_so: Callable[[], object], what: str) -> None:
 
 
 async def nobody_is_in_it(admin: KafkaAdmin) -> None:
-    seat = admin.seat(GROUP, "somebody-else", b"")
+    group_lock = admin.group_lock(GROUP, "somebody-else", b"")
     for _ in range(int(4 * WAIT_S)):
-        if await seat.occupant() is None:
+        if await group_lock.holder() is None:
             return
         await asyncio.sleep(1)
-    raise AssertionError(f"{await seat.occupant()} is still there")
+    raise AssertionError(f"{await group_lock.holder()} is still there")
 
 
 async def the_second_is_refused(admin: KafkaAdmin, folder: Path, plan: Plan) -> None:
@@ -139,15 +139,15 @@ async def a_run_that_was_thrown_out_ends(admin: KafkaAdmin, folder: Path, plan: 
     first = Machine(admin, folder / "thrown out", SHORTEST_S)
     run = first.start(plan, SLOW)
     await first.until(lambda: first.told("begun"), "it has begun")
-    usurper = admin.seat(GROUP, "usurper", json.dumps(USURPER).encode())
+    usurper = admin.group_lock(GROUP, "usurper", json.dumps(USURPER).encode())
     async with AsyncExitStack() as stack:
-        held = await usurper.occupant()
+        held = await usurper.holder()
         assert held is not None
         await usurper.remove(held)
         await stack.enter_async_context(usurper.kept())
         assert await usurper.taken() is None
         await first.until(
-            lambda: first.standings and "was lost to eve" in (first.standings[-1].paused or ""), "it pauses"
+            lambda: first.statuses and "was lost to eve" in (first.statuses[-1].paused or ""), "it pauses"
         )
         assert not run.done()
         first.request(ControlRequest(throttle="50MB/s"))
@@ -164,11 +164,11 @@ USURPER = {"user": "eve", "host": "elsewhere", "pid": 7, "run": "x", "since_ms":
 
 async def two_that_come_together(admin: KafkaAdmin) -> None:
     """Check that exactly one of two gets the seat, and the other learns which."""
-    seats = [admin.seat(GROUP, f"machine-{number}", b"%d" % number) for number in range(2)]
+    group_locks = [admin.group_lock(GROUP, f"machine-{number}", b"%d" % number) for number in range(2)]
     async with AsyncExitStack() as stack:
-        for seat in seats:
-            await stack.enter_async_context(seat.kept())
-        found = await asyncio.gather(*(seat.taken() for seat in seats))
+        for group_lock in group_locks:
+            await stack.enter_async_context(group_lock.kept())
+        found = await asyncio.gather(*(group_lock.taken() for group_lock in group_locks))
         (winner,) = (number for number, other in enumerate(found) if other is None)
         loser = found[1 - winner]
         assert loser is not None
@@ -200,7 +200,7 @@ async def a_dead_one_is_forgotten(bootstrap: str, admin: KafkaAdmin) -> None:
     try:
         assert process.stdout is not None
         assert await asyncio.to_thread(process.stdout.readline) == b"held\n"
-        there = await admin.seat(GROUP, "another", b"").occupant()
+        there = await admin.group_lock(GROUP, "another", b"").holder()
         assert there is not None
         assert there.instance_id == "killed"
     finally:
@@ -208,9 +208,9 @@ async def a_dead_one_is_forgotten(bootstrap: str, admin: KafkaAdmin) -> None:
         process.wait()
         process.stdout.close()
     await nobody_is_in_it(admin)
-    seat = admin.seat(GROUP, "another", b"")
-    async with seat.kept():
-        assert await seat.taken() is None
+    group_lock = admin.group_lock(GROUP, "another", b"")
+    async with group_lock.kept():
+        assert await group_lock.taken() is None
 
 
 async def two_machines(bootstrap: str, ids: tuple[int, ...], folder: Path) -> None:

@@ -12,7 +12,7 @@ from harness.apache import apache_kafka
 from harness.jars import KAFKA_4
 from restow.client import ConnectionSettings, KafkaAdmin, NewTopic, connected
 from restow.cluster.embedded import EmbeddedCluster
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute
 from restow.plan.explain.explain import explain
@@ -85,7 +85,7 @@ async def carried_out(admin: KafkaAdmin, request: PlanRequest, folder: Path) -> 
     assert explain(before, None, made, request).reasons
     plan = loads(dumps(made))
     world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
-    watcher = RunListener(event=lambda _: None, standing=lambda _: None)
+    watcher = RunListener(event=lambda _: None, status=lambda _: None)
     outcome = await execute(world, plan, RunOptions(survey_every_s=0.5), watcher)
     assert outcome.is_good, outcome
     after = await capture(admin, SystemClock())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.client import KafkaAdmin
-    from restow.execute.progress.standing import RunStatus
+    from restow.execute.progress.status import RunStatus
 
 OFTEN = {"survey_every_s": 0.2, "look_every_s": 0.05}
 
@@ -39,17 +39,17 @@ async def on_disk(admin: KafkaAdmin, broker: int, topic: str, log_dir: str | Non
     )
 
 
-def shown(standing: RunStatus) -> tuple[object, ...]:
-    report = standing.report
-    return standing.steps_done, standing.steps_left, report.done_bytes, report.to_do_bytes
+def shown(status: RunStatus) -> tuple[object, ...]:
+    report = status.report
+    return status.steps_done, status.steps_left, report.done_bytes, report.to_do_bytes
 
 
 async def watched(stage: WatchedRun) -> set[tuple[object, ...]]:
     """Return what `restow watch` shows during the run, and at its end."""
     seen: set[tuple[object, ...]] = set()
-    await stage.until(lambda: stage.standings, "the run stands somewhere")
-    async with aclosing(watch(stage.world, 0.05)) as standings:
-        async for each in standings:
+    await stage.until(lambda: stage.statuses, "the run stands somewhere")
+    async with aclosing(watch(stage.world, 0.05)) as statuses:
+        async for each in statuses:
             if not each.run:
                 break
             seen.add(shown(each))
@@ -76,16 +76,16 @@ async def move_between_brokers(
         assert outcome.ending is Ending.DONE
 
         lies = await on_disk(admin, new, "t")
-        last = stage.standings[-1]
+        last = stage.statuses[-1]
         assert last.report.done_bytes == last.report.to_do_bytes == lies
         received = {each.broker: each.done_bytes for each in last.report.brokers if each.to_do_bytes}
         sent = {each.broker: each.sent_bytes for each in last.report.brokers if each.to_send_bytes}
         assert (received, sent) == ({new: lies}, {leader: lies})
         assert (last.steps_done, last.steps_left, last.ended) == (6, 0, "done")
-        assert all(each.report.done_bytes <= each.report.to_do_bytes for each in stage.standings)
-        assert {each.steps_done + each.steps_left for each in stage.standings} == {6}
+        assert all(each.report.done_bytes <= each.report.to_do_bytes for each in stage.statuses)
+        assert {each.steps_done + each.steps_left for each in stage.statuses} == {6}
 
-        assert seen <= {shown(each) for each in stage.standings}, "watch shows what the run shows"
+        assert seen <= {shown(each) for each in stage.statuses}, "watch shows what the run shows"
         assert len(seen) > 1
 
         summary = outcome.summary
@@ -93,7 +93,7 @@ async def move_between_brokers(
         assert (summary.partitions_moved, summary.partitions_left) == (6, 0)
         assert (summary.copied_bytes, summary.left_bytes, summary.busiest_bytes) == (lies, 0, lies)
         assert summary.predicted_s == pytest.approx(plan.bytes_to_copy / rate)
-        first = next(each.report for each in stage.standings if each.report.eta is not None)
+        first = next(each.report for each in stage.statuses if each.report.eta is not None)
         assert first.eta is not None
         left_s = (first.to_do_bytes - first.done_bytes) / rate  # some may have arrived by then
         assert first.eta.soonest_s == pytest.approx(left_s, rel=0.2)
@@ -124,10 +124,10 @@ async def move_between_log_dirs(
         assert outcome.ending is Ending.DONE
 
         lies = {path: await on_disk(admin, one, "within", path) for path in sorted(set(where.values()))}
-        last = stage.standings[-1].report
+        last = stage.statuses[-1].report
         assert last.done_bytes == last.to_do_bytes == sum(lies.values()) >= size
         assert {each.path: each.done_bytes for each in last.dirs} == lies
-        partly = [each for each in stage.standings if 0 < each.report.done_bytes < each.report.to_do_bytes]
+        partly = [each for each in stage.statuses if 0 < each.report.done_bytes < each.report.to_do_bytes]
         assert partly, "progress was seen under way"
         assert all(each.report.eta is not None for each in partly)
         assert any(copy.log_dir == where[copy.partition] for each in partly for copy in each.report.copying)

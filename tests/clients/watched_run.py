@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING
 
 from restow.client import ConfigResource, NewTopic
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.control import Control, ControlRequest
 from restow.execute.run.start import RunContext, execute
 from restow.execute.throttle.throttles import RATES, REPLICAS
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunEvent, RunStatus
-    from restow.execute.progress.stillness import Still
+    from restow.execute.progress.status import RunEvent, RunStatus
+    from restow.execute.progress.stuck import StuckReplica
     from restow.execute.run.options import RunOptions
     from restow.model import Limits, Plan, TopicPartition
 
@@ -38,8 +38,8 @@ class WatchedRun:
         self.admin = admin
         self.world = RunContext(admin=admin, clock=SystemClock(), disk=SystemDisk(), root=str(folder))
         self.events: list[RunEvent] = []
-        self.standings: list[RunStatus] = []
-        self.watcher = RunListener(event=self.events.append, standing=self.standings.append)
+        self.statuses: list[RunStatus] = []
+        self.watcher = RunListener(event=self.events.append, status=self.statuses.append)
 
     def start(self, plan: Plan, options: RunOptions) -> asyncio.Task[RunOutcome]:
         return asyncio.create_task(execute(self.world, plan, options, self.watcher))
@@ -47,9 +47,9 @@ class WatchedRun:
     def told(self, kind: str) -> list[RunEvent]:
         return [each for each in self.events if each.kind == kind]
 
-    def still(self) -> dict[str, Still]:
+    def still(self) -> dict[str, StuckReplica]:
         """Return the present stalls, by cause."""
-        last = self.standings[-1].report.still if self.standings else ()
+        last = self.statuses[-1].report.still if self.statuses else ()
         return {each.cause.value: each for each in last}
 
     def request(self, request: ControlRequest) -> None:
@@ -61,7 +61,7 @@ class WatchedRun:
                 while not is_so():
                     await asyncio.sleep(0.02)
         except TimeoutError:
-            last = json.dumps(self.standings[-1].document()) if self.standings else "nothing"
+            last = json.dumps(self.statuses[-1].document()) if self.statuses else "nothing"
             raise AssertionError(f"not within {2 * WAIT_S} s: {what}; last seen: {last}") from None
 
 

@@ -1,10 +1,10 @@
 """The client for any cluster, over Kafka's protocol alone; embedded ones are no exception."""
 
 from restow.client.admin import Admin, Measures
+from restow.client.bootstrap import ConnectionSettings
 from restow.client.errors import DENIALS, BrokerError, ClientError, Unreachable
+from restow.client.group_lock import SESSION_S, GroupLock, GroupLockHolder
 from restow.client.kafka_admin import KafkaAdmin, ask_cluster, connected, run_alone
-from restow.client.opening import ConnectionSettings
-from restow.client.seat import SESSION_S, Occupant, Seat
 from restow.client.values import (
     BrokerLogDirs,
     ClusterView,
@@ -35,17 +35,17 @@ __all__ = [
     "ConfigResource",
     "ConnectionSettings",
     "ConsumerGroup",
+    "GroupLock",
+    "GroupLockHolder",
     "GroupMember",
     "KafkaAdmin",
     "Measures",
     "NewTopic",
     "Node",
-    "Occupant",
     "OffsetRange",
     "PartitionReassignment",
     "Quorum",
     "ReplicaOnDisk",
-    "Seat",
     "TopicPartitionReplica",
     "Unreachable",
     "ZooKeeperAdmin",

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from restow.client import configs, groups, offsets, reassignments, rights, topics
 from restow.client.errors import BrokerError
+from restow.client.group_lock import SESSION_S, GroupLock
 from restow.client.link import open_link
-from restow.client.seat import SESSION_S, Seat
 from restow.client.values import ClusterView, Node
 from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 
+    from restow.client.bootstrap import ConnectionSettings
     from restow.client.link import Link
-    from restow.client.opening import ConnectionSettings
     from restow.client.values import (
         BrokerLogDirs,
         Committed,
@@ -148,9 +148,11 @@ class KafkaAdmin:
         answer = await self._link.ask_anyone(MetadataRequest(topics=[]))
         return int(answer.controller_id) if answer.controller_id >= 0 else None
 
-    def seat(self, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S) -> Seat:
-        """Return a seat that one client at a time can hold; it is not taken yet."""
-        return Seat(self._link, group, instance_id, said, session_s)
+    def group_lock(
+        self, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S
+    ) -> GroupLock:
+        """Return a lock that one client at a time can hold; it is not taken yet."""
+        return GroupLock(self._link, group, instance_id, said, session_s)
 
     async def close(self) -> None:
         await self._link.close()

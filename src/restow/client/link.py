@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from restow.client.beside import first_answer
+from restow.client.bootstrap import connect, in_words
 from restow.client.errors import BrokerError, ClientError, Unreachable
-from restow.client.opening import connect, in_words
+from restow.client.hedging import first_answer
 from restow.wire.error_codes import ErrorCode
 from restow.wire.messages import MetadataRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.client.opening import ConnectionSettings
+    from restow.client.bootstrap import ConnectionSettings
     from restow.wire.messages import Message
 
 _TRIES = 5

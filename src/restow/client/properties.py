@@ -12,8 +12,8 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+from restow.client.bootstrap import ConnectionSettings
 from restow.client.logins import login
-from restow.client.opening import ConnectionSettings
 from restow.client.property_files import from_environment, has_secrets, read_properties
 from restow.client.property_names import KNOWN, NUMBERS, REFUSED
 from restow.client.secret_files import FROM_FILES, PROVIDERS, resolve, warn_if_open_to_all

@@ -12,7 +12,7 @@ from restow._stages import late, make_callable
 
 if TYPE_CHECKING:
     from restow.execute.progress.outcome import Ending, RunOutcome, Summary
-    from restow.execute.progress.standing import RunEvent, RunStatus
+    from restow.execute.progress.status import RunEvent, RunStatus
     from restow.execute.run.options import RunFlags
     from restow.execute.run.start import NotNow
     from restow.execute.running import cancel, check, execute, resume, status, undo

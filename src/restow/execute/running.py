@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from restow.execute.progress.outcome import RunOutcome
-from restow.execute.progress.standing import RunEvent, RunListener, RunStatus
+from restow.execute.progress.status import RunEvent, RunListener, RunStatus
 from restow.execute.progress.watch import watch
 from restow.execute.run import start
 from restow.execute.run.options import RunFlags, run_options
@@ -125,4 +125,4 @@ def _heard(on_event: OnEvent, on_status: OnStatus) -> RunListener:
     def nothing(_: object) -> None:
         return None
 
-    return RunListener(event=on_event or nothing, standing=on_status or nothing)
+    return RunListener(event=on_event or nothing, status=on_status or nothing)

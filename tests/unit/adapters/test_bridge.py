@@ -16,18 +16,18 @@ def test_new_consumer_claims_nothing() -> None:
 
 
 def test_sticky_sends_its_partitions_in_user_data_alone() -> None:
-    seat = ConsumerSeat("sticky")
-    seat.told([("t", 1), ("t", 0)], 7)
-    said = seat.subscription({"t"})
+    group_lock = ConsumerSeat("sticky")
+    group_lock.told([("t", 1), ("t", 0)], 7)
+    said = group_lock.subscription({"t"})
     assert said.user_data is not None
     assert decode_claim(said.user_data) == ((("t", 1), ("t", 0)), 7)
     assert (said.owned, said.generation) == ((), 7)
 
 
 def test_cooperative_sticky_sends_its_partitions_in_the_subscription() -> None:
-    seat = ConsumerSeat("cooperative-sticky")
-    seat.told([("t", 1), ("u", 3), ("t", 0)], 7)
-    said = seat.subscription({"t", "u"})
+    group_lock = ConsumerSeat("cooperative-sticky")
+    group_lock.told([("t", 1), ("u", 3), ("t", 0)], 7)
+    said = group_lock.subscription({"t", "u"})
     assert said.owned == (("t", (0, 1)), ("u", (3,)))
     assert said.user_data is not None
     assert decode_generation(said.user_data) == said.generation == 7
@@ -35,9 +35,9 @@ def test_cooperative_sticky_sends_its_partitions_in_the_subscription() -> None:
 
 def test_cooperative_sticky_no_longer_claims_topics_it_has_unsubscribed_from() -> None:
     """The client revokes them before it joins; a claim would block them for a round."""
-    seat = ConsumerSeat("cooperative-sticky")
-    seat.told([("t", 1), ("u", 3)], 7)
-    assert seat.subscription({"t"}).owned == (("t", (1,)),)
+    group_lock = ConsumerSeat("cooperative-sticky")
+    group_lock.told([("t", 1), ("u", 3)], 7)
+    assert group_lock.subscription({"t"}).owned == (("t", (1,)),)
 
 
 def test_seats_do_not_share_their_assignments() -> None:
@@ -47,9 +47,9 @@ def test_seats_do_not_share_their_assignments() -> None:
 
 
 def test_range_sends_only_its_rack() -> None:
-    seat = ConsumerSeat("range", rack="r1")
-    seat.told([("t", 0)], 4)
-    said = seat.subscription({"t"})
+    group_lock = ConsumerSeat("range", rack="r1")
+    group_lock.told([("t", 0)], 4)
+    said = group_lock.subscription({"t"})
     assert (said.user_data, said.owned, said.rack) == (None, (), "r1")
 
 

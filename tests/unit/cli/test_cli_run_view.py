@@ -11,14 +11,14 @@ from rich.console import Console
 from restow.cli.runs.view import draw_outcome, duration, picture, until
 from restow.execute.progress.outcome import Ending, RunOutcome, Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
-from restow.execute.progress.standing import RunStatus, standing_of
-from restow.execute.progress.stillness import Cause, Still
+from restow.execute.progress.status import RunStatus, status_of
+from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.model import TopicPartition
 
 GB = 10**9
 
 
-def standing(**changes: object) -> RunStatus:
+def run_status(**changes: object) -> RunStatus:
     name = TopicPartition("orders\x1b[2J", 0)
     report = ProgressReport(
         done_bytes=2 * GB,
@@ -32,7 +32,7 @@ def standing(**changes: object) -> RunStatus:
             ),
         ),
         still=(
-            Still(
+            StuckReplica(
                 partition=name,
                 broker=4,
                 cause=Cause.DEAD_TARGET,
@@ -66,7 +66,7 @@ def drawn(what: RunStatus) -> str:
 
 
 def test_picture_shows_progress_brokers_stalls_and_health() -> None:
-    text = drawn(standing())
+    text = drawn(run_status())
     for words in (
         "run 20261115-082137   3 of 12 steps done, 1 under way   throttle 50.0 MB/s (auto)",
         "2.0 GB of 8.0 GB   50.0 MB/s in all   2.0 min to 5.0 min left",
@@ -78,8 +78,8 @@ def test_picture_shows_progress_brokers_stalls_and_health() -> None:
 
 
 def test_picture_gives_the_reason_of_a_pause() -> None:
-    assert "paused: asked to pause" in drawn(standing(paused="asked to pause"))
-    assert "waits: broker 3 is not there" in drawn(standing(waits="broker 3 is not there"))
+    assert "paused: asked to pause" in drawn(run_status(paused="asked to pause"))
+    assert "waits: broker 3 is not there" in drawn(run_status(waits="broker 3 is not there"))
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_picture_cuts_no_number_in_a_narrow_terminal() -> None:
     )
     page = Console(width=80, file=io.StringIO(), color_system=None)
     with page.capture() as captured:
-        page.print(picture(standing(report=report)))
+        page.print(picture(run_status(report=report)))
     text = captured.get()
     for words in ("received", "288 MB", "111 MB", "123 MB", "999 MB", "behind", "moving", "and 2 more"):
         assert words in text
 
 
 def test_picture_shows_reassignments_of_other_tools_beside_the_run() -> None:
-    text = drawn(standing(others=standing(run="", steps_done=0, steps_left=2, under_way=2)))
+    text = drawn(run_status(others=run_status(run="", steps_done=0, steps_left=2, under_way=2)))
     assert "not of this run:" in text
     assert "moves under way   0 of 2 steps done, 2 under way" in text
 
@@ -181,10 +181,10 @@ def test_summary_shows_the_moves_and_cleans_names() -> None:
 
 
 def test_picture_cleans_a_hostile_run_name() -> None:
-    text = drawn(standing(run="\x1b[2Jrun", ended="\x1b[2J", by_hour="\x1b[2J", auto=False))
+    text = drawn(run_status(run="\x1b[2Jrun", ended="\x1b[2J", by_hour="\x1b[2J", auto=False))
     assert "\x1b" not in text
 
 
 def test_standing_survives_a_round_trip_through_json() -> None:
-    before = standing()
-    assert standing_of(json.loads(json.dumps(before.document()))) == before
+    before = run_status()
+    assert status_of(json.loads(json.dumps(before.document()))) == before

@@ -37,7 +37,7 @@ from restow.cli.shared.tables import (
 from restow.cli.topics import list as topics_list
 from restow.model import Check, CheckOutcome, Copy, LiveBroker, Partition, Snapshot, Topic, Verdict
 from restow.snapshot.text import dumps
-from tests.unit.cli.test_cli_run_view import standing
+from tests.unit.cli.test_cli_run_view import run_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -177,7 +177,7 @@ def topics() -> tuple[Topic, ...]:
 DRAWINGS: dict[str, Callable[[Console], None]] = {
     "status": lambda page: page.print(status_view(status())),
     "verdict": lambda page: draw_verdict(page, verdict(), holds=False),
-    "run": lambda page: page.print(picture(standing())),
+    "run": lambda page: page.print(picture(run_status())),
     "skew": lambda page: draw_skew(page, skew()),
     "lab": lambda page: pipeline_lab._draw(page, lab()),
     "topics": lambda page: topics_list._draw(page, topics()),

@@ -15,9 +15,10 @@ import pytest
 from kafka.errors import NodeNotReadyError
 
 from harness.process import free_ports
-from restow.client import ConnectionSettings, Unreachable, connected, opening
+from restow.client import ConnectionSettings, Unreachable, connected
+from restow.client import bootstrap as client_bootstrap
+from restow.client.bootstrap import Attempt
 from restow.client.link import Link
-from restow.client.opening import Attempt
 from restow.cluster.embedded import EmbeddedCluster
 from restow.errors import InvalidInput
 
@@ -96,7 +97,7 @@ def test_connect_ends_its_thread_at_once_when_it_is_cancelled() -> None:
 
 
 def test_connect_keeps_one_client_where_several_servers_accept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_LONG_S", 0.0)
+    monkeypatch.setattr(client_bootstrap, "_LONG_S", 0.0)
 
     async def main() -> None:
         async with (

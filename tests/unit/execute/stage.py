@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.run.control import Control
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import RunContext, execute, resume, undo
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunEvent, RunStatus
+    from restow.execute.progress.status import RunEvent, RunStatus
 
 THROTTLED = RunOptions(throttle=ThrottleRates(rate=5 * MB))
 
@@ -33,7 +33,7 @@ class Stage:
     clock: FakeClock
     world: RunContext
     events: list[RunEvent] = field(default_factory=list)
-    standings: list[RunStatus] = field(default_factory=list)
+    statuses: list[RunStatus] = field(default_factory=list)
     hooks: list[Callable[[RunEvent], None]] = field(default_factory=list)
 
     @property
@@ -43,7 +43,7 @@ class Stage:
             for hook in self.hooks:
                 hook(each)
 
-        return RunListener(event=event, standing=self.standings.append)
+        return RunListener(event=event, status=self.statuses.append)
 
     def kinds(self) -> list[str]:
         return [each.kind for each in self.events]

@@ -41,7 +41,7 @@ def test_run_completes_and_leaves_nothing_behind(stage: Stage) -> None:
     assert stage.replicas() == AWAY
     assert stage.admin.set_ == {}
     assert stage.admin.leaders[TopicPartition("t", 2)] == 5
-    last = stage.standings[-1].report
+    last = stage.statuses[-1].report
     assert last.done_bytes == last.to_do_bytes == 400 * MB
 
 
@@ -152,7 +152,7 @@ def test_dead_target_delays_only_its_own_moves_and_is_named(stage: Stage) -> Non
     stage.after(60, lambda: stage.admin.brokers.add(3))
     outcome = stage.execute(plan_for(stage, AWAY), THROTTLED)
     assert outcome.is_good
-    assert any(each.cause.value == "dead target" for seen in stage.standings for each in seen.report.still)
+    assert any(each.cause.value == "dead target" for seen in stage.statuses for each in seen.report.still)
     assert stage.admin.set_ == {}
 
 

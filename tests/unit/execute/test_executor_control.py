@@ -122,7 +122,7 @@ def test_resumed_run_counts_only_bytes_copied_since_it_was_resumed(stage: Stage)
     assert outcome.is_good
     assert outcome.summary is not None
     assert outcome.summary.copied_bytes == outcome.summary.busiest_bytes == 100 * MB - there
-    assert stage.standings[-1].report.done_bytes == 100 * MB
+    assert stage.statuses[-1].report.done_bytes == 100 * MB
 
 
 def test_throttle_is_not_corrected_after_it_was_removed(stage: Stage) -> None:

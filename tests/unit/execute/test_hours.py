@@ -19,7 +19,7 @@ from tests.unit.execute.stage import Stage, control_of, plan_for
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from restow.execute.progress.standing import RunEvent
+    from restow.execute.progress.status import RunEvent
 
 NIGHT = "1MB/s,22-06=5MB/s"
 
@@ -135,7 +135,7 @@ def test_run_across_midnight_changes_its_throttle_by_the_hour(stage: Stage) -> N
     ]
     assert changes(stage)[1][2] == "it is 22:00, and 22:00-06:00 has 5MB/s"
     assert rates_set(stage)[:3] == [str(1 * MB), str(5 * MB), str(1 * MB)]
-    assert stage.standings[0].by_hour == "1MB/s,22:00-06:00=5MB/s"
+    assert stage.statuses[0].by_hour == "1MB/s,22:00-06:00=5MB/s"
     assert stage.admin.set_ == {}
 
 
@@ -184,4 +184,4 @@ def test_log_dir_copies_follow_the_throttle_unless_they_have_their_own(stage: St
     set_clock(stage, 2026, 11, 16, 21, 59, 50)
     stage.admin.rate = 1_000_000
     assert stage.execute(plan_for(stage, [(1, 3)]), options(NIGHT)).is_good
-    assert {each.dir_throttle for each in stage.standings} == {1 * MB, 5 * MB}
+    assert {each.dir_throttle for each in stage.statuses} == {1 * MB, 5 * MB}

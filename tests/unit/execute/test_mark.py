@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import BrokerError, Occupant
+from restow.client import BrokerError, GroupLockHolder
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import fix
 from restow.execute.run.lock import GROUP, ClusterLocked, who_is
@@ -27,26 +27,26 @@ ALICE = {"user": "alice", "host": "ops-2", "pid": 42, "run": "20261116-070000", 
 SAYS_ALICE = "alice, with run 20261116-070000, process 42 on ops-2, since 2026-11-16 07:00:00 UTC"
 
 
-def member(said: object = ALICE) -> Occupant:
+def member(said: object = ALICE) -> GroupLockHolder:
     metadata = said if isinstance(said, bytes) else json.dumps(said).encode()
-    return Occupant(member_id="m", instance_id="i", host="/10.0.0.7", said=metadata)
+    return GroupLockHolder(member_id="m", instance_id="i", host="/10.0.0.7", said=metadata)
 
 
 @dataclass
-class FakeSeat:
+class FakeGroupLock:
     """A seat that another member holds, or takes, or that cannot be had."""
 
-    there: Occupant | None = None
-    first: Occupant | BrokerError | None = None
-    lost_to: Occupant | None = None
+    there: GroupLockHolder | None = None
+    first: GroupLockHolder | BrokerError | None = None
+    lost_to: GroupLockHolder | None = None
     asked: list[tuple[str, str, bytes]] = field(default_factory=list)
     held: bool = False
 
-    def __call__(self, group: str, instance_id: str, said: bytes) -> FakeSeat:
+    def __call__(self, group: str, instance_id: str, said: bytes) -> FakeGroupLock:
         self.asked.append((group, instance_id, said))
         return self
 
-    async def occupant(self) -> Occupant | None:
+    async def holder(self) -> GroupLockHolder | None:
         return self.there
 
     @asynccontextmanager
@@ -57,24 +57,24 @@ class FakeSeat:
         finally:
             self.held = False
 
-    async def taken(self) -> Occupant | None:
+    async def taken(self) -> GroupLockHolder | None:
         if isinstance(self.first, BrokerError):
             raise self.first
         return self.first
 
 
-def seated(stage: Stage, seat: FakeSeat) -> Stage:
-    stage.world = replace(stage.world, seats=seat)
+def seated(stage: Stage, group_lock: FakeGroupLock) -> Stage:
+    stage.world = replace(stage.world, group_locks=group_lock)
     return stage
 
 
-@pytest.mark.parametrize("seat", [FakeSeat(there=member()), FakeSeat(first=member())])
-def test_run_is_refused_with_the_name_of_the_active_run(stage: Stage, seat: FakeSeat) -> None:
+@pytest.mark.parametrize("group_lock", [FakeGroupLock(there=member()), FakeGroupLock(first=member())])
+def test_run_is_refused_with_the_name_of_the_active_run(stage: Stage, group_lock: FakeGroupLock) -> None:
     """Either the other run was there before, or both joined at the same moment."""
     done = plan_for(stage, [(1, 3)])
     assert stage.execute(done).is_good
     calls = len(stage.admin.calls)
-    seated(stage, seat)
+    seated(stage, group_lock)
     for attempt in (lambda: stage.execute(plan_for(stage, AWAY)), stage.undo):
         with pytest.raises(ClusterLocked, match=f"another machine carries out a run .*: {SAYS_ALICE}"):
             attempt()
@@ -88,7 +88,7 @@ def test_run_is_refused_with_the_name_of_the_active_run(stage: Stage, seat: Fake
             asyncio.run(work)
     assert len(stage.admin.calls) == calls
     assert len(asyncio.run(stage.world.runs()).names()) == 1
-    assert not seat.held
+    assert not group_lock.held
 
 
 def name_of(stage: Stage) -> str:
@@ -96,55 +96,57 @@ def name_of(stage: Stage) -> str:
 
 
 def test_check_names_the_run_on_another_machine(stage: Stage) -> None:
-    seated(stage, FakeSeat(there=member()))
+    seated(stage, FakeGroupLock(there=member()))
     verdict = asyncio.run(examine(stage.world, plan_for(stage, AWAY)))
     assert f"another machine carries out a run: {SAYS_ALICE}" in [each.evidence for each in verdict.checks]
 
 
 def test_run_warns_and_continues_if_it_may_not_mark_itself(stage: Stage) -> None:
-    seated(stage, FakeSeat(first=BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
+    seated(stage, FakeGroupLock(first=BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)))
     assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
     (warned,) = (each for each in stage.events if each.kind == "warned")
     assert "needs READ on the group __restow_run. Nothing keeps" in str(warned.facts["why"])
 
 
 def test_mark_names_the_run_and_is_gone_after_it(stage: Stage) -> None:
-    seat = FakeSeat()
-    seated(stage, seat)
+    group_lock = FakeGroupLock()
+    seated(stage, group_lock)
     held = []
-    stage.hooks.append(lambda _: held.append(seat.held))
+    stage.hooks.append(lambda _: held.append(group_lock.held))
     assert stage.execute(plan_for(stage, [(1, 3)])).is_good
-    (group, instance, said), *_ = seat.asked
+    (group, instance, said), *_ = group_lock.asked
     assert group == GROUP
     assert json.loads(said)["run"] == name_of(stage)
     assert all(held)
-    assert not seat.held
+    assert not group_lock.held
     stage.undo()
-    assert {asked[1] for asked in seat.asked} == {instance}, "the same folder is the same to the cluster"
+    assert {asked[1] for asked in group_lock.asked} == {instance}, (
+        "the same folder is the same to the cluster"
+    )
 
 
 def test_other_folder_is_another_member(stage: Stage, tmp_path: Path) -> None:
-    seat = FakeSeat()
-    seated(stage, seat)
+    group_lock = FakeGroupLock()
+    seated(stage, group_lock)
     stage.execute(plan_for(stage, [(1, 3)]))
     stage.world = replace(stage.world, root=str(tmp_path / "another"))
     stage.execute(plan_for(stage, [(1, 2)]))
-    assert len({asked[1] for asked in seat.asked}) == 2
+    assert len({asked[1] for asked in group_lock.asked}) == 2
 
 
 def test_run_that_lost_its_mark_begins_nothing_more_and_ends_in_order(stage: Stage) -> None:
-    seat = FakeSeat()
-    seated(stage, seat)
-    stage.after(3, lambda: setattr(seat, "lost_to", member()))
+    group_lock = FakeGroupLock()
+    seated(stage, group_lock)
+    stage.after(3, lambda: setattr(group_lock, "lost_to", member()))
     outcome = stage.execute(plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1)), THROTTLED)
     assert outcome.ending is Ending.FAILED
     assert outcome.reason == f"somebody else carries out a run on this cluster now: {SAYS_ALICE}"
     begun = [each for each in stage.events if each.kind == "begun"]
     assert 0 < len(begun) < 4
     assert len([each for each in stage.events if each.kind == "arrived"]) == len(begun)
-    assert stage.standings[-1].paused == f"the cluster was lost to {SAYS_ALICE}"
+    assert stage.statuses[-1].paused == f"the cluster was lost to {SAYS_ALICE}"
     assert stage.admin.set_ == {}
-    seat.lost_to = None
+    group_lock.lost_to = None
     assert stage.resume().is_good
     assert stage.replicas() == AWAY
 

@@ -11,7 +11,7 @@ import pytest
 from restow.client import BrokerError, BrokerLogDirs, ReplicaOnDisk, TopicPartitionReplica
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.control import ControlRequest
-from restow.execute.run.foreign import dir_taken
+from restow.execute.run.other_tools import dir_taken
 from restow.execute.run.start import NotNow
 from restow.model import Limits, ReplicaAssignment, TopicPartition
 from restow.wire.error_codes import ErrorCode

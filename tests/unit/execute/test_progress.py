@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from restow.client import PartitionReassignment
+from restow.execute.progress.observation import Observation
 from restow.execute.progress.progress import BrokerPart, DirPart, Eta, RunProgress
-from restow.execute.progress.sight import Sight
-from restow.execute.progress.stillness import Cause
+from restow.execute.progress.stuck import Cause
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR, Copy, LogDir, Partition, Step, TopicPartition
 from restow.plan.schedule.traffic import Channel, Way
@@ -19,7 +19,7 @@ STEP = Step(partition=NAME, before=(1, 2), after=(1, 3), size_bytes=1000)
 LIES = {1: "/d", 2: "/d"}
 
 
-def sight(
+def observation(
     at_s: float,
     copied: int,
     *,
@@ -28,8 +28,8 @@ def sight(
     leader: int | None = 1,
     isr: tuple[int, ...] = (1, 2),
     dirs: tuple[LogDir, ...] = (LogDir(path="/d", total_bytes=1000, usable_bytes=500),),
-) -> Sight:
-    return Sight(
+) -> Observation:
+    return Observation(
         at_s=at_s,
         alive=alive,
         partitions={NAME: Partition(number=0, replicas=(1, 3, 2), isr=isr, leader=leader)},
@@ -44,7 +44,9 @@ def sight(
     )
 
 
-def causes(*sights: Sight, throttle: int | None = None, foreign: dict[int, int] | None = None) -> list[Cause]:
+def causes(
+    *sights: Observation, throttle: int | None = None, foreign: dict[int, int] | None = None
+) -> list[Cause]:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     for each in sights:
@@ -55,12 +57,12 @@ def causes(*sights: Sight, throttle: int | None = None, foreign: dict[int, int] 
 def test_report_has_bytes_rate_and_estimate() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
-    progress.report(sight(0, 0), [STEP])
-    report = progress.report(sight(5, 100), [STEP])
+    progress.report(observation(0, 0), [STEP])
+    report = progress.report(observation(5, 100), [STEP])
     assert (report.done_bytes, report.to_do_bytes, report.rate) == (100, 1000, 20)
     assert report.eta is not None
     assert report.eta.soonest_s == report.eta.latest_s == 45
-    report = progress.report(sight(15, 400), [STEP])
+    report = progress.report(observation(15, 400), [STEP])
     assert report.rate == 30
     assert report.eta is not None
     assert report.eta.soonest_s < report.eta.latest_s
@@ -69,46 +71,46 @@ def test_report_has_bytes_rate_and_estimate() -> None:
         BrokerPart(broker=3, done_bytes=400, to_do_bytes=1000, replicas=1),
     )
     progress.finish(STEP, 19)
-    assert progress.report(sight(20, 1000), []).done_bytes == 1000
+    assert progress.report(observation(20, 1000), []).done_bytes == 1000
 
 
 def test_dropped_steps_do_not_count() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
     progress.forget([STEP])
-    report = progress.report(sight(0, 0), [])
+    report = progress.report(observation(0, 0), [])
     assert (report.to_do_bytes, report.brokers) == (0, ())
 
 
 def test_report_has_no_estimate_while_no_rate_is_known() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
-    assert progress.report(sight(0, 0), [STEP]).eta is None
+    assert progress.report(observation(0, 0), [STEP]).eta is None
     assert progress.predicted_s is None
 
 
 def test_report_predicts_nothing_later_if_it_could_not_at_first() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
-    progress.report(sight(0, 0), [STEP])
+    progress.report(observation(0, 0), [STEP])
     progress.finish(STEP, 10)
-    assert progress.report(sight(20, 1000), []).to_do_bytes == 1000
+    assert progress.report(observation(20, 1000), []).to_do_bytes == 1000
     assert progress.predicted_s is None
 
 
 def test_estimate_is_bytes_over_throttle_before_anything_has_moved() -> None:
     progress = RunProgress(stall_s=30)
     progress.expect([STEP], LIES)
-    report = progress.report(sight(0, 0), [STEP], throttle=ThrottleRates(rate=50))
+    report = progress.report(observation(0, 0), [STEP], throttle=ThrottleRates(rate=50))
     assert report.eta == Eta(soonest_s=20, latest_s=20)
     assert progress.predicted_s == 20
 
 
 def cluster(
     at_s: float, sizes: dict[TopicPartition, int], copied: dict[tuple[TopicPartition, int], int]
-) -> Sight:
+) -> Observation:
     """Return partitions led by broker 1, with the copies on other brokers."""
-    return Sight(
+    return Observation(
         at_s=at_s,
         alive=frozenset(range(1, 9)),
         partitions={
@@ -182,11 +184,11 @@ def test_done_never_exceeds_the_total_while_the_leader_grows() -> None:
     assert progress.copied.busiest() == (Channel(Way.RECEIVED, 3), 4390)
 
 
-def between_dirs(at_s: float, copied: int | None) -> Sight:
+def between_dirs(at_s: float, copied: int | None) -> Observation:
     """Return broker 2 with the replica in /d, and `copied` bytes in /e; None once it is there."""
     there = copied is None
     return replace(
-        sight(at_s, 0),
+        observation(at_s, 0),
         copies={
             NAME: {
                 1: Copy(broker=1, log_dir="/d", size_bytes=5000),
@@ -223,53 +225,53 @@ def test_chain_of_steps_counts_a_change_of_log_dir_once() -> None:
     second = Step(partition=NAME, before=(1, 2, 3), after=(2, 3), size_bytes=100, log_dirs=("/e", "/f"))
     progress = RunProgress(stall_s=30)
     progress.expect([first, second], LIES)
-    empty = Sight(at_s=0)
+    empty = Observation(at_s=0)
     assert progress.report(empty, []).to_do_bytes == 200, "to broker 3, and within broker 2"
 
 
 def test_replica_with_progress_is_not_stalled() -> None:
-    assert causes(*(sight(second, second) for second in range(0, 100, 10))) == []
+    assert causes(*(observation(second, second) for second in range(0, 100, 10))) == []
 
 
 @pytest.mark.parametrize(
     ("cause", "last"),
     [
-        (Cause.DEAD_TARGET, sight(1, 0, alive=frozenset({1, 2}))),
-        (Cause.LEADER_GONE, sight(1, 0, leader=None)),
-        (Cause.LEADER_GONE, sight(1, 0, leader=9)),
-        (Cause.FULL_DIR, sight(1, 0, dirs=(LogDir(path="/d", total_bytes=1000, usable_bytes=1),))),
-        (Cause.FULL_DIR, sight(1, 0, dirs=(LogDir(path="/d", failed=True),))),
+        (Cause.DEAD_TARGET, observation(1, 0, alive=frozenset({1, 2}))),
+        (Cause.LEADER_GONE, observation(1, 0, leader=None)),
+        (Cause.LEADER_GONE, observation(1, 0, leader=9)),
+        (Cause.FULL_DIR, observation(1, 0, dirs=(LogDir(path="/d", total_bytes=1000, usable_bytes=1),))),
+        (Cause.FULL_DIR, observation(1, 0, dirs=(LogDir(path="/d", failed=True),))),
     ],
 )
-def test_stall_with_an_evident_cause_is_seen_at_once(cause: Cause, last: Sight) -> None:
-    assert causes(sight(0, 0), last) == [cause]
+def test_stall_with_an_evident_cause_is_seen_at_once(cause: Cause, last: Observation) -> None:
+    assert causes(observation(0, 0), last) == [cause]
 
 
 def test_vanished_replica_was_in_the_failed_log_dir() -> None:
     dirs = (LogDir(path="/d", failed=True), LogDir(path="/e", total_bytes=1000, usable_bytes=500))
-    copied = sight(0, 5)
-    gone = replace(sight(1, 0, dirs=dirs), copies={NAME: {1: copied.copies[NAME][1]}})
+    copied = observation(0, 5)
+    gone = replace(observation(1, 0, dirs=dirs), copies={NAME: {1: copied.copies[NAME][1]}})
     assert causes(copied, gone) == [Cause.FULL_DIR]
     assert causes(replace(gone, at_s=0), gone) == [], "it may yet come into the other one"
     assert causes(gone, replace(gone, at_s=40)) == [Cause.FULL_DIR]
 
 
 def test_replica_without_progress_for_long_is_stalled() -> None:
-    assert causes(sight(0, 5), sight(29, 5)) == []
-    assert causes(sight(0, 5), sight(31, 5)) == [Cause.NO_PROGRESS]
-    assert causes(sight(0, 5), sight(20, 6), sight(45, 6)) == []
+    assert causes(observation(0, 5), observation(29, 5)) == []
+    assert causes(observation(0, 5), observation(31, 5)) == [Cause.NO_PROGRESS]
+    assert causes(observation(0, 5), observation(20, 6), observation(45, 6)) == []
 
 
 def test_throttle_below_the_produced_bytes_is_a_cause() -> None:
-    grows = [sight(second, second * 10, size=1000 + second * 20) for second in range(0, 60, 10)]
+    grows = [observation(second, second * 10, size=1000 + second * 20) for second in range(0, 60, 10)]
     assert causes(*grows, throttle=10) == [Cause.THROTTLE]
     assert causes(*grows) == []
 
 
 def test_throttle_of_another_tool_is_named() -> None:
-    stands = [sight(0, 5), sight(31, 5)]
+    stands = [observation(0, 5), observation(31, 5)]
     assert causes(*stands, foreign={3: 10}) == [Cause.QUOTA]
 
 
 def test_replica_in_sync_is_not_stalled() -> None:
-    assert causes(sight(0, 5), sight(100, 5, isr=(1, 2, 3))) == []
+    assert causes(observation(0, 5), observation(100, 5, isr=(1, 2, 3))) == []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from restow.client import ConfigResource
-from restow.execute.progress.standing import RunListener
+from restow.execute.progress.status import RunListener
 from restow.execute.repair.doctor import fix
 from restow.execute.run.options import RunOptions
 from restow.execute.run.start import execute
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunEvent
+    from restow.execute.progress.status import RunEvent
     from restow.execute.run.start import RunContext
     from restow.model import Plan
 
@@ -73,7 +73,7 @@ def both(stage: Stage, folder: Path, first: Plan, second: Plan) -> tuple[RunOutc
 
 
 def quiet(heard: Callable[[RunEvent], None]) -> RunListener:
-    return RunListener(event=heard, standing=lambda _: None)
+    return RunListener(event=heard, status=lambda _: None)
 
 
 @pytest.mark.parametrize(("first_mb", "second_mb"), [(50, 2_000), (2_000, 50), (300, 300)])

@@ -27,11 +27,11 @@ def test_by_group_lists_all_members_in_their_order(many: int) -> None:
 @pytest.mark.parametrize("many", [*range(1, 200), 1_000, 30_030, 65_536, 99_991, 100_000])
 def test_shuffle_keeps_all_and_separates_neighbours(many: int) -> None:
     part_of = np.arange(many)
-    ground: Any = SimpleNamespace(weight=np.arange(2.0 * many).reshape(many, 2) + 1.0, part_of=part_of)
+    space: Any = SimpleNamespace(weight=np.arange(2.0 * many).reshape(many, 2) + 1.0, part_of=part_of)
     mine, weight = np.full(many, -1), np.empty((many, 3))
-    _shuffle.py_func(ground, part_of, mine, weight)  # type: ignore[attr-defined]
+    _shuffle.py_func(space, part_of, mine, weight)  # type: ignore[attr-defined]
     assert sorted(mine.tolist()) == part_of.tolist()
-    assert np.allclose(weight[:, :2], ground.weight[mine])
-    assert np.allclose(weight[:, 2], 1 / np.sqrt((ground.weight[mine] ** 2).sum(axis=1)))
+    assert np.allclose(weight[:, :2], space.weight[mine])
+    assert np.allclose(weight[:, 2], 1 / np.sqrt((space.weight[mine] ** 2).sum(axis=1)))
     if many > 100:
         assert np.abs(np.diff(mine)).min() > 1

@@ -58,8 +58,8 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self._seat = ConsumerSeat(self.name)
-        if self._seat.assignor.cooperative:
+        self._group_lock = ConsumerSeat(self.name)
+        if self._group_lock.assignor.cooperative:
             raise InvalidInput(
                 f"aiokafka cannot rebalance cooperatively, which {self.name!r} needs: "
                 "use 'sticky', or kafka-python's consumer"
@@ -82,12 +82,12 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     @_OnAnInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
         """Return this consumer's subscription; as bytes, because the client's class has no generation."""
-        return self._seat.subscription(topics).encode()
+        return self._group_lock.subscription(topics).encode()
 
     @_OnAnInstance
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """Remember this consumer's assignment."""
-        self._seat.told(assignment.partitions())
+        self._group_lock.told(assignment.partitions())
 
     @_OnAnInstance
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
@@ -96,7 +96,7 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             Member(id=member, topics=tuple(said.subscription), user_data=said.user_data)
             for member, said in members.items()
         ]
-        given = self._seat.assign(joined, cluster.partitions_for_topic)
+        given = self._group_lock.assign(joined, cluster.partitions_for_topic)
         return {
             member: ConsumerProtocolMemberAssignment(
                 ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""

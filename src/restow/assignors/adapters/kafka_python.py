@@ -44,16 +44,16 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self, rack: Rack | None = None) -> None:
-        self._seat = ConsumerSeat(self.name, rack)
+        self._group_lock = ConsumerSeat(self.name, rack)
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return the rebalance protocol; the client takes a list, of which ours has one entry."""
-        cooperative = self._seat.assignor.cooperative
+        cooperative = self._group_lock.assignor.cooperative
         return [RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Return this consumer's subscription."""
-        said = self._seat.subscription(topics)
+        said = self._group_lock.subscription(topics)
         owned = ConsumerProtocolSubscription.TopicPartition
         return ConsumerProtocolSubscription(
             version=SUBSCRIPTION_VERSION,
@@ -66,7 +66,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember this consumer's assignment."""
-        self._seat.told(assignment.partitions(), generation)
+        self._group_lock.told(assignment.partitions(), generation)
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
         """Assign the partitions of the whole group, when this consumer is its leader."""
@@ -74,7 +74,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         def racks_of(partitions: Mapping[str, int]) -> PartitionRacks:
             return _partition_racks(cluster, partitions)
 
-        given = self._seat.assign([_member(m) for m in members], cluster.partitions_for_topic, racks_of)
+        given = self._group_lock.assign([_member(m) for m in members], cluster.partitions_for_topic, racks_of)
         return {
             member: ConsumerProtocolAssignment(
                 ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""

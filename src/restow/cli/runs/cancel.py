@@ -13,7 +13,7 @@ from restow.sizes import count
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunListener
+    from restow.execute.progress.status import RunListener
     from restow.execute.run.start import RunContext
 
 ABOUT = "Cancel the running reassignments of a run."

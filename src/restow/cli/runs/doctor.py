@@ -48,14 +48,14 @@ def command(
 
 
 async def _examine(admin: KafkaAdmin, journal: str | None, *, fix: bool) -> tuple[Finding, ...]:
-    from restow.execute.progress.standing import RunListener
+    from restow.execute.progress.status import RunListener
     from restow.execute.repair import doctor as doing
     from restow.execute.run.start import run_context
 
     world = run_context(admin, journal)
     if not fix:
         return await doing.diagnose(world)
-    return await doing.fix(world, RunListener(event=lambda _: None, standing=lambda _: None))
+    return await doing.fix(world, RunListener(event=lambda _: None, status=lambda _: None))
 
 
 def _draw(console: Console, found: tuple[Finding, ...], *, fixed: bool) -> None:

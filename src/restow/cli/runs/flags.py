@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunListener
+    from restow.execute.progress.status import RunListener
     from restow.execute.run.start import RunContext
 
 

@@ -97,7 +97,7 @@ def _sentence(left: dict[str, object]) -> str:
 
 async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dict[str, object]:
     from restow.execute.run.start import run_context, run_to_resume
-    from restow.execute.run.under_way import chains_of
+    from restow.execute.run.steps import chains_of
     from restow.runtime.clock import SystemClock
     from restow.snapshot import capture
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from restow.cli.runs.flags import can_ask
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
-from restow.execute.progress.standing import RunEvent, RunListener
+from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.run.control import CANCEL, LEAVE, Control, ControlRequest
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.runtime.disk import SystemDisk
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.progress.standing import RunStatus
+    from restow.execute.progress.status import RunStatus
 
 _QUESTION = "ctrl-C: [p]ause or go on, [c]ancel the moves, [l]eave them running, [n]othing?"
 _LOG_ROWS = 8
@@ -58,7 +58,7 @@ class Screen:
 
     @property
     def watcher(self) -> RunListener:
-        return RunListener(event=self._event, standing=self._standing)
+        return RunListener(event=self._event, status=self._status)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -94,14 +94,14 @@ class Screen:
             self._log = [*self._log[1 - _LOG_ROWS :], f"{event.kind}: {facts}"]
             self._draw()
 
-    def _standing(self, standing: RunStatus) -> None:
-        self._last = standing
+    def _status(self, status: RunStatus) -> None:
+        self._last = status
         if self.interactive:
             self._draw()
             return
         from restow.runtime.clock import SystemClock
 
-        self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=standing.document()))
+        self._line(RunEvent(at_ms=SystemClock().now_ms(), kind="progress", facts=status.document()))
 
     def _line(self, event: RunEvent) -> None:
         sys.stdout.write(json.dumps(event.document()) + "\n")

@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
     from restow.execute.progress.outcome import RunOutcome, Summary
     from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta
-    from restow.execute.progress.standing import RunStatus
+    from restow.execute.progress.status import RunStatus
 
 
 _BAR, _SMALL_BAR = 24, 16
 _ROWS = 12
 
 
-def picture(standing: RunStatus) -> RenderableType:
+def picture(status: RunStatus) -> RenderableType:
     """Draw the whole picture."""
-    report = standing.report
-    parts: list[RenderableType] = [_head(standing), _bytes(standing)]
+    report = status.report
+    parts: list[RenderableType] = [_head(status), _bytes(status)]
     if report.brokers:
         parts.append(_brokers(report.brokers))
     if report.dirs:
@@ -36,41 +36,41 @@ def picture(standing: RunStatus) -> RenderableType:
     parts += [
         Text(f"! {clean(str(each))}: {clean(each.advice)}", style="red") for each in report.still[:_ROWS]
     ]
-    parts.append(_foot(standing))
-    if standing.others is not None:
-        parts += [Text(), Text("not of this run:", style="yellow"), picture(standing.others)]
+    parts.append(_foot(status))
+    if status.others is not None:
+        parts += [Text(), Text("not of this run:", style="yellow"), picture(status.others)]
     return Group(*parts)
 
 
-def _head(standing: RunStatus) -> Text:
-    total = standing.steps_done + standing.steps_left
-    text = Text(f"run {clean(standing.run)}" if standing.run else "moves under way", style="bold")
+def _head(status: RunStatus) -> Text:
+    total = status.steps_done + status.steps_left
+    text = Text(f"run {clean(status.run)}" if status.run else "moves under way", style="bold")
     text.append(
-        f"   {standing.steps_done:,} of {count(total, 'step')} done, {standing.under_way:,} under way", ""
+        f"   {status.steps_done:,} of {count(total, 'step')} done, {status.under_way:,} under way", ""
     )
-    if throttle := _throttle(standing):
+    if throttle := _throttle(status):
         text.append(f"   {throttle}")
-    if standing.ended:
-        text.append(f"\nended: {clean(standing.ended)}", style="yellow")
-    elif standing.paused:
-        text.append(f"\npaused: {clean(standing.paused)}", style="yellow")
-    elif standing.waits:
-        text.append(f"\nwaits: {clean(standing.waits)}", style="yellow")
+    if status.ended:
+        text.append(f"\nended: {clean(status.ended)}", style="yellow")
+    elif status.paused:
+        text.append(f"\npaused: {clean(status.paused)}", style="yellow")
+    elif status.waits:
+        text.append(f"\nwaits: {clean(status.waits)}", style="yellow")
     return text
 
 
-def _throttle(standing: RunStatus) -> str:
+def _throttle(status: RunStatus) -> str:
     """Return the present throttle: between brokers if any copy from each other, else between log dirs."""
-    within = bool(standing.report.dirs) and not standing.report.brokers
-    rate = standing.dir_throttle if within else standing.throttle
+    within = bool(status.report.dirs) and not status.report.brokers
+    rate = status.dir_throttle if within else status.throttle
     if rate is None:
         return ""
-    source = " (auto)" if standing.auto else f" (of {clean(standing.by_hour)})" if standing.by_hour else ""
+    source = " (auto)" if status.auto else f" (of {clean(status.by_hour)})" if status.by_hour else ""
     return f"throttle {human_bytes(rate)}/s{source}"
 
 
-def _bytes(standing: RunStatus) -> Text:
-    report = standing.report
+def _bytes(status: RunStatus) -> Text:
+    report = status.report
     text = Text(f"{_bar(report.done_bytes, report.to_do_bytes)} ", style="green")
     text.append(
         f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}   "
@@ -191,11 +191,11 @@ def _tell_of_more(table: Grid, rows: int) -> None:
         table.caption = f"and {rows - _ROWS:,} more"
 
 
-def _foot(standing: RunStatus) -> Text:
-    ill = standing.under_replicated or standing.offline
+def _foot(status: RunStatus) -> Text:
+    ill = status.under_replicated or status.offline
     return Text(
-        f"{standing.under_replicated:,} under-replicated, {standing.offline:,} offline, "
-        f"requests take {standing.latency_s * 1000:.0f} ms",
+        f"{status.under_replicated:,} under-replicated, {status.offline:,} offline, "
+        f"requests take {status.latency_s * 1000:.0f} ms",
         style="red" if ill else "dim",
     )
 

@@ -14,7 +14,7 @@ from restow.cli.shared.connection import Bootstrap, on_cluster
 
 if TYPE_CHECKING:
     from restow.client import KafkaAdmin
-    from restow.execute.progress.standing import RunStatus
+    from restow.execute.progress.status import RunStatus
 
 ABOUT = "Show running reassignments."
 HELP = """Show the running reassignments of any tool until there are none, or ctrl-C.
@@ -52,18 +52,18 @@ async def _watch(
 
     lines = as_json or not sys.stdout.isatty()
     with told_to_stop() as told:
-        async with aclosing(watch(run_context(admin, journal), every_s)) as standings:
+        async with aclosing(watch(run_context(admin, journal), every_s)) as statuses:
             live = None if lines else Live(console=console(), auto_refresh=False)
             if live is not None:
                 live.start()
             try:
-                while (standing := await unless_told(told, anext(standings))) is not None:
+                while (status := await unless_told(told, anext(statuses))) is not None:
                     if live is None:
-                        sys.stdout.write(json.dumps(standing.document()) + "\n")
+                        sys.stdout.write(json.dumps(status.document()) + "\n")
                         sys.stdout.flush()
                     else:
-                        live.update(picture(standing), refresh=True)
-                    if told.is_set() or not (keep_on or _goes_on(standing)):
+                        live.update(picture(status), refresh=True)
+                    if told.is_set() or not (keep_on or _goes_on(status)):
                         return
             finally:
                 if live is not None:
@@ -71,7 +71,7 @@ async def _watch(
             leave_at_once(0)  # after a signal: closing might wait for an answer that does not come
 
 
-def _goes_on(standing: RunStatus) -> bool:
+def _goes_on(status: RunStatus) -> bool:
     """Return whether to continue: a reassignment runs, or a run that has not ended has moves left."""
-    waits = standing.steps_left > 0 and standing.ended is None
-    return standing.under_way > 0 or waits or standing.others is not None
+    waits = status.steps_left > 0 and status.ended is None
+    return status.under_way > 0 or waits or status.others is not None

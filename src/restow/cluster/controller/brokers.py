@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from restow.cluster.controller.batch import BrokerRequestBatch
 from restow.cluster.controller.context import RegisteredBroker, Replica
-from restow.cluster.controller.notes import read_notes, remove_notes
+from restow.cluster.controller.notifications import read_notifications, remove_notifications
 from restow.cluster.controller.states import PartitionState, ReplicaState
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store import UnreadableNode
@@ -155,7 +155,7 @@ class Brokers:
 
     async def log_dirs_changed(self) -> None:
         """Ask the brokers that lost a log dir which replicas are gone: LeaderAndIsr responses say it."""
-        notes, paths = await read_notes(self._tools.store, LogDirEvent)
+        notes, paths = await read_notifications(self._tools.store, LogDirEvent)
         brokers = {note.broker_id for note in notes} & self._context.brokers.keys()
         asked = [
             each
@@ -163,12 +163,12 @@ class Brokers:
             if self._may_serve(each) and self._context.is_online(each, or_leaving=True)
         ]
         await self._replicas.move(asked, ReplicaState.ONLINE)
-        await remove_notes(self._tools.store, paths)
+        await remove_notifications(self._tools.store, paths)
 
     async def forget_log_dir_notes(self) -> None:
         """Remove the notes. A new controller sends every broker LeaderAndIsr anyway."""
-        _, paths = await read_notes(self._tools.store, LogDirEvent)
-        await remove_notes(self._tools.store, paths)
+        _, paths = await read_notifications(self._tools.store, LogDirEvent)
+        await remove_notifications(self._tools.store, paths)
 
     async def directories(
         self, broker_id: int, failed: Collection[TopicPartition], served: Collection[TopicPartition]

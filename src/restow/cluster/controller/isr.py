@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.cluster.controller.batch import BrokerRequestBatch
-from restow.cluster.controller.notes import read_notes, remove_notes
+from restow.cluster.controller.notifications import read_notifications, remove_notifications
 from restow.cluster.controller.steps import ControllerStep
 from restow.cluster.store.znodes import IsrChangeNotification
 
@@ -22,7 +22,7 @@ class IsrNotifications:
     async def changed(self) -> None:
         """Read every partition that a note names and send its state to all brokers."""
         context = self._tools.context
-        notes, paths = await read_notes(self._tools.store, IsrChangeNotification)
+        notes, paths = await read_notifications(self._tools.store, IsrChangeNotification)
         named = dict.fromkeys(partition for note in notes for partition in note.partitions)
         found = await self._tools.nodes.read([each for each in named if each in context.assignments])
         context.leaderships.update(found)
@@ -31,9 +31,9 @@ class IsrNotifications:
             batch.update_metadata(found)
             batch.send()
         await self._tools.at(ControllerStep.N1)
-        await remove_notes(self._tools.store, paths)
+        await remove_notifications(self._tools.store, paths)
 
     async def forget(self) -> None:
         """Remove the notes unread. A new controller reads every state anyway."""
-        _, paths = await read_notes(self._tools.store, IsrChangeNotification)
-        await remove_notes(self._tools.store, paths)
+        _, paths = await read_notifications(self._tools.store, IsrChangeNotification)
+        await remove_notifications(self._tools.store, paths)

@@ -239,7 +239,7 @@ _CHANGES: dict[str, Callable[[RunLedger, Any], RunLedger]] = {
 }
 
 
-class Book:
+class RunJournal:
     """An open journal whose first entry is the beginning of a run."""
 
     def __init__(self, journal: Journal) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from restow.execute.progress.estimate import Eta, Speeds, estimate
-from restow.execute.progress.stillness import History, Still, why_still
+from restow.execute.progress.stuck import History, StuckReplica, why_stuck
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import ANY_DIR
 from restow.plan.schedule.traffic import Channel, Traffic, Way
@@ -20,7 +20,7 @@ from restow.plan.schedule.traffic import Channel, Traffic, Way
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from restow.execute.progress.sight import Sight
+    from restow.execute.progress.observation import Observation
     from restow.model import BrokerId, Snapshot, Step, TopicPartition
 
 __all__ = ["BrokerPart", "Copying", "DirPart", "Eta", "Job", "ProgressReport", "RunProgress", "places"]
@@ -94,7 +94,7 @@ class ProgressReport:
     eta: Eta | None
     brokers: tuple[BrokerPart, ...]
     copying: tuple[Copying, ...]
-    still: tuple[Still, ...]
+    still: tuple[StuckReplica, ...]
     dirs: tuple[DirPart, ...] = ()
 
 
@@ -114,7 +114,7 @@ class RunProgress:
         self._stall_s = stall_s
         self._jobs: dict[Step, tuple[Job, ...]] = {}
         self._last: dict[Job, Copying] = {}
-        self._sight: Sight | None = None
+        self._observation: Observation | None = None
         self._done = Traffic()
         self._found: dict[Job, int] = {}
         """Bytes already copied of replicas that were under way before this run,"""
@@ -162,8 +162,8 @@ class RunProgress:
         """Count a step as completed."""
         for job in self._jobs.pop(step, ()):
             last = self._last.get(job)
-            if last is None and self._sight is not None:
-                last = _copying(job, step, self._sight)
+            if last is None and self._observation is not None:
+                last = _copying(job, step, self._observation)
             size, sender = (step.size_bytes, None) if last is None else (last.size_bytes, last.leader)
             arrived = _Arrived(job, sender, size, at_s)
             self._count(arrived, size)
@@ -173,7 +173,7 @@ class RunProgress:
 
     def report(
         self,
-        sight: Sight,
+        observation: Observation,
         under_way: Iterable[Step],
         *,
         throttle: ThrottleRates | None = None,
@@ -182,9 +182,9 @@ class RunProgress:
     ) -> ProgressReport:
         """Return the progress. `stretch` turns seconds at the present throttle into real seconds."""
         throttle = throttle or ThrottleRates()
-        self._sight = sight
-        self._settle(sight)
-        copying, waiting = self._look(sight, under_way)
+        self._observation = observation
+        self._settle(observation)
+        copying, waiting = self._look(observation, under_way)
         now, left, found = Traffic(), Traffic(), Traffic()
         for each in copying:
             copied = min(each.copied_bytes, each.size_bytes)
@@ -195,7 +195,7 @@ class RunProgress:
             _add(left, each.job, each.leader, each.size_bytes)
         done = Traffic(self._done.by_channel + now.by_channel)
         self.copied = Traffic(done.by_channel - found.by_channel - self._found_done.by_channel)
-        self._speeds.see(sight.at_s, done, {channel for each in copying for channel in _channels(each)})
+        self._speeds.see(observation.at_s, done, {channel for each in copying for channel in _channels(each)})
         eta = estimate(left, self._speeds, throttle)
         if not self._reported:
             self._reported = True
@@ -210,18 +210,18 @@ class RunProgress:
             eta=eta,
             brokers=_broker_parts(done, left, copying),
             copying=copying,
-            still=tuple(self._still(copying, sight, throttle, foreign_rates or {})),
+            still=tuple(self._still(copying, observation, throttle, foreign_rates or {})),
             dirs=self._dir_parts(copying, waiting),
         )
 
     def _look(
-        self, sight: Sight, under_way: Iterable[Step]
+        self, observation: Observation, under_way: Iterable[Step]
     ) -> tuple[tuple[Copying, ...], tuple[Copying, ...]]:
         """Return the replicas that are being copied, and those that are waiting."""
         steps = dict.fromkeys(under_way)
-        copying = [_copying(job, step, sight) for step in steps for job in self._jobs.get(step, ())]
+        copying = [_copying(job, step, observation) for step in steps for job in self._jobs.get(step, ())]
         waiting = [
-            _copying(job, step, sight, waits=True)
+            _copying(job, step, observation, waits=True)
             for step, jobs in self._jobs.items()
             if step not in steps
             for job in jobs
@@ -229,14 +229,14 @@ class RunProgress:
         self._last.update({each.job: each for each in copying})
         return tuple(copying), tuple(waiting)
 
-    def _settle(self, sight: Sight) -> None:
+    def _settle(self, observation: Observation) -> None:
         """Correct the sizes of replicas that have arrived since the last observation."""
         later = []
         for each in self._fresh:
-            if each.at_s >= sight.at_s:
+            if each.at_s >= observation.at_s:
                 later.append(each)
                 continue
-            copy = sight.copies.get(each.job.partition, {}).get(each.job.broker)
+            copy = observation.copies.get(each.job.partition, {}).get(each.job.broker)
             if copy is not None:
                 self._count(each, copy.size_bytes - each.size_bytes)
         self._fresh = later
@@ -250,18 +250,18 @@ class RunProgress:
     def _still(
         self,
         copying: Iterable[Copying],
-        sight: Sight,
+        observation: Observation,
         throttle: ThrottleRates,
         foreign: Mapping[BrokerId, int],
-    ) -> Iterator[Still]:
+    ) -> Iterator[StuckReplica]:
         for each in copying:
             history = self._history.setdefault(each.job, History())
-            history.add(sight.at_s, each.copied_bytes, each.size_bytes)
+            history.add(observation.at_s, each.copied_bytes, each.size_bytes)
             within = each.log_dir is not None
-            found = why_still(
+            found = why_stuck(
                 each,
                 history,
-                sight,
+                observation,
                 stall_s=self._stall_s,
                 throttle=throttle.dir_rate if within else throttle.rate,
                 foreign={} if within else foreign,
@@ -304,19 +304,19 @@ def places(snapshot: Snapshot, partition: TopicPartition) -> dict[BrokerId, str]
     return {copy.broker: copy.log_dir for copy in copies if not copy.future}
 
 
-def _copying(job: Job, step: Step, sight: Sight, *, waits: bool = False) -> Copying:
+def _copying(job: Job, step: Step, observation: Observation, *, waits: bool = False) -> Copying:
     """Return a replica's present state. A waiting replica has copied nothing, whatever is on the broker."""
-    known = sight.partitions.get(job.partition)
-    here = sight.copies.get(job.partition, {}).get(job.broker)
+    known = observation.partitions.get(job.partition)
+    here = observation.copies.get(job.partition, {}).get(job.broker)
     in_sync = known is not None and job.broker in known.isr
     if job.log_dir is None:
         leader = step.before[0] if known is None else known.leader
-        size = sight.size_of(job.partition) or step.size_bytes
+        size = observation.size_of(job.partition) or step.size_bytes
         copied = 0 if here is None else here.size_bytes
     else:
         leader, size = job.broker, step.size_bytes if here is None else here.size_bytes
         in_sync = here is not None and here.log_dir == job.log_dir
-        future = sight.futures.get(job.partition, {}).get(job.broker)
+        future = observation.futures.get(job.partition, {}).get(job.broker)
         copied = size if in_sync else 0 if future is None else future.size_bytes
     return Copying(
         partition=job.partition,

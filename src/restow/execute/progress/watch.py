@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.errors import RestowError
+from restow.execute.progress.observation import look
 from restow.execute.progress.progress import RunProgress
-from restow.execute.progress.sight import look
-from restow.execute.progress.standing import RunStatus, posted
+from restow.execute.progress.status import RunStatus, read_status
 from restow.execute.run.lock import holder_of
 from restow.model import ANY_DIR, ReplicaAssignment, Step
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Collection
 
     from restow.execute.journal.runs import Runs
-    from restow.execute.progress.sight import Sight
+    from restow.execute.progress.observation import Observation
     from restow.execute.run.start import RunContext
     from restow.model import TopicPartition
 
@@ -33,15 +33,15 @@ async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, 
     followed: str | None = None
     strangers = Strangers()
     while True:
-        sight = await look(world.admin, world.clock)
+        observation = await look(world.admin, world.clock)
         holder = holder_of(world.disk, runs.folder)
         if holder is not None:
             followed = holder.run
-        told = None if followed is None else posted(world.disk, runs.path(followed))
+        told = None if followed is None else read_status(world.disk, runs.path(followed))
         if told is None:
-            yield strangers.see(sight)
+            yield strangers.see(observation)
         else:
-            others = strangers.see(sight, _planned(runs, followed or ""))
+            others = strangers.see(observation, _planned(runs, followed or ""))
             yield replace(told, others=others if others.under_way else None)
         if holder is None:
             followed = None
@@ -56,23 +56,23 @@ class Strangers:
         self._known: dict[TopicPartition, Step] = {}
         self._done = 0
 
-    def see(self, sight: Sight, ours: Collection[TopicPartition] = ()) -> RunStatus:
+    def see(self, observation: Observation, ours: Collection[TopicPartition] = ()) -> RunStatus:
         """Return the progress of these moves."""
-        now = {name: step for name, step in steps_under_way(sight).items() if name not in ours}
+        now = {name: step for name, step in steps_in_progress(observation).items() if name not in ours}
         for name, step in tuple(self._known.items()):
             if name in ours or (name in now and now[name].after != step.after):
                 self._progress.forget([self._known.pop(name)])
             elif name not in now:
                 self._done += 1
-                self._progress.finish(self._known.pop(name), sight.at_s)
+                self._progress.finish(self._known.pop(name), observation.at_s)
         for name, step in now.items():
             if name not in self._known:
-                lies = {broker: copy.log_dir for broker, copy in sight.copies.get(name, {}).items()}
+                lies = {broker: copy.log_dir for broker, copy in observation.copies.get(name, {}).items()}
                 self._progress.expect([step], lies)
                 self._known[name] = step
         return RunStatus(
             run="",
-            report=self._progress.report(sight, self._known.values()),
+            report=self._progress.report(observation, self._known.values()),
             steps_done=self._done,
             steps_left=len(self._known),
             under_way=len(self._known),
@@ -80,9 +80,9 @@ class Strangers:
             auto=False,
             paused=None,
             waits=None,
-            under_replicated=len(sight.under_replicated),
-            offline=len(sight.offline),
-            latency_s=sight.latency_s,
+            under_replicated=len(observation.under_replicated),
+            offline=len(observation.offline),
+            latency_s=observation.latency_s,
         )
 
 
@@ -94,23 +94,23 @@ def _planned(runs: Runs, name: str) -> frozenset[TopicPartition]:
         return frozenset()
 
 
-def steps_under_way(sight: Sight) -> dict[TopicPartition, Step]:
+def steps_in_progress(observation: Observation) -> dict[TopicPartition, Step]:
     """Return the reassignments in progress, and the replicas that are changing their log dir."""
     found = {}
-    for name, move in sight.moves.items():
+    for name, move in observation.moves.items():
         moving = ReplicaAssignment(move.replicas, move.adding, move.removing)
         found[name] = Step(
-            partition=name, before=moving.origin, after=moving.target, size_bytes=sight.size_of(name)
+            partition=name, before=moving.origin, after=moving.target, size_bytes=observation.size_of(name)
         )
-    for name, futures in sight.futures.items():
-        known = sight.partitions.get(name)
+    for name, futures in observation.futures.items():
+        known = observation.partitions.get(name)
         if known is not None and name not in found:
             dirs = tuple(futures[b].log_dir if b in futures else ANY_DIR for b in known.replicas)
             found[name] = Step(
                 partition=name,
                 before=known.replicas,
                 after=known.replicas,
-                size_bytes=sight.size_of(name),
+                size_bytes=observation.size_of(name),
                 log_dirs=dirs,
             )
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from restow.execute.progress.standing import RunEvent
+from restow.execute.progress.status import RunEvent
 from restow.execute.run.elections import Elections, may_be_elected
 from restow.execute.run.lock import claimed, holder_of
 from restow.execute.run.options import RunOptions
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from restow.execute.journal.runs import Run, Runs
-    from restow.execute.progress.standing import RunListener
+    from restow.execute.progress.status import RunListener
     from restow.model import Snapshot, TopicPartition
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from restow.client import BrokerError, TopicPartitionReplica
 from restow.errors import RestowError
 from restow.execute.progress.outcome import Ending, RunOutcome
-from restow.execute.run.foreign import Submitter
-from restow.execute.run.under_way import partitions_now
+from restow.execute.run.other_tools import Submitter
+from restow.execute.run.steps import partitions_now
 from restow.model import ANY_DIR, Plan, ReplicaAssignment, Step
 from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.files.text import step_document
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from restow.client import Admin
-    from restow.execute.journal.ledger import Book
+    from restow.execute.journal.ledger import RunJournal
     from restow.execute.journal.runs import Run
-    from restow.execute.progress.standing import Tell
+    from restow.execute.progress.status import Tell
     from restow.model import BrokerId, Move, Partition, Snapshot, TopicPartition
     from restow.runtime.clock import Clock
 
@@ -138,8 +138,8 @@ class Taken:
         return RunOutcome(ending=Ending.CANCELLED, reason=f"{len(self.back)} moves were taken back")
 
 
-async def take_back(
-    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+async def cancel_moves(
+    admin: Admin, clock: Clock, book: RunJournal, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> Taken:
     """Cancel these steps. A step that has lost an original replica since it began is left to complete.
 
@@ -220,7 +220,7 @@ def _rests(partition: Partition, step: Step) -> bool:
     return partition.replicas == step.after and set(step.after) <= set(partition.isr)
 
 
-async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, Step]) -> None:
+async def _dirs_back(admin: Admin, book: RunJournal, steps: Mapping[TopicPartition, Step]) -> None:
     """Send replicas back to their original log dirs, which cancels their moves to the target log dirs.
 
     A replica in a third log dir, or on its way there, was sent there by another tool.
@@ -247,7 +247,7 @@ async def _dirs_back(admin: Admin, book: Book, steps: Mapping[TopicPartition, St
 
 
 async def _reorder(
-    admin: Admin, clock: Clock, book: Book, steps: Sequence[Step], alive: frozenset[BrokerId]
+    admin: Admin, clock: Clock, book: RunJournal, steps: Sequence[Step], alive: frozenset[BrokerId]
 ) -> None:
     """Restore the order of the replicas: Kafka leaves them in the order of the cancelled target."""
     if not steps:

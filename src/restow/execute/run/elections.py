@@ -5,14 +5,14 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from restow.execute.run.under_way import partitions_now
+from restow.execute.run.steps import partitions_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from restow.client import Admin
-    from restow.execute.journal.ledger import Book
-    from restow.execute.progress.standing import Tell
+    from restow.execute.journal.ledger import RunJournal
+    from restow.execute.progress.status import Tell
     from restow.model import BrokerId, Partition, TopicPartition
     from restow.runtime.clock import Clock
 
@@ -34,12 +34,12 @@ class Elections:
         self,
         admin: Admin,
         clock: Clock,
-        book: Book,
+        book: RunJournal,
         replicas: Mapping[TopicPartition, tuple[BrokerId, ...]],
         at_once: int,
         tell: Tell,
     ) -> None:
-        self._admin, self._clock, self._book, self._tell = admin, clock, book, tell
+        self._admin, self._clock, self._run_journal, self._tell = admin, clock, book, tell
         self._replicas, self._at_once = replicas, at_once
         self._waiting: dict[TopicPartition, float] = {}
         """Since when each waits."""
@@ -66,7 +66,7 @@ class Elections:
                 self._waiting[name] = since_s
         if not due:
             return
-        self._book.write("elect", leaders=[[*name, now[name].leader] for name in due])
+        self._run_journal.write("elect", leaders=[[*name, now[name].leader] for name in due])
         outcome = await self._admin.elect_leaders(due)
         self._held.update(due)
         for name, error in outcome.items():

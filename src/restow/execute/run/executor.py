@@ -10,23 +10,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, ClientError, Unreachable
+from restow.execute.progress.observation import look
 from restow.execute.progress.outcome import NO_ANSWER_IN_TIME, OFFERS_UNDO, Ending, RunOutcome
 from restow.execute.progress.progress import RunProgress, places
-from restow.execute.progress.sight import look
-from restow.execute.progress.standing import RunEvent, RunListener, Telling
-from restow.execute.repair.undo import take_back
+from restow.execute.progress.status import RunEvent, RunListener, RunReporter
+from restow.execute.repair.undo import cancel_moves
 from restow.execute.run.elections import Elections
-from restow.execute.run.foreign import (
+from restow.execute.run.give_up import GiveUpTimer, WaitReasons
+from restow.execute.run.other_tools import (
     REFUSED_FOR_GOOD,
     Clearance,
-    Foreign,
+    OtherTools,
     Seen,
     Submitter,
     dir_taken,
     look_at,
 )
-from restow.execute.run.patience import Holding, Patience
-from restow.execute.run.under_way import (
+from restow.execute.run.steps import (
     Running,
     StepState,
     chains_of,
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from restow.client import Admin, TopicPartitionReplica
-    from restow.execute.journal.ledger import Book, RunLedger
-    from restow.execute.progress.sight import Sight
+    from restow.execute.journal.ledger import RunJournal, RunLedger
+    from restow.execute.progress.observation import Observation
     from restow.execute.run.control import Control
     from restow.execute.run.lock import Mark
     from restow.execute.run.options import RunOptions
@@ -62,7 +62,7 @@ class Executor:
         self,
         admin: Admin,
         clock: Clock,
-        book: Book,
+        book: RunJournal,
         snapshot: Snapshot,
         options: RunOptions,
         control: Control,
@@ -70,7 +70,7 @@ class Executor:
         mark: Mark,
         why_no_undo: Callable[[RunLedger], Awaitable[str | None]] | None = None,
     ) -> None:
-        self._admin, self._clock, self._book = admin, clock, book
+        self._admin, self._clock, self._run_journal = admin, clock, book
         self._options, self._watcher, self._mark = options, watcher, mark
         self._why_no_undo = why_no_undo
         plan = book.ledger.plan
@@ -79,8 +79,8 @@ class Executor:
         self._dirs_before = {move.partition: move.dirs_before for move in plan.moves if move.log_dirs}
         self._admission = Admission(snapshot, plan.limits, self._held)
         self._schedule = Schedule(chains.steps, self._admission)
-        self._foreign, self._submitter = Foreign(book.ledger.topic_ids), Submitter(admin)
-        self._holding = Holding(clock, self._foreign, special_last=options.special_last)
+        self._other_tools, self._submitter = OtherTools(book.ledger.topic_ids), Submitter(admin)
+        self._holding = WaitReasons(clock, self._other_tools, special_last=options.special_last)
         first = (steps[0].partition for steps in chains.steps)
         self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
         self._running: dict[TopicPartition, Running] = {}
@@ -89,14 +89,16 @@ class Executor:
             self._progress.expect(steps, places(snapshot, steps[0].partition))
         self._throttling = Throttling(admin, clock, book, options.throttle)
         self.pace = Pace(clock, control, options, self._throttling, self._admission, self.tell)
-        self._sight: Sight | None = None
+        self._observation: Observation | None = None
         self._surveyed_s = self._survey_took_s = 0.0
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
-        run, tell = book.folder.rpartition("/")[2], watcher.standing
-        self._telling = Telling(run, clock, self._progress, self._schedule, self._throttling, self.pace, tell)
+        run, tell = book.folder.rpartition("/")[2], watcher.status
+        self._reporter = RunReporter(
+            run, clock, self._progress, self._schedule, self._throttling, self.pace, tell
+        )
         self._strange, self._adopted = chains.strange, chains.under_way
         self._snapshot = snapshot
-        self._patience = Patience(clock, options, self.tell)
+        self._patience = GiveUpTimer(clock, options, self.tell)
 
     def tell(self, kind: str, **facts: object) -> None:
         """Report an event to the listener."""
@@ -109,7 +111,7 @@ class Executor:
         for step in self._adopted:
             self._progress.found_under_way(step, self._snapshot)
             self._adopt(step, begun=False)
-        self._book.settle(self._running.keys(), self._snapshot)
+        self._run_journal.settle(self._running.keys(), self._snapshot)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
             self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
@@ -165,7 +167,7 @@ class Executor:
         if surveyed or begun:
             self._report()
         if not self._running and not self._schedule.left and self._elections.over:
-            ending = Ending.IN_PART if self._book.ledger.dropped else Ending.DONE
+            ending = Ending.IN_PART if self._run_journal.ledger.dropped else Ending.DONE
             return RunOutcome(ending=ending)
         idle = not self._running and not self._paused and self._schedule.left > 0
         return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
@@ -174,18 +176,20 @@ class Executor:
         """Look at the whole cluster; the longer a look takes, the longer the pause before the next."""
         began_s = self._clock.monotonic_s()
         pause_s = max(self._options.survey_every_s, 5 * self._survey_took_s)
-        if self._sight is not None and began_s - self._surveyed_s < pause_s:
+        if self._observation is not None and began_s - self._surveyed_s < pause_s:
             return False
-        if self._sight is None and self.pace.auto:
+        if self._observation is None and self.pace.auto:
             self.pace.start(await look(self._admin, self._clock))
             await self._clock.sleep(self._options.survey_every_s)
-        self._sight = await look(self._admin, self._clock)
+        self._observation = await look(self._admin, self._clock)
         self._surveyed_s = self._clock.monotonic_s()
         self._survey_took_s = self._surveyed_s - began_s
-        self.pace.see(self._sight, self._steps())
-        self._drop_remade(remade(self._book.ledger.topic_ids, self._sight.topic_ids))
-        sight = self._sight
-        seen = Seen(partitions=sight.partitions, moves=sight.moves, topic_ids=sight.topic_ids)
+        self.pace.see(self._observation, self._steps())
+        self._drop_remade(remade(self._run_journal.ledger.topic_ids, self._observation.topic_ids))
+        observation = self._observation
+        seen = Seen(
+            partitions=observation.partitions, moves=observation.moves, topic_ids=observation.topic_ids
+        )
         self._respect_others(self._schedule.waiting, seen)
         return True
 
@@ -195,8 +199,8 @@ class Executor:
         for step in steps:
             name, begun = step.partition, step in self._admission.under_way
             rest = self._schedule.rest_of(name)
-            submitted = name in self._book.ledger.submitted
-            claim, why = self._foreign.judge(rest, seen, at_s, submitted=submitted)
+            submitted = name in self._run_journal.ledger.submitted
+            claim, why = self._other_tools.judge(rest, seen, at_s, submitted=submitted)
             if claim is Clearance.READY and seen.disks:
                 taken = dir_taken(self._target_log_dirs(step), self._dirs_before.get(name, {}), seen.disks)
                 claim, why = (claim, why) if taken is None else (Clearance.TAKEN, taken)
@@ -215,22 +219,22 @@ class Executor:
     def _adopt(self, step: Step, *, begun: bool) -> None:
         if not begun:
             self._schedule.adopt(step)
-        known = self._sight is not None
+        known = self._observation is not None
         self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step) if known else {})
-        if step.partition not in self._book.ledger.under_way:
-            self._book.write("submit", steps=[step_document(step)])
+        if step.partition not in self._run_journal.ledger.under_way:
+            self._run_journal.write("submit", steps=[step_document(step)])
         self.tell("found under way", partition=str(step.partition), to=list(step.after))
 
     def _count_as_done(self, rest: Sequence[Step], *, begun: bool) -> None:
         """Finish all steps of a partition that another tool has moved to the plan's target."""
         name, last = rest[-1].partition, rest[-1].after
-        self._book.write("found", partitions=[list(name)])
+        self._run_journal.write("found", partitions=[list(name)])
         self._progress.forget(rest)
         for at, step in enumerate(rest):
             if at or not begun:
                 self._schedule.adopt(step)
             self._schedule.finish(step)
-        self._telling.steps_done += len(rest)
+        self._reporter.steps_done += len(rest)
         self._holding.ordinary.discard(name)
         self.tell("found done", partition=str(name), replicas=list(last))
 
@@ -260,7 +264,7 @@ class Executor:
             elif state is StepState.TAKEN:
                 self._drop(running.step, why)
         if arrived:
-            self._book.write("finished", steps=[step_document(step) for step in arrived])
+            self._run_journal.write("finished", steps=[step_document(step) for step in arrived])
         for step in arrived:
             self._finish(step)
         return now
@@ -270,7 +274,7 @@ class Executor:
         del self._running[name]
         self._schedule.finish(step)
         self._progress.finish(step, self._clock.monotonic_s())
-        self._telling.steps_done += 1
+        self._reporter.steps_done += 1
         self.pace.something_changed()
         self.tell("arrived", partition=str(name), replicas=list(step.after))
         if not self._schedule.rest_of(name):
@@ -302,13 +306,13 @@ class Executor:
 
     def _target_log_dirs(self, step: Step) -> dict[TopicPartitionReplica, str]:
         return target_log_dirs(
-            step, {} if self._sight is None else self._sight.copies.get(step.partition, {})
+            step, {} if self._observation is None else self._observation.copies.get(step.partition, {})
         )
 
     async def _submit(self, begun: Sequence[Step]) -> None:
         if not begun:
             return
-        self._book.write("submit", steps=[step_document(step) for step in begun])
+        self._run_journal.write("submit", steps=[step_document(step) for step in begun])
         self.pace.something_changed()
         for step in begun:
             self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step))
@@ -332,12 +336,14 @@ class Executor:
             self._drop(step, why)
             return
         self._running.pop(step.partition, None)
-        self._book.write("cancelled", partitions=[list(step.partition)])
+        self._run_journal.write("cancelled", partitions=[list(step.partition)])
         self._schedule.put_back(step)
         self.tell("refused", partition=str(step.partition), why=why)
 
     def _drop_remade(self, topics: frozenset[str]) -> None:
-        names = [move.partition for move in self._book.ledger.plan.moves if move.partition.topic in topics]
+        names = [
+            move.partition for move in self._run_journal.ledger.plan.moves if move.partition.topic in topics
+        ]
         for steps in filter(None, map(self._schedule.rest_of, names)):
             self._drop(steps[0], REMADE)
 
@@ -350,12 +356,12 @@ class Executor:
 
     def _note_dropped(self, partition: TopicPartition, why: str) -> None:
         self._holding.ordinary.discard(partition)
-        self._book.write("dropped", partition=list(partition), reason=why)
+        self._run_journal.write("dropped", partition=list(partition), reason=why)
         self.tell("dropped", partition=str(partition), why=why)
 
     async def _cancel(self) -> RunOutcome:
-        self._sight = await look(self._admin, self._clock)
-        taken = await take_back(self._admin, self._clock, self._book, self._steps(), self._alive)
+        self._observation = await look(self._admin, self._clock)
+        taken = await cancel_moves(self._admin, self._clock, self._run_journal, self._steps(), self._alive)
         for name in (*taken.back, *taken.arrived):
             self._running.pop(name, None)
         for step in [each for each in self._steps() if each.partition in taken.others]:
@@ -367,22 +373,22 @@ class Executor:
         if outcome.ending not in (Ending.LEFT, Ending.LOST):
             try:
                 await self._throttle([], look=True)
-                self._sight = await look(self._admin, self._clock)
+                self._observation = await look(self._admin, self._clock)
                 if self._why_no_undo is not None and outcome.ending in OFFERS_UNDO:
-                    outcome = replace(outcome, no_undo=await self._why_no_undo(self._book.ledger))
+                    outcome = replace(outcome, no_undo=await self._why_no_undo(self._run_journal.ledger))
             except (BrokerError, Unreachable) as error:
                 self.tell("throttles not brought back", why=str(error))
             except CalledToEnd:
                 hear_the_call_to_end()
                 self.tell("throttles not brought back", why=NO_ANSWER_IN_TIME)
-        self._book.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
+        self._run_journal.write("ended", outcome=outcome.ending.value, reason=outcome.reason)
         self._report(outcome.ending.value)
-        ledger = self._book.ledger
+        ledger = self._run_journal.ledger
         outcome = replace(
             outcome,
             dropped=ledger.dropped,
             throttles_left=tuple(f"{s.key} of {s.of} {s.name}" for s in sorted(ledger.ours)),
-            summary=self._telling.summary(ledger),
+            summary=self._reporter.summary(ledger),
         )
         self.tell("ended", **outcome.document())
         return outcome
@@ -395,12 +401,12 @@ class Executor:
 
     @property
     def _alive(self) -> frozenset[BrokerId]:
-        return frozenset() if self._sight is None else self._sight.alive
+        return frozenset() if self._observation is None else self._observation.alive
 
     def _held(self, step: Step) -> str | None:
         """Say why a step has to wait now; None if it need not."""
-        return self._holding.reason(step, self._sight, busy=bool(self._running))
+        return self._holding.reason(step, self._observation, busy=bool(self._running))
 
     def _report(self, ended: str | None = None) -> None:
-        if self._sight is not None:
-            self._telling.report(self._sight, self._steps(), self._paused, ended)
+        if self._observation is not None:
+            self._reporter.report(self._observation, self._steps(), self._paused, ended)

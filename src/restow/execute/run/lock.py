@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from restow.client import SESSION_S, BrokerError, ClientError
 from restow.errors import RestowError
-from restow.execute.progress.standing import RunEvent
+from restow.execute.progress.status import RunEvent
 from restow.model.permissions import RUN_GROUP
 from restow.wire.error_codes import ErrorCode
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from contextlib import AbstractAsyncContextManager
 
-    from restow.client import Occupant
+    from restow.client import GroupLockHolder
     from restow.execute.journal.runs import Runs
-    from restow.execute.progress.standing import RunListener
+    from restow.execute.progress.status import RunListener
     from restow.execute.run.start import RunContext
     from restow.runtime.disk import Disk
 
@@ -143,45 +143,45 @@ _IDENTITY = "identity"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
-class RunSeat(Protocol):
+class RunGroupLock(Protocol):
     """A seat on the cluster that one process at a time can hold."""
 
-    lost_to: Occupant | None
+    lost_to: GroupLockHolder | None
 
-    async def occupant(self) -> Occupant | None:
+    async def holder(self) -> GroupLockHolder | None:
         """Return the present holder without taking the seat."""
 
     def kept(self) -> AbstractAsyncContextManager[None]:
         """Take the seat, and keep it until the context ends."""
 
-    async def taken(self) -> Occupant | None:
+    async def taken(self) -> GroupLockHolder | None:
         """Wait for the answer; return the other holder, or None if the seat is ours."""
 
 
-class Seats(Protocol):
+class GroupLocks(Protocol):
     """Makes seats on one cluster."""
 
-    def __call__(self, group: str, instance_id: str, said: bytes) -> RunSeat: ...
+    def __call__(self, group: str, instance_id: str, said: bytes) -> RunGroupLock: ...
 
 
 class Mark:
     """The mark of one run; the cluster may not support one."""
 
-    def __init__(self, seat: RunSeat | None) -> None:
-        self._seat = seat
+    def __init__(self, group_lock: RunGroupLock | None) -> None:
+        self._group_lock = group_lock
 
     @property
     def lost_to(self) -> str | None:
         """Say which run holds the cluster instead of ours; None while ours does."""
-        other = None if self._seat is None else self._seat.lost_to
+        other = None if self._group_lock is None else self._group_lock.lost_to
         return None if other is None else who_is(other)
 
     async def confirm(self, world: RunContext, watcher: RunListener) -> None:
         """Refuse, before any change, if another run has the mark. Warn where no mark can be set."""
-        if self._seat is None:
+        if self._group_lock is None:
             return
         try:
-            other = await self._seat.taken()
+            other = await self._group_lock.taken()
         except ClientError as error:
             facts = {"why": _why_unmarked(error)}
             watcher.event(RunEvent(at_ms=world.clock.now_ms(), kind="warned", facts=facts))
@@ -195,28 +195,28 @@ async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark
     """Hold this machine's lock and the cluster's mark; `Mark.confirm` says whether the mark is ours."""
     holder = Holder.this_process(run, since_ms=world.clock.now_ms())
     with cluster_lock(world.disk, runs.folder, holder):
-        if world.seats is None:
+        if world.group_locks is None:
             yield Mark(None)
             return
-        seat = world.seats(GROUP, _identity(world, runs), json.dumps(asdict(holder)).encode())
-        if (other := await _occupant(seat)) is not None:
+        group_lock = world.group_locks(GROUP, _identity(world, runs), json.dumps(asdict(holder)).encode())
+        if (other := await _occupant(group_lock)) is not None:
             raise ClusterLocked(_refusal(other))
-        async with seat.kept():
-            yield Mark(seat)
+        async with group_lock.kept():
+            yield Mark(group_lock)
 
 
 async def other_at_it(world: RunContext, runs: Runs) -> str | None:
     """Say who executes a run from another machine; None if that is nobody or cannot be asked."""
-    if world.seats is None:
+    if world.group_locks is None:
         return None
-    other = await _occupant(world.seats(GROUP, _identity(world, runs, make=False), b""))
+    other = await _occupant(world.group_locks(GROUP, _identity(world, runs, make=False), b""))
     return None if other is None else who_is(other)
 
 
-async def _occupant(seat: RunSeat) -> Occupant | None:
+async def _occupant(group_lock: RunGroupLock) -> GroupLockHolder | None:
     """Return the holder of the seat; None on an error, which comes up again when the seat is taken."""
     try:
-        return await seat.occupant()
+        return await group_lock.holder()
     except ClientError:
         return None
 
@@ -238,7 +238,7 @@ def _identity(world: RunContext, runs: Runs, *, make: bool = True) -> str:
     return _UNFIT.sub("_", f"restow-{platform.node()[:100]}-{drawn[:64]}")
 
 
-def who_is(other: Occupant) -> str:
+def who_is(other: GroupLockHolder) -> str:
     """Name a member of the group as precisely as its data allows."""
     holder = holder_from(other.said)
     if holder is None:
@@ -253,7 +253,7 @@ def who_is(other: Occupant) -> str:
     )
 
 
-def _refusal(other: Occupant) -> str:
+def _refusal(other: GroupLockHolder) -> str:
     return (
         f"another machine carries out a run on this cluster: {who_is(other)}. Wait until it has ended. If "
         f"that process is dead, the cluster forgets it within {SESSION_S:.0f} s"

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 from restow.client import ClientError, versions_of
 from restow.errors import InvalidInput, RestowError
 from restow.execute.journal.journal import Journal
-from restow.execute.journal.ledger import Book, has_heard_of
+from restow.execute.journal.ledger import RunJournal, has_heard_of
 from restow.execute.journal.runs import Run, Runs, runs_of, state_folder
-from restow.execute.progress.standing import RunEvent, RunListener, posting
+from restow.execute.progress.status import RunEvent, RunListener, status_writer
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, ControlRequest
 from restow.execute.run.executor import Executor
 from restow.execute.run.lock import Holder, Mark, claimed, holder_of, other_at_it
 from restow.execute.run.options import RunOptions
-from restow.execute.run.under_way import chains_of
+from restow.execute.run.steps import chains_of
 from restow.model import Check, CheckOutcome
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from restow.client import Admin, KafkaAdmin
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
-    from restow.execute.run.lock import Seats
+    from restow.execute.run.lock import GroupLocks
     from restow.model import Plan, Snapshot, Verdict
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
@@ -66,7 +66,7 @@ class RunContext:
     clock: Clock
     disk: Disk
     root: str
-    seats: Seats | None = None
+    group_locks: GroupLocks | None = None
     """Makes the mark on the cluster; None to rely on this machine's lock alone."""
     chance: Chance = field(default_factory=SystemChance)
 
@@ -83,7 +83,7 @@ def run_context(admin: KafkaAdmin, journal: str | PathLike[str] | None = None) -
         clock=SystemClock(),
         disk=SystemDisk(private=True),
         root=str(journal or state_folder(os.environ)),
-        seats=admin.seat,
+        group_locks=admin.group_lock,
     )
 
 
@@ -262,11 +262,16 @@ async def take_back_run(world: RunContext, run: Run, watcher: RunListener) -> Ru
 
 
 async def _run(
-    world: RunContext, book: Book, snapshot: Snapshot, options: RunOptions, watcher: RunListener, mark: Mark
+    world: RunContext,
+    book: RunJournal,
+    snapshot: Snapshot,
+    options: RunOptions,
+    watcher: RunListener,
+    mark: Mark,
 ) -> RunOutcome:
     control = Control(world.disk, book.folder)
     control.clear()
-    watcher = posting(world.disk, book.folder, watcher)
+    watcher = status_writer(world.disk, book.folder, watcher)
     name = book.folder.rpartition("/")[2]
 
     async def why_no_undo(ledger: RunLedger) -> str | None:
@@ -288,7 +293,7 @@ async def _run(
 @contextmanager
 def begun(
     world: RunContext, runs: Runs, name: str, plan: Plan, *, snapshot: Snapshot, undo_of: str | None = None
-) -> Iterator[Book]:
+) -> Iterator[RunJournal]:
     """Write the first entry of a new journal: the plan, who begins it, and the ids of its topics."""
     folder = runs.path(name)
     world.disk.make_directory(folder)
@@ -297,7 +302,7 @@ def begun(
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     turn = runs.next_turn()
     journal.write("began", plan=document_of(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
-    book = Book(journal)
+    book = RunJournal(journal)
     try:
         yield book
     finally:
@@ -305,8 +310,8 @@ def begun(
 
 
 @contextmanager
-def _opened(world: RunContext, folder: str) -> Iterator[Book]:
-    book = Book(Journal(world.disk, world.clock, folder))
+def _opened(world: RunContext, folder: str) -> Iterator[RunJournal]:
+    book = RunJournal(Journal(world.disk, world.clock, folder))
     try:
         yield book
     finally:

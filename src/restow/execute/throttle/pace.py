@@ -8,19 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
-from restow.execute.progress.stillness import Cause
+from restow.execute.progress.stuck import Cause
 from restow.execute.run.control import BadControl
 from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import HourlyThrottle, Rate
-from restow.execute.throttle.keeping_up import KeepingUp
+from restow.execute.throttle.regulator import ThrottleRegulator
 from restow.execute.throttle.throttles import ThrottleRates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import ProgressReport
-    from restow.execute.progress.sight import Sight
-    from restow.execute.progress.standing import Tell
+    from restow.execute.progress.status import Tell
     from restow.execute.run.control import Control, ControlRequest
     from restow.execute.run.options import RunOptions
     from restow.execute.throttle.throttling import Throttling
@@ -55,10 +55,10 @@ class Pace:
         self._asked_to_pause = False
         self._alarm: str | None = None
         self._told: str | None = None
-        self._baseline: Sight | None = None
-        self._last: Sight | None = None
+        self._baseline: Observation | None = None
+        self._last: Observation | None = None
         self._lag_grows = False
-        self._keeping_up = KeepingUp()
+        self._regulator = ThrottleRegulator()
         self.hourly: HourlyThrottle | None = options.hourly
         self._of_this_hour: Rate | None = None
         self._changed_s = clock.monotonic_s()
@@ -164,33 +164,33 @@ class Pace:
         """Turn seconds at the present throttle into seconds at the throttles of the coming hours."""
         return seconds if self.hourly is None else self.hourly.stretch(seconds, self._minute())
 
-    def start(self, sight: Sight) -> None:
+    def start(self, observation: Observation) -> None:
         """Take the first of the two observations that an automatic throttle starts from."""
-        self._last = sight
+        self._last = observation
 
-    def see(self, sight: Sight, steps: Sequence[Step]) -> None:
+    def see(self, observation: Observation, steps: Sequence[Step]) -> None:
         """Check the guards against an observation, and adjust an automatic throttle."""
         if self._baseline is None:
-            self._baseline = sight
+            self._baseline = observation
         if self.auto and self._last is not None:
-            self._choose_rate(self._last, sight, steps)
-        self._alarm = self._judge(self._baseline, sight)
-        self._last = sight
+            self._choose_rate(self._last, observation, steps)
+        self._alarm = self._judge(self._baseline, observation)
+        self._last = observation
 
     def learn(self, report: ProgressReport) -> None:
         """Note whether the throttle holds back a replica for good, and correct the rate."""
         self._lag_grows = any(each.cause is Cause.THROTTLE for each in report.still)
         rate = None if self.auto else self._throttling.wanted.rate
-        if self._last is None or not self._keeping_up.see(self._last.at_s, rate, report.copying):
+        if self._last is None or not self._regulator.see(self._last.at_s, rate, report.copying):
             return
-        self._throttling.factor = self._keeping_up.factor
+        self._throttling.factor = self._regulator.factor
         if rate is not None:
-            behind_s = self._keeping_up.behind_s
+            behind_s = self._regulator.behind_s
             off = f"{behind_s:.1f} s behind" if behind_s >= 0 else f"{-behind_s:.1f} s ahead of"
             why = f"{off} what {rate:,} B/s would have copied"
-            self._tell("throttle corrected", rate=round(rate * self._keeping_up.factor), why=why)
+            self._tell("throttle corrected", rate=round(rate * self._regulator.factor), why=why)
 
-    def _choose_rate(self, before: Sight, now: Sight, steps: Sequence[Step]) -> None:
+    def _choose_rate(self, before: Observation, now: Observation, steps: Sequence[Step]) -> None:
         signs = signs_of(before, now, steps, lag_grows=self._lag_grows)
         rate = self._throttling.wanted.rate
         usual = before.latency_s if self._baseline is None else self._baseline.latency_s
@@ -199,7 +199,7 @@ class Pace:
             self._want(decision.rate)
             self._tell("throttle decided", rate=decision.rate, why=decision.reason)
 
-    def _judge(self, baseline: Sight, now: Sight) -> str | None:
+    def _judge(self, baseline: Observation, now: Observation) -> str | None:
         guards = self._options.guards
         if guards.offline is not None:
             offline = now.offline - baseline.offline
@@ -213,12 +213,12 @@ class Pace:
             return f"a broker took {now.latency_s * 1000:.0f} ms to answer"
         return None
 
-    def _just_moved(self, now: Sight) -> frozenset[TopicPartition]:
+    def _just_moved(self, now: Observation) -> frozenset[TopicPartition]:
         """Return our moving partitions, which are no alarm: metadata and moves are read separately."""
         return frozenset(step.partition for step in self._admission.under_way) & now.partitions.keys()
 
 
-def signs_of(before: Sight, now: Sight, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
+def signs_of(before: Observation, now: Observation, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
     """Return the load, and the signs of harm, between two observations."""
     took_s = max(now.at_s - before.at_s, 1e-6)
     written: Counter[BrokerId] = Counter()

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from restow.client import Admin
-    from restow.execute.journal.ledger import Book
-    from restow.execute.progress.standing import Tell
+    from restow.execute.journal.ledger import RunJournal
+    from restow.execute.progress.status import Tell
     from restow.model import BrokerId, Step, TopicPartition
     from restow.runtime.clock import Clock
 
@@ -69,8 +69,8 @@ class Applied:
 class Throttling:
     """The throttles of one run."""
 
-    def __init__(self, admin: Admin, clock: Clock, book: Book, wanted: ThrottleRates) -> None:
-        self._admin, self._clock, self._book = admin, clock, book
+    def __init__(self, admin: Admin, clock: Clock, book: RunJournal, wanted: ThrottleRates) -> None:
+        self._admin, self._clock, self._run_journal = admin, clock, book
         self.wanted = wanted
         self.factor = 1.0
         """The rate to set, divided by the wanted rate: brokers may let through less than configured."""
@@ -103,13 +103,15 @@ class Throttling:
         if wants == self._stands and not look:
             return Applied()
         own = {step.partition for step in steps}
-        ours = {s: v for s, v in self._book.ledger.ours.items() if s.of != "broker" or int(s.name) in alive}
+        ours = {
+            s: v for s, v in self._run_journal.ledger.ours.items() if s.of != "broker" or int(s.name) in alive
+        }
         if not wants and not ours:
             self._stands = wants
             return Applied()
         current, gone = await self._read({*wants, *ours})
         borrowed, ended = await self._borrowed(current, ours, own)
-        back = restoration({**self._book.ledger.prior, **dict.fromkeys(ended)}, ours, current)
+        back = restoration({**self._run_journal.ledger.prior, **dict.fromkeys(ended)}, ours, current)
         fresh = self._respect(back.left_alone)
         without_us = {s: back.changes.get(s, current[s]) for s in current}
         mine = {s: v for s, v in wants.items() if s in current and s not in self.foreign}
@@ -140,7 +142,7 @@ class Throttling:
         Another run cannot remove its rate while ours is set. If it ends meanwhile, the rate that we restore
         would have no owner.
         """
-        prior, known = self._book.ledger.prior, self._book.ledger.borrowed
+        prior, known = self._run_journal.ledger.prior, self._run_journal.ledger.borrowed
         there = {s: prior.get(s) if s in ours else value for s, value in current.items()}
         rates = {s for s, value in there.items() if s.key in REPLICATION_RATES and value is not None}
         if not rates:
@@ -172,7 +174,7 @@ class Throttling:
         """Note the values that other tools have set, and return those that are new."""
         fresh = {s: v for s, v in left_alone.items() if self._others.get(s, _UNKNOWN) != v}
         self._others = dict(left_alone)
-        for setting in self._book.ledger.ours.keys() - left_alone.keys():
+        for setting in self._run_journal.ledger.ours.keys() - left_alone.keys():
             self.foreign.pop(setting, None)
         self.foreign.update({s: value for s, value in left_alone.items() if s.key in RATES})
         return fresh
@@ -221,7 +223,7 @@ class Throttling:
         if not changes:
             return {}
         ordered = sorted(changes)
-        self._book.write(
+        self._run_journal.write(
             "throttle",
             changes=[{"setting": list(s), "prior": prior.get(s), "value": changes[s]} for s in ordered],
             borrowed=[list(s) for s in ordered if s in borrowed],
@@ -245,7 +247,7 @@ class Throttling:
                 self._sent.pop(setting, None)
             elif setting in current:
                 self._sent[setting] = changes[setting], at_s
-        self._book.write(
+        self._run_journal.write(
             "throttled",
             arrived=[{"setting": list(s), "value": changes[s]} for s in ordered if s not in failed],
             failed=[{"setting": list(s), "error": str(error)} for s, error in failed.items()],

@@ -16,7 +16,7 @@ from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
     from restow.plan.search.leaders import Lead
-    from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Bools, Floats, Ints, SearchSpace, SearchState
 
 # The final cost of being out of band by an average broker's load, relative to copying its bytes. It is lower
 # before, so that the search can pass through worse states.
@@ -75,7 +75,7 @@ class Try(NamedTuple):
 
 
 @compiled
-def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, cooling: Cooling) -> float:
+def anneal(space: SearchSpace, state: SearchState, lead: Lead, chances: Chances, cooling: Cooling) -> float:
     """Make so many attempts while cooling down; leave the best state found, and return its cost.
 
     Changes the holders and the spread of `state`, and the loads, holders and leaders of `lead`, whose holders
@@ -83,7 +83,7 @@ def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, coo
     """
     np.random.seed(cooling.seed)
     out = _out_of_band(lead)
-    copied = _copied(ground, state, chances)
+    copied = _copied(space, state, chances)
     best = _PENALTY * _cost(out, chances.at_first) + copied
     best_holder, best_leader = state.holder.copy(), lead.leader.copy()
     moved, back, after = np.empty_like(out), np.empty_like(out), np.empty_like(out)
@@ -95,7 +95,7 @@ def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, coo
         if len(chances.partitions) and (led_only or np.random.random() < 0.25):
             tried = _try_leader(lead, chances, moved)
         else:
-            tried = _try_replica(ground, state, lead, chances, moved, back)
+            tried = _try_replica(space, state, lead, chances, moved, back)
         if tried.there < 0:
             continue
         _after(lead, tried.here, tried.there, moved, out, after)
@@ -105,7 +105,7 @@ def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, coo
             continue
         if tried.partition >= 0:
             lead.leader[tried.partition] = tried.second
-        elif not _swap(ground, state, lead, chances, tried):
+        elif not _swap(space, state, lead, chances, tried):
             continue
         lead.load[tried.here] -= moved
         lead.load[tried.there] += moved
@@ -114,7 +114,7 @@ def anneal(ground: Ground, state: SearchState, lead: Lead, chances: Chances, coo
         if _PENALTY * wrong + copied < best - 1e-9:
             best = _PENALTY * wrong + copied
             best_holder[:], best_leader[:] = state.holder, lead.leader
-    _restore(ground, state, chances, best_holder)
+    _restore(space, state, chances, best_holder)
     lead.leader[:] = best_leader
     return best
 
@@ -134,35 +134,35 @@ def _try_leader(lead: Lead, chances: Chances, moved: Floats) -> Try:
 
 @compiled
 def _try_replica(
-    ground: Ground, state: SearchState, lead: Lead, chances: Chances, moved: Floats, back: Floats
+    space: SearchSpace, state: SearchState, lead: Lead, chances: Chances, moved: Floats, back: Floats
 ) -> Try:
     """Propose another broker for a replica, or a swap of two replicas."""
     first, second = chances.replicas[np.random.randint(len(chances.replicas))], -1
     here = state.holder[first]
-    _carried(ground, lead, first, moved)
+    _carried(space, lead, first, moved)
     draw = np.random.random()
     if draw < 0.5:
         second = chances.replicas[np.random.randint(len(chances.replicas))]
         there = state.holder[second]
-        if there == here or not _may_swap(ground, chances, first, second, here, there):
+        if there == here or not _may_swap(space, chances, first, second, here, there):
             return Try(here, -1, -1, first, second, 0.0)
-        _carried(ground, lead, second, back)
+        _carried(space, lead, second, back)
         moved -= back
     else:
         there = _somewhere(chances, first, draw)
         if there < 0 or there == here:
             return Try(here, -1, -1, first, second, 0.0)
-    fare = _fare(ground, chances, first, here, there)
+    fare = _fare(space, chances, first, here, there)
     if second >= 0:
-        fare += _fare(ground, chances, second, there, here)
+        fare += _fare(space, chances, second, there, here)
     return Try(here, there, -1, first, second, fare)
 
 
 @compiled
-def _restore(ground: Ground, state: SearchState, chances: Chances, holder: Ints) -> None:
+def _restore(space: SearchSpace, state: SearchState, chances: Chances, holder: Ints) -> None:
     for replica in range(len(holder)):
         if state.holder[replica] != holder[replica]:
-            _carry(ground, state, chances, replica, holder[replica])
+            _carry(space, state, chances, replica, holder[replica])
 
 
 @compiled
@@ -174,8 +174,8 @@ def _somewhere(chances: Chances, replica: int, draw: float) -> int:
 
 
 @compiled
-def _may_swap(ground: Ground, chances: Chances, first: int, second: int, here: int, there: int) -> bool:
-    if ground.part_of[first] == ground.part_of[second]:
+def _may_swap(space: SearchSpace, chances: Chances, first: int, second: int, here: int, there: int) -> bool:
+    if space.part_of[first] == space.part_of[second]:
         return False
     return _welcome(chances, first, there) and _welcome(chances, second, here)
 
@@ -188,20 +188,20 @@ def _welcome(chances: Chances, replica: int, there: int) -> bool:
 
 
 @compiled
-def _carried(ground: Ground, lead: Lead, replica: int, into: Floats) -> None:
+def _carried(space: SearchSpace, lead: Lead, replica: int, into: Floats) -> None:
     """Write the load of a replica, including leadership if it leads."""
-    partition = ground.part_of[replica]
+    partition = space.part_of[replica]
     into[:] = lead.following[partition]
     if lead.leader[partition] == replica:
         into += lead.leading[partition]
 
 
 @compiled
-def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int) -> float:
+def _fare(space: SearchSpace, chances: Chances, replica: int, here: int, there: int) -> float:
     """Return the cost of moving a replica there from here; zero where its partition has been."""
-    partition = ground.part_of[replica]
+    partition = space.part_of[replica]
     fare = 0.0
-    for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
+    for other in range(space.offsets[partition], space.offsets[partition + 1]):
         if chances.home[other] == here:
             fare += chances.size[partition]
         if chances.home[other] == there:
@@ -210,10 +210,10 @@ def _fare(ground: Ground, chances: Chances, replica: int, here: int, there: int)
 
 
 @compiled
-def _copied(ground: Ground, state: SearchState, chances: Chances) -> float:
+def _copied(space: SearchSpace, state: SearchState, chances: Chances) -> float:
     total = 0.0
     for replica in range(len(state.holder)):
-        total -= _fare(ground, chances, replica, state.holder[replica], -2)
+        total -= _fare(space, chances, replica, state.holder[replica], -2)
     return total
 
 
@@ -254,11 +254,11 @@ def _cost(out: Floats, at_first: Floats) -> float:
 
 
 @compiled
-def _swap(ground: Ground, state: SearchState, lead: Lead, chances: Chances, tried: Try) -> bool:
+def _swap(space: SearchSpace, state: SearchState, lead: Lead, chances: Chances, tried: Try) -> bool:
     """Swap two replicas if the rules allow it, and return whether they do."""
     first, second, here, there = tried.first, tried.second, tried.here, tried.there
-    size = chances.size[ground.part_of[first]]
-    other = chances.size[ground.part_of[second]] if second >= 0 else 0.0
+    size = chances.size[space.part_of[first]]
+    other = chances.size[space.part_of[second]] if second >= 0 else 0.0
     if size > other and chances.held[there] + size - other > chances.room[there]:
         return False
     if other > size and chances.held[here] + other - size > chances.room[here]:
@@ -266,19 +266,19 @@ def _swap(ground: Ground, state: SearchState, lead: Lead, chances: Chances, trie
     for replica, to in ((first, there), (second, here)):
         if replica < 0:
             continue
-        if lead.leader[ground.part_of[replica]] == replica and not lead.may_lead[to]:
+        if lead.leader[space.part_of[replica]] == replica and not lead.may_lead[to]:
             return False
-        if not may_go(ground, state, replica, to):
+        if not may_go(space, state, replica, to):
             return False
-    _carry(ground, state, chances, first, there)
+    _carry(space, state, chances, first, there)
     if second >= 0:
-        _carry(ground, state, chances, second, here)
+        _carry(space, state, chances, second, here)
     return True
 
 
 @compiled
-def _carry(ground: Ground, state: SearchState, chances: Chances, replica: int, there: int) -> None:
-    size = chances.size[ground.part_of[replica]]
+def _carry(space: SearchSpace, state: SearchState, chances: Chances, replica: int, there: int) -> None:
+    size = chances.size[space.part_of[replica]]
     chances.held[state.holder[replica]] -= size
     chances.held[there] += size
-    settle(ground, state, replica, there)
+    settle(space, state, replica, there)

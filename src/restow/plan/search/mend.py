@@ -14,7 +14,7 @@ from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.rules import change, has_room, may_go, transfer, wrong
 
 if TYPE_CHECKING:
-    from restow.plan.search.problem import Bools, Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Bools, Floats, Ints, SearchSpace, SearchState
 
 _NOTHING = 1e-19
 # A change must reduce its broker's distance from the bands by this share.
@@ -51,12 +51,12 @@ class Lists(NamedTuple):
 
 
 @compiled
-def mend(ground: Ground, state: SearchState, task: Task, rounds: int, seed: int) -> float:
+def mend(space: SearchSpace, state: SearchState, task: Task, rounds: int, seed: int) -> float:
     """Move candidates while that helps the worst broker; return the distance that remains."""
     brokers = state.load.shape[0]
     off = np.empty(brokers)
     for broker in range(brokers):
-        off[broker] = wrong(state.load, ground.lower, ground.upper, broker)
+        off[broker] = wrong(state.load, space.lower, space.upper, broker)
     stuck = np.zeros(brokers, np.bool_)
     lists = _lists(state, task, brokers)
     own = np.empty(_OWN, np.int64)
@@ -67,20 +67,20 @@ def mend(ground: Ground, state: SearchState, task: Task, rounds: int, seed: int)
             break
         count = _gather(lists, broker, own)
         draw = step(draw)
-        comes, goes, other = _best_change(ground, state, task, off, broker, own[:count], draw)
+        comes, goes, other = _best_change(space, state, task, off, broker, own[:count], draw)
         if other < 0:
             stuck[broker] = True
             continue
         if comes >= 0:
-            transfer(ground, state, task.candidates[comes], broker)
+            transfer(space, state, task.candidates[comes], broker)
             _unlink(lists, comes, other)
             _link(lists, comes, broker)
         if goes >= 0:
-            transfer(ground, state, task.candidates[goes], other)
+            transfer(space, state, task.candidates[goes], other)
             _unlink(lists, goes, broker)
             _link(lists, goes, other)
         for touched in (broker, other):
-            off[touched] = wrong(state.load, ground.lower, ground.upper, touched)
+            off[touched] = wrong(state.load, space.lower, space.upper, touched)
             stuck[touched] = False
     return float(off.sum())
 
@@ -97,7 +97,7 @@ def _worst(off: Floats, stuck: Bools) -> int:
 
 @compiled
 def _best_change(
-    ground: Ground, state: SearchState, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
+    space: SearchSpace, state: SearchState, task: Task, off: Floats, broker: int, own: Ints, draw: np.uint64
 ) -> tuple[int, int, int]:
     """Return the candidates that should come to this broker and go from it, -1 for none, and the other
     broker.
@@ -126,15 +126,15 @@ def _best_change(
                     other = turn // count % brokers if every else pick(draw, brokers)
             if other < 0 or other == broker or (kind == 2 and goes < 0):
                 continue
-            gain = _gain(ground, state, task, off, broker, other, comes, goes, best_gain)
-            if gain < best_gain and _possible(ground, state, task, broker, other, comes, goes):
+            gain = _gain(space, state, task, off, broker, other, comes, goes, best_gain)
+            if gain < best_gain and _possible(space, state, task, broker, other, comes, goes):
                 best_comes, best_goes, best_other, best_gain = comes, goes, other, gain
     return best_comes, best_goes, best_other
 
 
 @compiled
 def _gain(
-    ground: Ground,
+    space: SearchSpace,
     state: SearchState,
     task: Task,
     off: Floats,
@@ -145,52 +145,52 @@ def _gain(
     to_beat: float,
 ) -> float:
     """Return the improvement in distance and cost as a negative number; 0 or more if there is none."""
-    coming = ground.part_of[task.candidates[comes]] if comes >= 0 else -1
-    going = ground.part_of[task.candidates[goes]] if goes >= 0 else -1
-    gain = change(ground, state, broker, coming, going, off[broker])
+    coming = space.part_of[task.candidates[comes]] if comes >= 0 else -1
+    going = space.part_of[task.candidates[goes]] if goes >= 0 else -1
+    gain = change(space, state, broker, coming, going, off[broker])
     if gain >= to_beat and task.cost == 0.0:
         return 0.0
-    gain += change(ground, state, other, going, coming, off[other])
+    gain += change(space, state, other, going, coming, off[other])
     if gain >= -off[broker] * _WORTH:
         return 0.0
     if task.cost > 0.0:
         if comes >= 0:
-            gain += off[broker] * _fare(ground, task, task.candidates[comes], other, broker)
+            gain += off[broker] * _fare(space, task, task.candidates[comes], other, broker)
         if goes >= 0:
-            gain += off[broker] * _fare(ground, task, task.candidates[goes], broker, other)
+            gain += off[broker] * _fare(space, task, task.candidates[goes], broker, other)
     return gain
 
 
 @compiled
-def _fare(ground: Ground, task: Task, replica: int, here: int, there: int) -> float:
+def _fare(space: SearchSpace, task: Task, replica: int, here: int, there: int) -> float:
     """Return the cost of moving a replica there from here; negative if it need not be copied any more."""
     if here == task.home[replica]:
-        return task.cost * float(ground.weight[ground.part_of[replica], 0])
+        return task.cost * float(space.weight[space.part_of[replica], 0])
     if there == task.home[replica]:
-        return -task.cost * float(ground.weight[ground.part_of[replica], 0])
+        return -task.cost * float(space.weight[space.part_of[replica], 0])
     return 0.0
 
 
 @compiled
 def _possible(
-    ground: Ground, state: SearchState, task: Task, broker: int, other: int, comes: int, goes: int
+    space: SearchSpace, state: SearchState, task: Task, broker: int, other: int, comes: int, goes: int
 ) -> bool:
     coming, going = -1, -1
     if comes >= 0:
         replica = task.candidates[comes]
-        coming = ground.part_of[replica]
+        coming = space.part_of[replica]
         if not (task.receives[broker] or task.home[replica] == broker):
             return False
-        if not may_go(ground, state, replica, broker):
+        if not may_go(space, state, replica, broker):
             return False
     if goes >= 0:
         replica = task.candidates[goes]
-        going = ground.part_of[replica]
+        going = space.part_of[replica]
         if going == coming or not (task.receives[other] or task.home[replica] == other):
             return False
-        if not may_go(ground, state, replica, other):
+        if not may_go(space, state, replica, other):
             return False
-    return has_room(ground, state, broker, coming, going) and has_room(ground, state, other, going, coming)
+    return has_room(space, state, broker, coming, going) and has_room(space, state, other, going, coming)
 
 
 @compiled

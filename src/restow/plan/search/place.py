@@ -10,7 +10,7 @@ from restow.plan.search.compiled import begin, compiled, pick, step
 from restow.plan.search.rules import may_go, settle
 
 if TYPE_CHECKING:
-    from restow.plan.search.problem import Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Floats, Ints, SearchSpace, SearchState
 
 # This share of them, drawn at random, is placed in any order; the rest from large to small, to fill gaps.
 _AT_RANDOM = 0.7
@@ -32,7 +32,7 @@ def in_order(movers: Ints, weight_of: Floats, rng: np.random.Generator) -> Ints:
 
 @compiled
 def place(
-    ground: Ground, state: SearchState, movers: Ints, receivers: Ints, wanted: Floats, seed: int
+    space: SearchSpace, state: SearchState, movers: Ints, receivers: Ints, wanted: Floats, seed: int
 ) -> Ints:
     """Place each replica on the receiver that it brings nearest to its wanted load.
 
@@ -53,18 +53,18 @@ def place(
             for turn in range(_ASKED):
                 draw = step(draw)
                 asked[turn] = hungry[pick(draw, many)]
-            there = _best_receiver(ground, state, replica, asked, wanted, False)
+            there = _best_receiver(space, state, replica, asked, wanted, False)
         elif many:
-            there = _best_receiver(ground, state, replica, hungry[:many], wanted, False)
+            there = _best_receiver(space, state, replica, hungry[:many], wanted, False)
         if there < 0:
-            there = _best_receiver(ground, state, replica, receivers, wanted, True)
+            there = _best_receiver(space, state, replica, receivers, wanted, True)
         if there < 0:
             left[count] = replica
             count += 1
             there = state.holder[replica]
             if there < 0:
                 continue
-        _take(ground, state, replica, there)
+        _take(space, state, replica, there)
         if _is_full(state, wanted, there):
             many = _without(hungry, many, there)
     return left[:count]
@@ -89,14 +89,14 @@ def _without(brokers: Ints, many: int, broker: int) -> int:
 
 
 @compiled
-def pin(ground: Ground, state: SearchState, movers: Ints, targets: Ints) -> Ints:
+def pin(space: SearchSpace, state: SearchState, movers: Ints, targets: Ints) -> Ints:
     """Place each replica on its target, which the caller has checked; return those without one."""
     left = np.empty(len(movers), np.int64)
     count = 0
     for replica in movers:
         there = targets[replica]
         if there >= 0:
-            _take(ground, state, replica, there)
+            _take(space, state, replica, there)
         else:
             left[count] = replica
             count += 1
@@ -104,21 +104,21 @@ def pin(ground: Ground, state: SearchState, movers: Ints, targets: Ints) -> Ints
 
 
 @compiled
-def _take(ground: Ground, state: SearchState, replica: int, there: int) -> None:
-    partition = ground.part_of[replica]
+def _take(space: SearchSpace, state: SearchState, replica: int, there: int) -> None:
+    partition = space.part_of[replica]
     if there != state.holder[replica]:
-        settle(ground, state, replica, there)
+        settle(space, state, replica, there)
     for goal in range(state.load.shape[1]):
-        state.load[there, goal] += ground.weight[partition, goal]
+        state.load[there, goal] += space.weight[partition, goal]
 
 
 @compiled
 def _best_receiver(
-    ground: Ground, state: SearchState, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
+    space: SearchSpace, state: SearchState, replica: int, receivers: Ints, wanted: Floats, past_the_band: bool
 ) -> int:
     """Return the receiver that lacks most of the replica's load, -1 if none can take it."""
-    load, weight, upper, room = state.load, ground.weight, ground.upper, ground.room
-    partition = ground.part_of[replica]
+    load, weight, upper, room = state.load, space.weight, space.upper, space.room
+    partition = space.part_of[replica]
     size = weight[partition, 0]
     best, best_score, best_is_over = -1, np.inf, True
     for broker in receivers:
@@ -132,6 +132,6 @@ def _best_receiver(
         if over and not past_the_band:
             continue
         better = score < best_score if over == best_is_over else best_is_over
-        if better and may_go(ground, state, replica, broker):
+        if better and may_go(space, state, replica, broker):
             best, best_score, best_is_over = broker, score, over
     return best

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Bools: TypeAlias = NDArray[np.bool_]
 
 
-class Ground(NamedTuple):
+class SearchSpace(NamedTuple):
     """The constant part."""
 
     weight: Floats

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 from restow.plan.search.compiled import compiled
 
 if TYPE_CHECKING:
-    from restow.plan.search.problem import Floats, Ground, SearchState
+    from restow.plan.search.problem import Floats, SearchSpace, SearchState
 
 
 @compiled
-def may_go(ground: Ground, state: SearchState, replica: int, there: int) -> bool:
+def may_go(space: SearchSpace, state: SearchState, replica: int, there: int) -> bool:
     """Return whether a replica may go to a broker: no second replica of its partition, no rack fewer.
 
     A partition that spans fewer racks than it could may stay so, but never gets worse. A replica without a
     broker has to make it as good as possible.
     """
-    rack, holder = ground.rack, state.holder
-    partition = ground.part_of[replica]
-    if len(ground.topic_most):
-        topic = ground.topic[partition]
-        if state.spread[topic, there] >= ground.topic_most[topic]:
+    rack, holder = space.rack, state.holder
+    partition = space.part_of[replica]
+    if len(space.topic_most):
+        topic = space.topic[partition]
+        if state.spread[topic, there] >= space.topic_most[topic]:
             return False
     here, new_rack = holder[replica], rack[there]
     comes_new, goes_last = True, here >= 0
-    for other in range(ground.offsets[partition], ground.offsets[partition + 1]):
+    for other in range(space.offsets[partition], space.offsets[partition + 1]):
         if other == replica or holder[other] < 0:
             continue
         if holder[other] == there:
@@ -38,20 +38,20 @@ def may_go(ground: Ground, state: SearchState, replica: int, there: int) -> bool
         return True
     if here >= 0 and (not goes_last or new_rack == rack[here]):
         return True
-    without = racks_of(ground, state, partition) - (1 if goes_last else 0)
-    return bool(without >= ground.racks_wanted[partition])
+    without = racks_of(space, state, partition) - (1 if goes_last else 0)
+    return bool(without >= space.racks_wanted[partition])
 
 
 @compiled
-def racks_of(ground: Ground, state: SearchState, partition: int) -> int:
+def racks_of(space: SearchSpace, state: SearchState, partition: int) -> int:
     """Return how many racks a partition spans."""
     distinct = 0
-    for replica in range(ground.offsets[partition], ground.offsets[partition + 1]):
+    for replica in range(space.offsets[partition], space.offsets[partition + 1]):
         here = state.holder[replica]
         first = here >= 0
-        for earlier in range(ground.offsets[partition], replica):
+        for earlier in range(space.offsets[partition], replica):
             there = state.holder[earlier]
-            if here >= 0 and there >= 0 and ground.rack[there] == ground.rack[here]:
+            if here >= 0 and there >= 0 and space.rack[there] == space.rack[here]:
                 first = False
         if first:
             distinct += 1
@@ -59,14 +59,14 @@ def racks_of(ground: Ground, state: SearchState, partition: int) -> int:
 
 
 @compiled
-def has_room(ground: Ground, state: SearchState, broker: int, comes: int, goes: int) -> bool:
+def has_room(space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int) -> bool:
     """Return whether a broker has disk space for one replica more and another less; -1 for none."""
     size = 0.0
     if comes >= 0:
-        size += ground.weight[comes, 0]
+        size += space.weight[comes, 0]
     if goes >= 0:
-        size -= ground.weight[goes, 0]
-    return size <= 0.0 or state.load[broker, 0] + size <= ground.room[broker]
+        size -= space.weight[goes, 0]
+    return size <= 0.0 or state.load[broker, 0] + size <= space.room[broker]
 
 
 @compiled
@@ -102,30 +102,30 @@ def wrong_after(
 
 
 @compiled
-def change(ground: Ground, state: SearchState, broker: int, comes: int, goes: int, now: float) -> float:
+def change(space: SearchSpace, state: SearchState, broker: int, comes: int, goes: int, now: float) -> float:
     """Return the change of a broker's distance from its bands when replicas come and go."""
-    after = wrong_after(state.load, ground.lower, ground.upper, broker, ground.weight, comes, goes)
+    after = wrong_after(state.load, space.lower, space.upper, broker, space.weight, comes, goes)
     return after - now
 
 
 @compiled
-def transfer(ground: Ground, state: SearchState, replica: int, there: int) -> None:
+def transfer(space: SearchSpace, state: SearchState, replica: int, there: int) -> None:
     """Move a replica to another broker."""
     here = state.holder[replica]
-    partition = ground.part_of[replica]
+    partition = space.part_of[replica]
     for goal in range(state.load.shape[1]):
-        state.load[here, goal] -= ground.weight[partition, goal]
-        state.load[there, goal] += ground.weight[partition, goal]
-    settle(ground, state, replica, there)
+        state.load[here, goal] -= space.weight[partition, goal]
+        state.load[there, goal] += space.weight[partition, goal]
+    settle(space, state, replica, there)
 
 
 @compiled
-def settle(ground: Ground, state: SearchState, replica: int, there: int) -> None:
+def settle(space: SearchSpace, state: SearchState, replica: int, there: int) -> None:
     """Record that a broker holds a replica; loads are not changed."""
     here = state.holder[replica]
     state.holder[replica] = there
-    if len(ground.topic_most):
-        topic = ground.topic[ground.part_of[replica]]
+    if len(space.topic_most):
+        topic = space.topic[space.part_of[replica]]
         state.spread[topic, there] += 1
         if here >= 0:
             state.spread[topic, here] -= 1

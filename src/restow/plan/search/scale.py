@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from restow.plan.search.compiled import compiled
-from restow.plan.search.problem import Ground
+from restow.plan.search.problem import SearchSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ _BARELY_INSIDE = 1e-9
 class Scaled(NamedTuple):
     """Loads and bands in shares."""
 
-    replicas: Ground
+    replicas: SearchSpace
     """With the bands to aim at, for the load of replicas."""
     lowest: Floats
     """The lower bounds that must hold, for the load of replicas."""
@@ -64,7 +64,7 @@ def scale(problem: Problem) -> Scaled:
     aim_low, aim_high = _inside(low, high, now, _INSIDE)
     lowest, highest = _inside(low, high, now, _BARELY_INSIDE)
     none = np.zeros(0, dtype=np.int64)
-    ground = Ground(
+    space = SearchSpace(
         weight=weight,
         part_of=part_of,
         offsets=problem.offsets,
@@ -77,7 +77,7 @@ def scale(problem: Problem) -> Scaled:
         topic_most=none if problem.topic_replicas is None else problem.topic_replicas,
     )
     return Scaled(
-        replicas=ground,
+        replicas=space,
         lowest=lowest,
         highest=highest,
         goals=goals,

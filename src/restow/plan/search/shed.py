@@ -18,7 +18,7 @@ import numpy as np
 from restow.plan.search.compiled import begin, compiled, pick, step
 
 if TYPE_CHECKING:
-    from restow.plan.search.problem import Floats, Ground, Ints, SearchState
+    from restow.plan.search.problem import Floats, Ints, SearchSpace, SearchState
 
 _DRAWN = 16
 _DRAWN_NEAR_THE_END = 256
@@ -37,7 +37,7 @@ _TRIES, _TRIES_EACH = 2_000, 8
 
 
 def shed(
-    ground: Ground, state: SearchState, givers: Ints, keep: Floats, first_of: Ints, held: Ints, seed: int
+    space: SearchSpace, state: SearchState, givers: Ints, keep: Floats, first_of: Ints, held: Ints, seed: int
 ) -> Ints:
     """Take replicas from each giver until it has no more than `keep`; return those taken.
 
@@ -45,9 +45,9 @@ def shed(
     holders are not: the replicas taken are on their way.
     """
     most = int(np.diff(first_of)[givers].max(initial=0))
-    bench = Bench(np.empty(most, np.int64), np.empty((most, ground.weight.shape[1] + 1)))
+    bench = Bench(np.empty(most, np.int64), np.empty((most, space.weight.shape[1] + 1)))
     taken = np.empty(len(held), np.int64)
-    return taken[: _shed(ground, state, givers, keep, first_of, held, bench, taken, seed)]
+    return taken[: _shed(space, state, givers, keep, first_of, held, bench, taken, seed)]
 
 
 class Bench(NamedTuple):
@@ -62,7 +62,7 @@ class Bench(NamedTuple):
 
 @compiled
 def _shed(
-    ground: Ground,
+    space: SearchSpace,
     state: SearchState,
     givers: Ints,
     keep: Floats,
@@ -72,21 +72,21 @@ def _shed(
     taken: Ints,
     seed: int,
 ) -> int:
-    goals = ground.weight.shape[1]
+    goals = space.weight.shape[1]
     count = 0
     excess = np.empty(goals)
     spare = np.empty(goals)
     for broker in givers:
         for goal in range(goals):
             excess[goal] = state.load[broker, goal] - keep[broker, goal]
-            spare[goal] = state.load[broker, goal] - ground.lower[broker, goal]
+            spare[goal] = state.load[broker, goal] - space.lower[broker, goal]
         many = first_of[broker + 1] - first_of[broker]
         mine, weight = bench.mine[:many], bench.weight[:many]
-        _shuffle(ground, held[first_of[broker] : first_of[broker + 1]], mine, weight)
+        _shuffle(space, held[first_of[broker] : first_of[broker + 1]], mine, weight)
         kept = _take(weight, mine, excess, spare, seed + broker)
         _exchange(weight, mine, excess, spare, kept, seed + broker)
         for goal in range(goals):
-            state.load[broker, goal] = spare[goal] + ground.lower[broker, goal]
+            state.load[broker, goal] = spare[goal] + space.lower[broker, goal]
         for at in range(kept, len(mine)):
             taken[count] = mine[at]
             count += 1
@@ -94,15 +94,15 @@ def _shed(
 
 
 @compiled
-def _shuffle(ground: Ground, held: Ints, mine: Ints, weight: Floats) -> None:
+def _shuffle(space: SearchSpace, held: Ints, mine: Ints, weight: Floats) -> None:
     """Shuffle by strides: each replica goes a fixed number of places after the last, modulo the length."""
-    many, goals = len(held), ground.weight.shape[1]
+    many, goals = len(held), space.weight.shape[1]
     stride, place = _stride(many), 0
     for each in held:
         mine[place] = each
-        partition, length = ground.part_of[each], 1e-300
+        partition, length = space.part_of[each], 1e-300
         for goal in range(goals):
-            one = ground.weight[partition, goal]
+            one = space.weight[partition, goal]
             weight[place, goal] = one
             length += one * one
         weight[place, goals] = 1.0 / np.sqrt(length)

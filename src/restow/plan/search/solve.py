@@ -17,7 +17,7 @@ from restow.plan.search.compiled import by_group
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
-from restow.plan.search.problem import Ground, Problem, SearchState, Solution
+from restow.plan.search.problem import Problem, SearchSpace, SearchState, Solution
 from restow.plan.search.scale import drained_to, filled_to, scale, sums
 from restow.plan.search.shed import shed
 from restow.plan.search.thrift import save
@@ -57,13 +57,13 @@ def solve(
 ) -> Solution:
     """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
     scaled = scale(problem)
-    ground = scaled.replicas
-    state, movers, homeless = _settle_forced(problem, ground)
+    space = scaled.replicas
+    state, movers, homeless = _settle_forced(problem, space)
     if homeless.size:
         return Solution(holder=state.holder, leader=problem.leader, homeless=homeless, wrong=np.inf)
     if problem.sheds and not out_of_time():
-        movers = np.concatenate((movers, _rebalance(problem, ground, state)))
-    kept = ground._replace(lower=scaled.lowest, upper=scaled.highest)
+        movers = np.concatenate((movers, _rebalance(problem, space, state)))
+    kept = space._replace(lower=scaled.lowest, upper=scaled.highest)
     _mend(problem, kept, state, movers, out_of_time)
     _save(problem, kept, state, out_of_time, enough_bytes)
     leader = choose(problem, scaled, state.holder)
@@ -78,77 +78,81 @@ def solve(
     )
 
 
-def _settle_forced(problem: Problem, ground: Ground) -> tuple[SearchState, Ints, Ints]:
+def _settle_forced(problem: Problem, space: SearchSpace) -> tuple[SearchState, Ints, Ints]:
     """Place all forced replicas; return the state, the replicas that moved, and those that fit nowhere."""
     brokers = len(problem.rack)
     resting = ~problem.forced
     receivers = np.flatnonzero(problem.receives)
     forced = np.flatnonzero(problem.forced)
     holder = np.where(resting, problem.home, -1)
-    load = sums(holder, ground.weight, ground.part_of, brokers)
-    limited = len(ground.topic_most) > 0
+    load = sums(holder, space.weight, space.part_of, brokers)
+    limited = len(space.topic_most) > 0
     rng = np.random.default_rng(problem.seed)
     homeless = forced[:0]
     for attempt in range(3 if forced.size else 1):
-        state = SearchState(load.copy(), holder.copy(), table(problem, holder, ground.part_of, limited))
+        state = SearchState(load.copy(), holder.copy(), table(problem, holder, space.part_of, limited))
         if not forced.size:
             break
-        rest = forced if problem.pinned is None else pin(ground, state, forced, problem.pinned)
-        wanted = _wanted(problem, ground, state, rest)
+        rest = forced if problem.pinned is None else pin(space, state, forced, problem.pinned)
+        wanted = _wanted(problem, space, state, rest)
         if attempt == 0:
-            order = in_order(rest, ground.weight[ground.part_of[rest]], rng)
+            order = in_order(rest, space.weight[space.part_of[rest]], rng)
         else:
-            order = rest[np.argsort(-ground.weight[ground.part_of[rest], 0], kind="stable")]
-        rules = ground if attempt < 2 else ground._replace(topic_most=ground.topic_most[:0])
+            order = rest[np.argsort(-space.weight[space.part_of[rest], 0], kind="stable")]
+        rules = space if attempt < 2 else space._replace(topic_most=space.topic_most[:0])
         left = place(rules, state, order, receivers, wanted, problem.seed)
-        anyhow = ground._replace(topic_most=ground.topic_most[:0])
+        anyhow = space._replace(topic_most=space.topic_most[:0])
         homeless = place(anyhow, state, left, receivers, wanted, problem.seed)
         if limited:
-            state = state._replace(spread=table(problem, state.holder, ground.part_of, limited))
+            state = state._replace(spread=table(problem, state.holder, space.part_of, limited))
         if not homeless.size:
             break
     return state, forced, homeless
 
 
-def _wanted(problem: Problem, ground: Ground, state: SearchState, movers: Ints) -> Floats:
+def _wanted(problem: Problem, space: SearchSpace, state: SearchState, movers: Ints) -> Floats:
     """Return the wanted load of each broker once these replicas have arrived."""
-    coming = ground.weight[ground.part_of[movers]].sum(axis=0)
+    coming = space.weight[space.part_of[movers]].sum(axis=0)
     able = problem.receives[:, None]
-    return filled_to(state.load, np.where(able, ground.lower, 0.0), np.where(able, ground.upper, 0.0), coming)
+    return filled_to(state.load, np.where(able, space.lower, 0.0), np.where(able, space.upper, 0.0), coming)
 
 
-def _rebalance(problem: Problem, ground: Ground, state: SearchState) -> Ints:
+def _rebalance(problem: Problem, space: SearchSpace, state: SearchState) -> Ints:
     """Move replicas from overloaded to underloaded brokers; return those that moved."""
-    keep = drained_to(state.load, ground.lower, ground.upper, np.zeros(state.load.shape[1]))
+    keep = drained_to(state.load, space.lower, space.upper, np.zeros(state.load.shape[1]))
     givers = np.flatnonzero((state.load > keep + 1e-9).any(axis=1))
     givers = givers[np.argsort(-(state.load - keep)[givers].max(axis=1), kind="stable")]
     first_of, held = _by_broker(problem)
-    shedders = np.sort(shed(ground, state, givers, keep, first_of, held, problem.seed))
-    wanted = _wanted(problem, ground, state, shedders)
+    shedders = np.sort(shed(space, state, givers, keep, first_of, held, problem.seed))
+    wanted = _wanted(problem, space, state, shedders)
     rng = np.random.default_rng(problem.seed)
-    order = in_order(shedders, ground.weight[ground.part_of[shedders]], rng)
-    place(ground, state, order, np.flatnonzero(problem.receives), wanted, problem.seed)
+    order = in_order(shedders, space.weight[space.part_of[shedders]], rng)
+    place(space, state, order, np.flatnonzero(problem.receives), wanted, problem.seed)
     return shedders
 
 
 def _save(
-    problem: Problem, ground: Ground, state: SearchState, out_of_time: Callable[[], bool], enough_bytes: float
+    problem: Problem,
+    space: SearchSpace,
+    state: SearchState,
+    out_of_time: Callable[[], bool],
+    enough_bytes: float,
 ) -> None:
     """Return replicas home that need not move, while that saves enough."""
     away = np.flatnonzero(state.holder != problem.home)
-    copied = float(problem.following[ground.part_of[away], 0].sum())
+    copied = float(problem.following[space.part_of[away], 0].sum())
     least = enough_bytes * _THRIFTY
     moved = away[~problem.forced[away]]
     if not moved.size or not problem.sheds or copied <= least:
         return
     first_of, held = _by_broker(problem)
     task = Task(np.where(problem.forced, -1, problem.home), moved, problem.receives, 0.0, 0)
-    per_share = float(problem.following[:, 0].sum()) / max(float(ground.weight[:, 0].sum()), 1e-300)
+    per_share = float(problem.following[:, 0].sum()) / max(float(space.weight[:, 0].sum()), 1e-300)
     for turn in range(_SAVINGS):
         if copied <= least or out_of_time():
             return
         tries = _TRIES_EACH * len(moved)
-        saved = per_share * save(ground, state, task, moved, first_of, held, tries, problem.seed + turn)
+        saved = per_share * save(space, state, task, moved, first_of, held, tries, problem.seed + turn)
         copied -= saved
         if saved < copied * _WORTH_A_TURN:
             return
@@ -166,21 +170,21 @@ def _by_broker(problem: Problem) -> tuple[Ints, Ints]:
 
 
 def _mend(
-    problem: Problem, ground: Ground, state: SearchState, movers: Ints, out_of_time: Callable[[], bool]
+    problem: Problem, space: SearchSpace, state: SearchState, movers: Ints, out_of_time: Callable[[], bool]
 ) -> None:
     movers = movers if problem.pinned is None else movers[problem.pinned[movers] < 0]
     home = np.where(problem.forced, -1, problem.home)
     task = Task(home, movers, problem.receives, 0.0, _DRAWN_OF_MOVERS)
-    if _mended(problem, ground, state, task, _PROGRESS_OF_MOVERS, out_of_time) or not problem.sheds:
+    if _mended(problem, space, state, task, _PROGRESS_OF_MOVERS, out_of_time) or not problem.sheds:
         return
     everything = np.flatnonzero(problem.movable | problem.forced)
     task = Task(home, everything, problem.receives, _COST, _DRAWN_OF_ALL)
-    _mended(problem, ground, state, task, _PROGRESS, out_of_time)
+    _mended(problem, space, state, task, _PROGRESS, out_of_time)
 
 
 def _mended(
     problem: Problem,
-    ground: Ground,
+    space: SearchSpace,
     state: SearchState,
     task: Task,
     progress: float,
@@ -191,7 +195,7 @@ def _mended(
     for turn in range(_ROUNDS // _ROUNDS_AT_A_TIME):
         if out_of_time():
             return True
-        off = mend(ground, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
+        off = mend(space, state, task, _ROUNDS_AT_A_TIME, problem.seed + turn)
         if off <= _RIGHT:
             return True
         if off >= before * (1 - progress):

@@ -9,14 +9,14 @@ from restow.plan.search.rules import has_room, may_go, transfer, wrong_after
 
 if TYPE_CHECKING:
     from restow.plan.search.mend import Task
-    from restow.plan.search.problem import Ground, Ints, SearchState
+    from restow.plan.search.problem import Ints, SearchSpace, SearchState
 
 _NOTHING = 1e-19
 
 
 @compiled
 def save(
-    ground: Ground,
+    space: SearchSpace,
     state: SearchState,
     task: Task,
     movers: Ints,
@@ -48,40 +48,40 @@ def save(
             other = held[low + pick(draw, high - low)]
         if other >= 0 and (state.holder[other] != home or other == mover):
             continue
-        gain = _gain(ground, task, mover, other, here, home)
-        if gain > 0.0 and _possible(ground, state, task, mover, other, here, home):
-            transfer(ground, state, mover, home)
+        gain = _gain(space, task, mover, other, here, home)
+        if gain > 0.0 and _possible(space, state, task, mover, other, here, home):
+            transfer(space, state, mover, home)
             if other >= 0:
-                transfer(ground, state, other, here)
+                transfer(space, state, other, here)
             saved += gain
     return saved
 
 
 @compiled
-def _gain(ground: Ground, task: Task, mover: int, other: int, here: int, home: int) -> float:
+def _gain(space: SearchSpace, task: Task, mover: int, other: int, here: int, home: int) -> float:
     """Return the bytes that need not be copied any more."""
-    gain = float(ground.weight[ground.part_of[mover], 0])
+    gain = float(space.weight[space.part_of[mover], 0])
     if other >= 0 and task.home[other] == home:
-        gain -= ground.weight[ground.part_of[other], 0]
+        gain -= space.weight[space.part_of[other], 0]
     elif other >= 0 and task.home[other] == here:
-        gain += ground.weight[ground.part_of[other], 0]
+        gain += space.weight[space.part_of[other], 0]
     return gain
 
 
 @compiled
 def _possible(
-    ground: Ground, state: SearchState, task: Task, mover: int, other: int, here: int, home: int
+    space: SearchSpace, state: SearchState, task: Task, mover: int, other: int, here: int, home: int
 ) -> bool:
-    comes, goes = ground.part_of[mover], -1
+    comes, goes = space.part_of[mover], -1
     if other >= 0:
-        goes = ground.part_of[other]
+        goes = space.part_of[other]
         if goes == comes or not (task.receives[here] or task.home[other] == here):
             return False
-    lower, upper, load, weight = ground.lower, ground.upper, state.load, ground.weight
+    lower, upper, load, weight = space.lower, space.upper, state.load, space.weight
     if wrong_after(load, lower, upper, home, weight, comes, goes) > _NOTHING:
         return False
     if wrong_after(load, lower, upper, here, weight, goes, comes) > _NOTHING:
         return False
-    if not (has_room(ground, state, home, comes, goes) and has_room(ground, state, here, goes, comes)):
+    if not (has_room(space, state, home, comes, goes) and has_room(space, state, here, goes, comes)):
         return False
-    return may_go(ground, state, mover, home) and (other < 0 or may_go(ground, state, other, here))
+    return may_go(space, state, mover, home) and (other < 0 or may_go(space, state, other, here))

@@ -59,7 +59,7 @@ def improve(
         led = led & _near_trouble(problem, scaled, holder, leader)
     if not (movable.any() or led.any()):
         return holder, leader
-    ground = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
+    space = scaled.replicas._replace(racks_wanted=_racks_kept(problem))
     start = lead_of(problem, scaled, _at_home(problem, holder), problem.leader)
     at_first = np.maximum(out_of_band(scaled, start.load), 0.0)
     turns = (_STEPS_WHEN_SMALL if small else _STEPS) // _STEPS_AT_A_TIME
@@ -80,7 +80,7 @@ def improve(
             held=sums(holder, scaled.size[:, None], scaled.replicas.part_of, len(problem.rack))[:, 0].copy(),
             at_first=at_first,
         )
-        anneal(ground, state, lead, chances, _cooling(problem, scaled, turn, small))
+        anneal(space, state, lead, chances, _cooling(problem, scaled, turn, small))
         holder, leader = _at_home_where_possible(problem, lead.holder, lead.leader)
         out = out_of_band(scaled, lead_of(problem, scaled, holder, leader).load).sum()
         if out <= _RIGHT and (not small or _copied(problem, holder) <= enough_bytes * _THRIFTY):

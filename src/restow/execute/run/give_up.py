@@ -9,15 +9,15 @@ from restow.plan.schedule.schedule import SPECIAL_TOPICS
 
 if TYPE_CHECKING:
     from restow.client import ClientError
-    from restow.execute.progress.sight import Sight
-    from restow.execute.progress.standing import Tell
-    from restow.execute.run.foreign import Foreign
+    from restow.execute.progress.observation import Observation
+    from restow.execute.progress.status import Tell
     from restow.execute.run.options import RunOptions
+    from restow.execute.run.other_tools import OtherTools
     from restow.model import Step, TopicPartition
     from restow.runtime.clock import Clock
 
 
-class Patience:
+class GiveUpTimer:
     """Measures how long the cluster has not answered, and how long nothing could begin."""
 
     def __init__(self, clock: Clock, options: RunOptions, tell: Tell) -> None:
@@ -58,11 +58,11 @@ _TRIES = 5
 _TRY_AGAIN_S = 5.0
 
 
-class Holding:
+class WaitReasons:
     """Holds back steps that were refused, that are in doubt, or whose topic comes last."""
 
-    def __init__(self, clock: Clock, foreign: Foreign, *, special_last: bool) -> None:
-        self._clock, self._foreign, self._special_last = clock, foreign, special_last
+    def __init__(self, clock: Clock, foreign: OtherTools, *, special_last: bool) -> None:
+        self._clock, self._other_tools, self._special_last = clock, foreign, special_last
         self._refusals: dict[TopicPartition, tuple[int, float, str]] = {}
         self.ordinary: set[TopicPartition] = set()
         """The partitions that special topics wait for."""
@@ -73,17 +73,17 @@ class Holding:
         self._refusals[step.partition] = tries, self._clock.monotonic_s() + _TRY_AGAIN_S, why
         return tries < _TRIES
 
-    def reason(self, step: Step, sight: Sight | None, *, busy: bool) -> str | None:
+    def reason(self, step: Step, observation: Observation | None, *, busy: bool) -> str | None:
         """Say why a step waits; `busy` if any step is under way."""
         name, now_s = step.partition, self._clock.monotonic_s()
         _, until_s, why = self._refusals.get(name, (0, 0.0, ""))
         if now_s < until_s:
             return f"it was refused and is tried again: {why}"
-        if (doubt := self._foreign.doubt(name, now_s)) is not None:
+        if (doubt := self._other_tools.doubt(name, now_s)) is not None:
             return doubt
         if name.topic in SPECIAL_TOPICS and self._special_last:
             if self.ordinary:
                 return "special topics come last"
             if busy:
                 return "special topics go one at a time"
-        return None if sight is None else sight.hindrance(step)
+        return None if observation is None else observation.hindrance(step)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from restow.execute.progress.progress import Copying
-from restow.execute.throttle.keeping_up import KeepingUp
+from restow.execute.throttle.regulator import ThrottleRegulator
 from restow.model import TopicPartition
 
 MB = 10**6
@@ -42,9 +42,11 @@ class Broker:
             self._held = 0.0
 
 
-def run(broker: Broker, seconds: int, keeping: KeepingUp | None = None) -> tuple[KeepingUp, float]:
+def run(
+    broker: Broker, seconds: int, keeping: ThrottleRegulator | None = None
+) -> tuple[ThrottleRegulator, float]:
     """Run with an observation every two seconds; return the average rate over all of it."""
-    keeping = keeping or KeepingUp()
+    keeping = keeping or ThrottleRegulator()
     for second in range(seconds):
         if second % 2 == 0:
             keeping.see(float(second), RATE, [copying(broker.copied if second else 0)])
@@ -75,7 +77,7 @@ def test_rate_is_lowered_by_a_quarter_at_most_when_too_much_arrives() -> None:
 
 
 def test_copies_between_log_dirs_do_not_count() -> None:
-    keeping = KeepingUp()
+    keeping = ThrottleRegulator()
     for second in range(0, 20, 2):
         within = replace(copying(second * 10 * RATE, number=1), log_dir="/e")
         keeping.see(float(second), RATE, [copying(second * RATE), within])
@@ -92,7 +94,7 @@ def test_backlog_is_kept_over_a_break_without_copying() -> None:
 
 
 def test_rate_is_not_raised_when_something_else_is_slow() -> None:
-    keeping = KeepingUp()
+    keeping = ThrottleRegulator()
     seen = []
     for second in range(0, 100, 2):
         keeping.see(float(second), RATE, [copying(second * RATE * 0.3)])
@@ -103,7 +105,7 @@ def test_rate_is_not_raised_when_something_else_is_slow() -> None:
 
 def test_sender_at_its_rate_is_enough() -> None:
     """Two brokers receive half of the rate each from one leader."""
-    keeping = KeepingUp()
+    keeping = ThrottleRegulator()
     for second in range(0, 60, 2):
         half = second * RATE / 2
         keeping.see(float(second), RATE, [copying(half, to=3), copying(half, to=4, number=1)])
@@ -113,7 +115,7 @@ def test_sender_at_its_rate_is_enough() -> None:
 @pytest.mark.parametrize("period_s", [4, 6, 8])
 def test_bursts_of_two_senders_in_turn_do_not_add_up(period_s: int) -> None:
     """Each sends a period's worth at once, the other half a period later; both keep their rate."""
-    keeping, senders = KeepingUp(), (Broker(1.0, period_s=period_s), Broker(1.0, period_s=period_s))
+    keeping, senders = ThrottleRegulator(), (Broker(1.0, period_s=period_s), Broker(1.0, period_s=period_s))
     for second in range(240):
         if second % 2 == 0:
             seen = (copying(each.copied, leader=n, to=n + 2, number=n) for n, each in enumerate(senders))
@@ -125,7 +127,7 @@ def test_bursts_of_two_senders_in_turn_do_not_add_up(period_s: int) -> None:
 
 
 def test_replica_that_has_arrived_counts_in_full() -> None:
-    keeping = KeepingUp()
+    keeping = ThrottleRegulator()
     keeping.see(0.0, RATE, [copying(10_000 * MB - 2 * RATE)])
     keeping.see(2.0, RATE, [copying(0, number=1)])
     assert keeping.behind_s == 0

@@ -40,7 +40,7 @@ _STEP = 0.03
 """Smaller changes are not worth a request."""
 
 
-class KeepingUp:
+class ThrottleRegulator:
     """The correction for one run. `factor` is the rate to set, divided by the requested rate."""
 
     def __init__(self) -> None:

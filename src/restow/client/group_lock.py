@@ -1,8 +1,8 @@
-"""Hold a seat that only one client of a cluster can hold, as long as it is alive.
+"""Hold a lock that only one client of a cluster can hold, as long as it is alive.
 
-The seat is a consumer group of the classic protocol. Its leader holds the seat, and tells all members so in
+The lock is a consumer group of the classic protocol. Its leader holds the lock, and tells all members so in
 their assignments. The coordinator removes a member after the session timeout, so a holder that dies frees the
-seat. Each member has its own instance id: one that comes back with the same id replaces its predecessor at
+lock. Each member has its own instance id: one that comes back with the same id replaces its predecessor at
 once.
 
     free ──take──▶ held ──beat──▶ held         removed, and another member has joined ──▶ lost
@@ -51,7 +51,7 @@ _AT_REST = ("Stable", "Empty", "Dead", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Occupant:
+class GroupLockHolder:
     """A member of the group. What it `said` of itself is known only while the group is stable."""
 
     member_id: str
@@ -60,11 +60,11 @@ class Occupant:
     said: bytes = b""
 
 
-_NOBODY_KNOWN = Occupant(member_id="", instance_id=None, host="")
+_NOBODY_KNOWN = GroupLockHolder(member_id="", instance_id=None, host="")
 
 
-class Seat:
-    """A seat of one group, for one process. Others see `said` of its holder."""
+class GroupLock:
+    """A lock of one group, for one process. Others see `said` of its holder."""
 
     def __init__(
         self, link: Link, group: str, instance_id: str, said: bytes, session_s: float = SESSION_S
@@ -76,12 +76,12 @@ class Seat:
         self._coordinator: int | None = None
         self._asked = False
         self._member, self._generation = "", -1
-        self._taken: asyncio.Future[Occupant | None] = asyncio.get_running_loop().create_future()
-        self.lost_to: Occupant | None = None
-        """The member that holds the seat after this process has lost it."""
+        self._taken: asyncio.Future[GroupLockHolder | None] = asyncio.get_running_loop().create_future()
+        self.lost_to: GroupLockHolder | None = None
+        """The member that holds the lock after this process has lost it."""
 
-    async def occupant(self) -> Occupant | None:
-        """Return another holder of the seat; change nothing, and do not create Kafka's topic for groups."""
+    async def holder(self) -> GroupLockHolder | None:
+        """Return another holder of the lock; change nothing, and do not create Kafka's topic for groups."""
         try:
             await describe(self._link, [_OFFSETS_TOPIC])
         except BrokerError as error:
@@ -91,7 +91,7 @@ class Seat:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Take the seat, and keep it until the context ends; both happen in the background.
+        """Take the lock, and keep it until the context ends; both happen in the background.
 
         It has connections of its own: joining a group may take seconds, in which a broker answers nothing
         else on that connection; and a slow request must not delay the heartbeats.
@@ -110,14 +110,14 @@ class Seat:
             if self._own is not None:
                 await self._own.close()
 
-    async def taken(self) -> Occupant | None:
-        """Wait until the seat is ours and return None, or return its holder. Raise if neither is known."""
+    async def taken(self) -> GroupLockHolder | None:
+        """Wait until the lock is ours and return None, or return its holder. Raise if neither is known."""
         return await asyncio.shield(self._taken)
 
-    async def _keep(self, taken: asyncio.Future[Occupant | None]) -> None:
-        """Take the seat, then send heartbeats.
+    async def _keep(self, taken: asyncio.Future[GroupLockHolder | None]) -> None:
+        """Take the lock, then send heartbeats.
 
-        An unreachable coordinator is retried: only its answer tells that another member holds the seat.
+        An unreachable coordinator is retried: only its answer tells that another member holds the lock.
         """
         while self.lost_to is None:
             try:
@@ -140,24 +140,24 @@ class Seat:
             await asyncio.sleep(self._beat_every_s)
 
     def _is_final(self, error: ClientError) -> bool:
-        """Return whether to stop trying. A process that has held the seat stops only if its login fails."""
+        """Return whether to stop trying. A process that has held the lock stops only if its login fails."""
         if isinstance(error, LoginRefused):
             return True
         refused = isinstance(error, BrokerError) and error.code not in _ANOTHER_COORDINATOR
         return refused and self._generation < 0
 
-    async def _take(self) -> Occupant | None:
+    async def _take(self) -> GroupLockHolder | None:
         """Join, unless another member is there. If two join together, they learn which is first."""
         if (other := await self._other()) is not None:
             return other
         return None if await self._join() else await self._give_up()
 
-    async def _give_up(self) -> Occupant:
-        """Leave the seat to its holder."""
+    async def _give_up(self) -> GroupLockHolder:
+        """Leave the lock to its holder."""
         await self._leave()
         return await self._other(of_all=True) or _NOBODY_KNOWN
 
-    async def _beat(self) -> Occupant | None:
+    async def _beat(self) -> GroupLockHolder | None:
         answer = await self._ask(
             HeartbeatRequest(
                 group_id=self._group,
@@ -180,7 +180,7 @@ class Seat:
         return None
 
     async def _join(self) -> bool:
-        """Join the group, and return whether the seat is ours."""
+        """Join the group, and return whether the lock is ours."""
         protocol = JoinGroupRequest.JoinGroupRequestProtocol
         for _ in range(_TRIES):
             joined = await self._ask(
@@ -214,7 +214,7 @@ class Seat:
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {self._group!r} does not come to rest")
 
     async def _sync(self, joined: Message) -> Message:
-        """Sync the group. The leader assigns the seat to itself, by its instance id."""
+        """Sync the group. The leader assigns the lock to itself, by its instance id."""
         assignment = SyncGroupRequest.SyncGroupRequestAssignment
         leads = joined.leader == joined.member_id
         return await self._ask(
@@ -233,7 +233,7 @@ class Seat:
             )
         )
 
-    async def _other(self, *, of_all: bool = False) -> Occupant | None:
+    async def _other(self, *, of_all: bool = False) -> GroupLockHolder | None:
         """Return the first member of another instance, or with `of_all` any other member."""
         for left in reversed(range(_TRIES)):
             answer = await self._ask(DescribeGroupsRequest(groups=[self._group], min_version=4))
@@ -241,7 +241,7 @@ class Seat:
             if group.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
                 BrokerError.check(group.error_code)
             others = [
-                Occupant(
+                GroupLockHolder(
                     member_id=each.member_id,
                     instance_id=each.group_instance_id,
                     host=each.client_host,
@@ -257,10 +257,10 @@ class Seat:
             await asyncio.sleep(_PAUSE_S)
         return None
 
-    async def remove(self, occupant: Occupant) -> None:
+    async def remove(self, holder: GroupLockHolder) -> None:
         """Remove a member from the group."""
         identity = LeaveGroupRequest.MemberIdentity
-        who = identity(member_id=occupant.member_id, group_instance_id=occupant.instance_id)
+        who = identity(member_id=holder.member_id, group_instance_id=holder.instance_id)
         await self._ask(LeaveGroupRequest(group_id=self._group, members=[who], min_version=3))
 
     async def _leave(self) -> None:
@@ -268,7 +268,7 @@ class Seat:
         if not self._member:
             return
         member, self._member = self._member, ""
-        await self.remove(Occupant(member_id=member, instance_id=self._instance, host=""))
+        await self.remove(GroupLockHolder(member_id=member, instance_id=self._instance, host=""))
         await self._ask(DeleteGroupsRequest(groups_names=[self._group]))
 
     async def _ask(self, request: Message) -> Message:
@@ -312,8 +312,8 @@ def _code_of(answer: Message) -> int:
     return int(parts[0].error_code)
 
 
-def _holder(group: Message, others: list[Occupant]) -> Occupant:
-    """Return the member to which the group's leader has assigned the seat, or else the first."""
+def _holder(group: Message, others: list[GroupLockHolder]) -> GroupLockHolder:
+    """Return the member to which the group's leader has assigned the lock, or else the first."""
     said = {bytes(each.member_assignment or b"") for each in group.members}
     for each in others:
         if (each.instance_id or "").encode() in said:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import Copying
-    from restow.execute.progress.sight import Sight
     from restow.model import BrokerId, TopicPartition
 
 _NEARLY_FULL = 0.995
@@ -29,7 +29,7 @@ class Cause(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Still:
+class StuckReplica:
     """A replica that is stalled, or that falls behind faster than it copies."""
 
     partition: TopicPartition
@@ -73,37 +73,37 @@ class History:
         return (copied - copied_first) / took, (size - size_first) / took
 
 
-def why_still(
+def why_stuck(
     replica: Copying,
     history: History,
-    sight: Sight,
+    observation: Observation,
     *,
     stall_s: float,
     throttle: int | None,
     foreign: Mapping[BrokerId, int],
-) -> Still | None:
+) -> StuckReplica | None:
     """Return the first cause that explains a stall; None without one. `foreign` are rates of other tools."""
 
-    def still(cause: Cause, evidence: str, advice: str) -> Still:
-        return Still(
+    def still(cause: Cause, evidence: str, advice: str) -> StuckReplica:
+        return StuckReplica(
             partition=replica.partition, broker=replica.broker, cause=cause, evidence=evidence, advice=advice
         )
 
     if replica.in_sync:
         return None
-    if replica.broker not in sight.alive:
+    if replica.broker not in observation.alive:
         return still(
             Cause.DEAD_TARGET,
             f"broker {replica.broker} is not there",
             f"bring broker {replica.broker} back, or cancel and plan without it",
         )
-    if replica.leader is None or replica.leader not in sight.alive:
+    if replica.leader is None or replica.leader not in observation.alive:
         return still(
             Cause.LEADER_GONE,
             "the partition has no leader to copy from",
             "bring one of its in-sync replicas back",
         )
-    if full := _full_dir(replica, sight, vanished=history.most > 0 or history.still_s() >= stall_s):
+    if full := _full_dir(replica, observation, vanished=history.most > 0 or history.still_s() >= stall_s):
         return still(Cause.FULL_DIR, full, "make room there, or cancel and choose another directory")
     rates = history.rates(stall_s)
     limit = min((foreign[b] for b in (replica.broker, replica.leader) if b in foreign), default=None)
@@ -130,15 +130,15 @@ def why_still(
     return None
 
 
-def _full_dir(replica: Copying, sight: Sight, *, vanished: bool) -> str | None:
+def _full_dir(replica: Copying, observation: Observation, *, vanished: bool) -> str | None:
     """Return the replica's log dir if it is full, or all log dirs if the replica is in none yet.
 
     A broker does not list the replicas of a failed log dir: a replica that has vanished, or was never listed,
     is assumed to be in it.
     """
-    known = sight.copies if replica.log_dir is None else sight.futures
+    known = observation.copies if replica.log_dir is None else observation.futures
     copy = known.get(replica.partition, {}).get(replica.broker)
-    dirs = sight.dirs.get(replica.broker, ())
+    dirs = observation.dirs.get(replica.broker, ())
     if copy is None and vanished and (failed := [each.path for each in dirs if each.failed]):
         return f"broker {replica.broker}: {failed[0]} has failed"
     wanted = replica.log_dir if copy is None else copy.log_dir

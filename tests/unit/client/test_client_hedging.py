@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from restow.client import Unreachable
-from restow.client.beside import first_answer
+from restow.client.hedging import first_answer
 
 NEVER_S, SOON_S = 3600.0, 0.01
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from restow.client import BrokerError, versions_of
-from restow.execute.run.under_way import topics_now
+from restow.execute.run.steps import topics_now
 from restow.model import ReplicaAssignment, TopicPartition
 from restow.plan.drift import REMADE
 from restow.wire.error_codes import ErrorCode
@@ -77,7 +77,7 @@ async def look_at(admin: Admin, steps: Sequence[Step], brokers: Collection[Broke
     )
 
 
-class Foreign:
+class OtherTools:
     """Judges whether the partitions of a run still have the replicas that their steps start from."""
 
     def __init__(self, topic_ids: Mapping[str, str]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class Observation:
     """The whole cluster at one moment, as far as moves need it."""
 
     at_s: float
@@ -71,7 +71,7 @@ class Sight:
         return frozenset(name for name, each in self.partitions.items() if each.leader is None)
 
 
-async def look(admin: Admin, clock: Clock) -> Sight:
+async def look(admin: Admin, clock: Clock) -> Observation:
     """Ask the cluster for everything. A broker that does not describe its log dirs is missing from `dirs`."""
     began_s = clock.monotonic_s()
     view = await admin.describe_cluster()
@@ -96,7 +96,7 @@ async def look(admin: Admin, clock: Clock) -> Sight:
                 lag_messages=each.lag_messages,
                 future=each.future,
             )
-    return Sight(
+    return Observation(
         at_s=clock.monotonic_s(),
         alive=alive,
         partitions={

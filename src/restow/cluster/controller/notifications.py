@@ -16,7 +16,7 @@ T_co = TypeVar("T_co", covariant=True)
 _log = logging.getLogger(__name__)
 
 
-class NoteKind(Protocol[T_co]):
+class NotificationKind(Protocol[T_co]):
     """A class of notifications: its path and its decoder."""
 
     PARENT: str
@@ -25,7 +25,9 @@ class NoteKind(Protocol[T_co]):
         """Decode the notification, or raise UnreadableNode."""
 
 
-async def read_notes(store: GuardedStore, kind: NoteKind[T_co]) -> tuple[list[T_co], list[str]]:
+async def read_notifications(
+    store: GuardedStore, kind: NotificationKind[T_co]
+) -> tuple[list[T_co], list[str]]:
     """Return the readable notifications, oldest first, and the paths of all, to remove them afterwards."""
     paths = [f"{kind.PARENT}/{name}" for name in await store.read.children(kind.PARENT)]
     notes = []
@@ -39,7 +41,7 @@ async def read_notes(store: GuardedStore, kind: NoteKind[T_co]) -> tuple[list[T_
     return notes, paths
 
 
-async def remove_notes(store: GuardedStore, paths: Sequence[str]) -> None:
+async def remove_notifications(store: GuardedStore, paths: Sequence[str]) -> None:
     """Remove these znodes. One that is already gone is no error."""
     if paths:
         await store.multi_each([(Delete(path),) for path in paths])

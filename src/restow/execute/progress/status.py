@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from restow.execute.progress.outcome import Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
-from restow.execute.progress.stillness import Cause, Still
+from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from restow.execute.journal.ledger import RunLedger
+    from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import RunProgress
-    from restow.execute.progress.sight import Sight
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
     from restow.model import Step
@@ -135,7 +135,7 @@ class RunStatus:
         }
 
 
-def standing_of(document: Mapping[str, Any]) -> RunStatus:
+def status_of(document: Mapping[str, Any]) -> RunStatus:
     """Read the JSON of `RunStatus.document`; raise KeyError, TypeError or ValueError if it is not valid."""
     eta = document["eta_s"]
     report = ProgressReport(
@@ -160,7 +160,7 @@ def standing_of(document: Mapping[str, Any]) -> RunStatus:
             for each in document["replicas"]
         ),
         still=tuple(
-            Still(
+            StuckReplica(
                 partition=_partition(each["partition"]),
                 broker=int(each["broker"]),
                 cause=Cause(each["cause"]),
@@ -217,39 +217,39 @@ class RunListener:
     """Receives single events, and the status at intervals."""
 
     event: Callable[[RunEvent], object]
-    standing: Callable[[RunStatus], object]
+    status: Callable[[RunStatus], object]
 
 
 STATUS_FILE = "standing.json"
 
 
-def posting(disk: Disk, folder: str, watcher: RunListener) -> RunListener:
+def status_writer(disk: Disk, folder: str, watcher: RunListener) -> RunListener:
     """Return a listener that writes every status to the file before it passes it on."""
 
-    def standing(now: RunStatus) -> None:
+    def status(now: RunStatus) -> None:
         with suppress(OSError):  # a full disk ends the run when the journal is written, not here
-            post(disk, folder, now)
-        watcher.standing(now)
+            write_status(disk, folder, now)
+        watcher.status(now)
 
-    return RunListener(event=watcher.event, standing=standing)
+    return RunListener(event=watcher.event, status=status)
 
 
-def post(disk: Disk, folder: str, standing: RunStatus) -> None:
+def write_status(disk: Disk, folder: str, status: RunStatus) -> None:
     """Replace the status file. It need not survive a crash of the machine."""
-    data = json.dumps(standing.document()).encode()
+    data = json.dumps(status.document()).encode()
     disk.write_atomically(f"{folder}/{STATUS_FILE}", data, durable=False)
 
 
-def posted(disk: Disk, folder: str) -> RunStatus | None:
+def read_status(disk: Disk, folder: str) -> RunStatus | None:
     """Return the last status that the run wrote; None if there is none or the file is damaged."""
     path = f"{folder}/{STATUS_FILE}"
     try:
-        return standing_of(json.loads(disk.read_bytes(path))) if disk.exists(path) else None
+        return status_of(json.loads(disk.read_bytes(path))) if disk.exists(path) else None
     except (OSError, KeyError, TypeError, ValueError):
         return None
 
 
-class Telling:
+class RunReporter:
     """The reports of one run. The executor counts `steps_done`."""
 
     def __init__(
@@ -270,12 +270,12 @@ class Telling:
         self.steps_done = 0
 
     def report(
-        self, sight: Sight, under_way: Collection[Step], paused: str | None, ended: str | None
+        self, observation: Observation, under_way: Collection[Step], paused: str | None, ended: str | None
     ) -> None:
         """Report the status, and adjust the throttle to the progress."""
         wanted = self._throttling.wanted
         self._last = self._progress.report(
-            sight,
+            observation,
             under_way,
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
@@ -297,9 +297,9 @@ class Telling:
                 paused=paused,
                 waits=self._schedule.why_stuck(),
                 ended=ended,
-                under_replicated=len(sight.under_replicated),
-                offline=len(sight.offline),
-                latency_s=sight.latency_s,
+                under_replicated=len(observation.under_replicated),
+                offline=len(observation.offline),
+                latency_s=observation.latency_s,
             )
         )
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from restow.client.beside import first_answer
 from restow.client.errors import ClientError, LoginRefused, Unreachable
+from restow.client.hedging import first_answer
 from restow.client.secrets import keep_credentials_out_of_logs
 from restow.errors import InvalidInput
 
