@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from restow.model.showing import data_frame, plan_html, plan_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -154,6 +156,16 @@ class Plan:
     promises: tuple[Promise, ...] = ()
     leaves: tuple[Left, ...] = ()
     """A plan that leaves something behind is incomplete."""
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row for each move, in the order in which they begin.
+
+        plan.to_pandas().nlargest(10, "bytes_to_copy")
+        """
+        return data_frame(plan_rows(self))
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     @cached_property
     def moves_in_order(self) -> tuple[Move, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from restow.model.ids import TopicPartition
+from restow.model.showing import data_frame, snapshot_html, snapshot_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -108,6 +109,16 @@ class Snapshot:
     """Topics with replicas on disk that we may not describe, so they are not in `topics`."""
     denied: tuple[str, ...] = ()
     """ACLs missing for other parts of this snapshot, for example "DESCRIBE_CONFIGS on topic orders"."""
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row for each replica.
+
+        snapshot.to_pandas().groupby("broker")["size_bytes"].sum()
+        """
+        return data_frame(snapshot_rows(self))
+
+    def _repr_html_(self) -> str:
+        return snapshot_html(self)
 
     @cached_property
     def broker(self) -> Mapping[BrokerId, LiveBroker]:

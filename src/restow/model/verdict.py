@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from restow.model.showing import verdict_html
+
 
 class CheckOutcome(Enum):
     """The result of a check."""
@@ -35,3 +37,6 @@ class Verdict:
     @property
     def holds(self) -> bool:
         return all(check.outcome is CheckOutcome.HOLDS for check in self.checks)
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from restow.cli.plan.show_view import limits_of, times
 from restow.cli.plan.view import GOAL_HEADS, goal_cells
+from restow.html import bars, table
 from restow.plan.files.text import digest_of
 from restow.sizes import human_bytes
 
@@ -16,16 +17,14 @@ if TYPE_CHECKING:
     from restow.model import Left, Move, Plan
     from restow.plan.explain.amounts import Amount
     from restow.plan.explain.explain import Explanation, GoalLine
-    from restow.plan.explain.view import BrokerChange, PlanView
+    from restow.plan.explain.view import PlanView
 
-_MOST_MOVES = 500
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem }
 h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
 table { border-collapse: collapse; width: 100% } th, td { padding: .2rem .6rem; text-align: right }
 th:first-child, td:first-child { text-align: left } th { font-weight: 500; color: #667 }
 tr:nth-child(even) td { background: #f5f7fa } .note { color: #667 } .bad { color: #a33 }
-.before { fill: #b9c6d6 } .after { fill: #2f7d6d } text { font: 12px system-ui, sans-serif }
 """
 
 
@@ -52,9 +51,11 @@ def page_of(
     ]
     if plan.leaves:
         parts += ["<h2>Left behind</h2>", _left(plan.leaves)]
-    whole = told.brokers if told is not None else [_amount(each) for each in view.brokers]
+    whole = [(str(each.broker), each.before.size_bytes, each.after.size_bytes) for each in view.brokers]
+    if told is not None:
+        whole = [(each.name, each.before_bytes, each.after_bytes) for each in told.brokers]
     scope = "" if told is not None or view.whole_cluster else ", as far as the plan's partitions go"
-    parts += [f"<h2>Brokers{scope}</h2>", picture_of(whole), _traffic(view)]
+    parts += [f"<h2>Brokers{scope}</h2>", bars(whole), _traffic(view)]
     if view.dirs:
         parts += ["<h2>Log dirs that the plan names</h2>", _dirs(view)]
     if told is not None:
@@ -69,28 +70,14 @@ def page_of(
     return "\n".join(parts)
 
 
-def _amount(change: BrokerChange) -> Amount:
-    from restow.plan.explain.amounts import Amount
-
-    return Amount(
-        name=str(change.broker),
-        before_bytes=change.before.size_bytes,
-        after_bytes=change.after.size_bytes,
-        before_replicas=change.before.replicas,
-        after_replicas=change.after.replicas,
-    )
-
-
 def _left(leaves: Sequence[Left]) -> str:
-    rows = ((str(each.partition), each.why) for each in leaves[:_MOST_MOVES])
-    more = len(leaves) - _MOST_MOVES
-    return _table(("partition", "why"), rows) + (f"<p class='note'>and {more:,} more</p>" if more > 0 else "")
+    return table(("partition", "why"), [(each.partition, each.why) for each in leaves])
 
 
 def _traffic(view: PlanView) -> str:
-    return _table(
+    return table(
         ("broker", "replicas", "first of", "receives", "sends", "between its log dirs"),
-        (
+        [
             (
                 str(each.broker),
                 f"{each.before.replicas:,} → {each.after.replicas:,}",
@@ -98,36 +85,16 @@ def _traffic(view: PlanView) -> str:
                 *map(human_bytes, (each.received_bytes, each.sent_bytes, each.dir_bytes)),
             )
             for each in view.brokers
-        ),
+        ],
     )
 
 
 def _dirs(view: PlanView) -> str:
-    rows = (
+    rows = [
         (f"broker {each.broker}", each.path, human_bytes(each.in_bytes), human_bytes(each.out_bytes))
         for each in view.dirs
-    )
-    return _table(("broker", "log dir", "comes in", "goes out"), rows)
-
-
-def picture_of(brokers: Sequence[Amount]) -> str:
-    """Bytes of each broker before and after, as an SVG picture."""
-    most = max((max(each.before_bytes, each.after_bytes) for each in brokers), default=0) or 1
-    rows = []
-    for number, each in enumerate(brokers):
-        top = 24 * number
-        for kind, value, below in (("before", each.before_bytes, 2), ("after", each.after_bytes, 11)):
-            width = 480 * value / most
-            rows.append(f"<rect class='{kind}' x='60' y='{top + below}' width='{width:.1f}' height='8'/>")
-        change = f"{human_bytes(each.before_bytes)} → {human_bytes(each.after_bytes)}"
-        rows.append(f"<text x='0' y='{top + 15}'>{escape(each.name)}</text>")
-        rows.append(f"<text x='550' y='{top + 15}'>{change}</text>")
-    height = 24 * len(brokers) + 4
-    style = "<style>.before{fill:#b9c6d6}.after{fill:#2f7d6d}text{font:12px sans-serif;fill:#667}</style>"
-    return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 720 {height}' role='img' "
-        f"aria-label='bytes of each broker before and after'>{style}{''.join(rows)}</svg>"
-    )
+    ]
+    return table(("broker", "log dir", "comes in", "goes out"), rows)
 
 
 def _bound(plan: Plan) -> str:
@@ -137,20 +104,14 @@ def _bound(plan: Plan) -> str:
     return f"; at least {human_bytes(plan.bound_bytes)} have to be: {ratio:.4f} times the least possible"
 
 
-def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    head = "".join(f"<th>{escape(each)}</th>" for each in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
-
-
 def _goals(goals: Iterable[GoalLine]) -> str:
-    return _table(GOAL_HEADS, map(goal_cells, goals))
+    return table(GOAL_HEADS, [goal_cells(each) for each in goals])
 
 
 def _amounts(amounts: Iterable[Amount]) -> str:
-    return _table(
+    return table(
         ("", "bytes before", "after", "replicas before", "after"),
-        (
+        [
             (
                 each.name,
                 human_bytes(each.before_bytes),
@@ -159,23 +120,21 @@ def _amounts(amounts: Iterable[Amount]) -> str:
                 f"{each.after_replicas:,}",
             )
             for each in amounts
-        ),
+        ],
     )
 
 
 def _moves(moves: Sequence[Move]) -> str:
-    table = _table(
+    return table(
         ("partition", "before", "after", "to copy", "why"),
-        (
+        [
             (
-                str(move.partition),
+                move.partition,
                 ", ".join(map(str, move.before)),
                 ", ".join(map(str, move.after)),
                 human_bytes(move.bytes_to_copy),
                 move.reason,
             )
-            for move in moves[:_MOST_MOVES]
-        ),
+            for move in moves
+        ],
     )
-    more = len(moves) - _MOST_MOVES
-    return table + (f"<p class='note'>and {more:,} more</p>" if more > 0 else "")

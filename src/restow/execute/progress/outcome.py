@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from restow.html import paragraph, table
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -123,6 +125,12 @@ class RunOutcome:
         if self.no_undo is not None and self.ending in _WITHOUT_UNDO:
             return f"{_WITHOUT_UNDO[self.ending]}; `restow undo` would be refused now: {self.no_undo}"
         return _NEXT[self.ending]
+
+    def _repr_html_(self) -> str:
+        rows = [] if self.summary is None else list(self.summary.document().items())
+        rows += [(f"left out: {partition}", why) for partition, why in self.dropped.items()]
+        reason = f": {self.reason}" if self.reason else ""
+        return paragraph(f"{self.ending.value}{reason}") + table(("", ""), rows) + paragraph(self.next)
 
     def document(self) -> dict[str, object]:
         return {
