@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 ALSO = "Other requests for the same plan"
 
 Balance: TypeAlias = Annotated[
-    bool, typer.Option("--balance", help="Every goal into its band.", rich_help_panel=ALSO)
+    bool, typer.Option("--balance", help="Bring every goal into its band.", rich_help_panel=ALSO)
 ]
 Leaders: TypeAlias = Annotated[
-    bool, typer.Option("--leaders", help="Leaders evened out.", rich_help_panel=ALSO)
+    bool, typer.Option("--leaders", help="Even out leaders.", rich_help_panel=ALSO)
 ]
 Disks: TypeAlias = Annotated[
-    bool, typer.Option("--disks", help="Log dirs evened out within brokers.", rich_help_panel=ALSO)
+    bool, typer.Option("--disks", help="Even out log dirs within brokers.", rich_help_panel=ALSO)
 ]
 FixRacks: TypeAlias = Annotated[
-    bool, typer.Option("--fix-racks", help="Replicas spread over racks.", rich_help_panel=ALSO)
+    bool, typer.Option("--fix-racks", help="Spread replicas over racks.", rich_help_panel=ALSO)
 ]
 SpreadTopics: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--spread-topics", help="Each topic spread over the brokers, with --balance.", rich_help_panel=ALSO
+        "--spread-topics", help="Spread each topic over the brokers, with --balance.", rich_help_panel=ALSO
     ),
 ]
 Add: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="7,8", help="New brokers given their share.", rich_help_panel=ALSO)
+    str | None, typer.Option(metavar="7,8", help="Give new brokers their share.", rich_help_panel=ALSO)
 ]
 Drain: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="1,2", help="Brokers emptied.", rich_help_panel=ALSO)
+    str | None, typer.Option(metavar="1,2", help="Empty these brokers.", rich_help_panel=ALSO)
 ]
 Demote: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="1,2", help="Brokers that are to lead nothing.", rich_help_panel=ALSO)
+    str | None, typer.Option(metavar="1,2", help="Take leadership from these brokers.", rich_help_panel=ALSO)
 ]
 AnyRack: TypeAlias = Annotated[
     bool,
@@ -53,7 +53,7 @@ Replace: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="OLD:NEW,…",
-        help="Brokers put in the place of others, with the same replicas.",
+        help="Replace brokers by others, with the same replicas.",
         rich_help_panel=ALSO,
     ),
 ]
@@ -63,7 +63,7 @@ ReplicationFactor: TypeAlias = Annotated[
         "--replication-factor",
         "--rf",
         min=1,
-        help="The replication factor of --topics, which has to be given; '*' for all but internal ones.",
+        help="Set the replication factor of --topics, which is required; '*' for all but internal topics.",
         rich_help_panel=ALSO,
     ),
 ]
@@ -71,7 +71,7 @@ ReplicationFactor: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Also:
-    """These requests as they were given."""
+    """The values of these options."""
 
     balance: bool
     leaders: bool
@@ -86,7 +86,7 @@ class Also:
     replication_factor: int | None
 
     def added_to(self, request: PlanRequest) -> PlanRequest:
-        """One request for all of it."""
+        """Merge these options into the command's own request."""
         replication_factors = dict(request.replication_factors)
         if self.replication_factor is not None:
             if replication_factors:
@@ -112,7 +112,7 @@ class Also:
 
 
 def replication_factors_of(topics: tuple[str, ...], replication_factor: int) -> dict[str, int]:
-    """A replication factor for topics that somebody has named."""
+    """Return the replication factor for the topics in --topics."""
     if not topics:
         raise InvalidInput(
             f"say which topics are to have {replication_factor} replicas, like --topics orders,payments; "
@@ -122,7 +122,7 @@ def replication_factors_of(topics: tuple[str, ...], replication_factor: int) -> 
 
 
 def broker_ids(text: str | None, flag: str) -> frozenset[int]:
-    """`1,2,3`."""
+    """Parse `1,2,3`."""
     if text is None:
         return frozenset()
     items = [item.strip() for item in text.split(",")]
@@ -132,7 +132,7 @@ def broker_ids(text: str | None, flag: str) -> frozenset[int]:
 
 
 def pairs(text: str, flag: str) -> dict[int, int]:
-    """`3:9,4:10`."""
+    """Parse `3:9,4:10`."""
     found = {}
     for item in text.split(","):
         old, _, new = (part.strip() for part in item.partition(":"))

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from restow.plan.judge.compare import PlanComparison
 
-ABOUT = "Two plans side by side."
-HELP = """Say what two plans have in common and where they differ.
+ABOUT = "Show two plans side by side."
+HELP = """Show what two plans have in common and where they differ.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""How commands read plans and write them: as Restow's own file, or as Kafka's JSON with the way back."""
+"""Read and write plans: as Restow's file, or as Kafka's JSON with the rollback JSON."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ APPROVED = "Approval"
 PlanFile: TypeAlias = Annotated[str, typer.Argument(metavar="PLAN", help="A plan file.")]
 Output: TypeAlias = Annotated[
     str | None,
-    typer.Option("--output", "-o", metavar="FILE", help="Write the plan, in the --format, into a file."),
+    typer.Option("--output", "-o", metavar="FILE", help="Write the plan to this file, in the --format."),
 ]
 AsFormat: TypeAlias = Annotated[
     Format,
@@ -40,14 +40,14 @@ Rollback: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Write Kafka's JSON of the way back. Default with --format kafka -o F.json: F.rollback.json.",
+        help="Write the rollback as Kafka's JSON. Default with --format kafka -o F.json: F.rollback.json.",
     ),
 ]
 Digest: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="SHA256",
-        help="Refuse a plan that does not have this digest; its first 12 digits are enough.",
+        help="Refuse a plan with another digest; the first 12 digits are enough.",
         rich_help_panel=APPROVED,
     ),
 ]
@@ -57,7 +57,7 @@ SignedBy: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="Refuse a plan that the owner of this public key (PEM, Ed25519) has not signed.",
+        help="Refuse a plan without a signature of this public key (PEM, Ed25519).",
         rich_help_panel=APPROVED,
     ),
 ]
@@ -65,7 +65,7 @@ SignedBy: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOutput:
-    """What is to become of a plan that was made: which files, and what is printed."""
+    """The output of a new plan: its files and what is printed."""
 
     output: str | None = None
     form: Format = Format.TABLE
@@ -73,7 +73,7 @@ class PlanOutput:
     as_json: bool = False
 
     def check(self) -> None:
-        """Refuse what cannot be, before time is spent on a plan."""
+        """Refuse contradictory flags, before the search starts."""
         if self.as_json and self.form is Format.KAFKA and self.output is None:
             raise InvalidInput("--json and --format kafka both want standard output: name a file with -o")
 
@@ -83,18 +83,18 @@ class PlanOutput:
 
     @property
     def prints_json(self) -> bool:
-        """Whether our own document is printed."""
+        """Return whether to print Restow's own JSON document."""
         return self.as_json or self.form is Format.JSON
 
     @property
     def way_back(self) -> str | None:
-        """The file for the way back: as asked for, or beside Kafka's JSON."""
+        """Return the file of the rollback: the given one, or one beside Kafka's JSON."""
         if self.rollback is not None or self.form is not Format.KAFKA or self.output is None:
             return self.rollback
         return str(Path(self.output).with_suffix(f".rollback{Path(self.output).suffix or '.json'}"))
 
     def save(self, plan: Plan) -> None:
-        """Write the files. The way back comes first: nobody should have the one without the other."""
+        """Write the files. The rollback comes first, so that no plan is without one."""
         from restow.plan.files.kafka_json import there_and_back
         from restow.plan.files.reading import write_plan
 
@@ -106,7 +106,7 @@ class PlanOutput:
             write_plan(plan, self.output)
 
     def answer(self, plan: Plan, document: Callable[[], object], draw: Callable[[Console], None]) -> Answer:
-        """What is printed of a plan: Kafka's JSON, our own document, or tables and where the files are."""
+        """Return the answer: Kafka's JSON, Restow's document, or tables with the names of the files."""
 
         def drawn(console: Console) -> None:
             draw(console)
@@ -119,7 +119,7 @@ class PlanOutput:
         return Answer(document=document, draw=drawn, as_json=self.prints_json)
 
     def _draw_files(self, console: Console, plan: Plan) -> None:
-        """Say which plan it is and where its files are."""
+        """Print the plan's digest and the names of its files."""
         from restow.cli.shared.drawing import clean
         from restow.plan.files.approval import short
         from restow.plan.files.text import digest_of

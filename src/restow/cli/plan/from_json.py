@@ -21,9 +21,9 @@ from restow.cli.plan.options import (
 from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
 from restow.text_files import read_text
 
-ABOUT = "A pinned plan from Kafka's reassignment JSON."
-HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the replicas it starts from, with what it
-copies, and in an order that keeps the limits at every moment. Nothing is changed.
+ABOUT = "Turn Kafka's reassignment JSON into a plan."
+HELP = """Turn Kafka's reassignment JSON into a plan: pinned to the present replicas, with the bytes to copy,
+and in an order that keeps the limits at every moment. The cluster does not change.
 
 What is never exceeded: how full a log dir gets (old and new copies counted), how many extra copies a
 partition has, how many replicas a broker receives and sends. `__consumer_offsets` and `__transaction_state`
@@ -37,14 +37,14 @@ Examples:
 
 
 def command(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="What kafka-reassign-partitions would read.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The JSON file for kafka-reassign-partitions.")],
     bootstrap: Bootstrap = None,
     snapshot: SnapshotFile = None,
     extra_copies: ExtraCopies = USUAL.extra_copies,
     moves_in: MovesIn = None,
     moves_out: MovesOut = None,
     fill: Fill = USUAL.fill,
-    title: Annotated[str, typer.Option(help="What the plan is called.")] = "",
+    title: Annotated[str, typer.Option(help="The plan's title.")] = "",
     output: Output = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,

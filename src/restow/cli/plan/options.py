@@ -1,4 +1,4 @@
-"""What all `restow plan …` commands have in common: where the cluster is read, what must not be touched."""
+"""The options that all `restow plan …` commands share: the cluster, exclusions, limits and output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
 
 Given: TypeAlias = dict[str, Any]
-"""What the shared options say, as a request has it."""
+"""The shared options, as keyword arguments of a request."""
 
 INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
 WHILE = "What holds while it is carried out"
@@ -40,7 +40,7 @@ Bootstrap: TypeAlias = Annotated[
         "-b",
         metavar="HOST:PORT[,…]",
         envvar="RESTOW_BOOTSTRAP_SERVER",
-        help="Brokers to ask first; any of the cluster will do.",
+        help="Brokers to connect to first; any of the cluster.",
         rich_help_panel="Connection",
     ),
 ]
@@ -58,32 +58,32 @@ LoadFile: TypeAlias = Annotated[
     typer.Option(
         "--load",
         metavar="FILE",
-        help="What partitions carry; without it sizes and numbers count.",
+        help="Load model of partitions. Default: balance sizes and counts.",
         rich_help_panel=INPUT,
     ),
 ]
 Topics: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        metavar="T1,T2*", help="Touch these topics only; patterns as of file names.", rich_help_panel=LIMITS
+        metavar="T1,T2*", help="Change only these topics; patterns like file names.", rich_help_panel=LIMITS
     ),
 ]
 ExcludeTopics: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="T1,T2*", help="Do not touch these topics.", rich_help_panel=LIMITS)
+    str | None, typer.Option(metavar="T1,T2*", help="Do not change these topics.", rich_help_panel=LIMITS)
 ]
 ExcludeBrokers: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="1,2", help="Brokers that get nothing and give nothing.", rich_help_panel=LIMITS),
+    typer.Option(metavar="1,2", help="Move nothing to or from these brokers.", rich_help_panel=LIMITS),
 ]
 ExcludePartitions: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="T1-0,T1-7", help="Do not touch these partitions.", rich_help_panel=LIMITS),
+    typer.Option(metavar="T1-0,T1-7", help="Do not change these partitions.", rich_help_panel=LIMITS),
 ]
 Cordon: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="1,2",
-        help="Brokers that get no replicas, but may give some. Cordoned log dirs (Kafka 4.3) never get any.",
+        help="Move no replicas to these brokers. Cordoned log dirs (Kafka 4.3) never get any.",
         rich_help_panel=LIMITS,
     ),
 ]
@@ -91,34 +91,34 @@ Partial: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--partial",
-        help="Write the plan even if it is incomplete; otherwise it is not written and the exit code is 3.",
+        help="Write the plan even if it is incomplete. Default: do not write it, exit with code 3.",
     ),
 ]
 Band: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="[GOAL=]SHARE|none",
-        help="How far from its share a broker may be, like 0.05, disk=0.02 or cpu=none; repeatable.",
+        help="Allow brokers this distance from their share, like 0.05, disk=0.02 or cpu=none; repeatable.",
         rich_help_panel=LIMITS,
     ),
 ]
 MaxBytes: TypeAlias = Annotated[
     str | None,
-    typer.Option(metavar="SIZE", help="Copy no more than this, like 50GB or 1.5TiB.", rich_help_panel=LIMITS),
+    typer.Option(metavar="SIZE", help="Copy at most this, like 50GB or 1.5TiB.", rich_help_panel=LIMITS),
 ]
 MaxMoves: TypeAlias = Annotated[
-    int | None, typer.Option(min=0, help="Move no more partitions than this.", rich_help_panel=LIMITS)
+    int | None, typer.Option(min=0, help="Move at most this many partitions.", rich_help_panel=LIMITS)
 ]
 Fill: TypeAlias = Annotated[
-    float, typer.Option(metavar="SHARE", help="How full a log dir may get.", rich_help_panel=LIMITS)
+    float, typer.Option(metavar="SHARE", help="How full a log dir may become.", rich_help_panel=LIMITS)
 ]
 ExtraCopies: TypeAlias = Annotated[
-    int, typer.Option(help="How many copies more a partition may have.", rich_help_panel=WHILE)
+    int, typer.Option(help="Extra copies a partition may have.", rich_help_panel=WHILE)
 ]
 MovesIn: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        help="How many replicas a broker may be receiving.",
+        help="Most replicas that a broker receives at a time.",
         show_default="20, more if they are small",
         rich_help_panel=WHILE,
     ),
@@ -126,18 +126,18 @@ MovesIn: TypeAlias = Annotated[
 MovesOut: TypeAlias = Annotated[
     int | None,
     typer.Option(
-        help="How many replicas a broker may be sending.",
+        help="Most replicas that a broker sends at a time.",
         show_default="10, more if they are small",
         rich_help_panel=WHILE,
     ),
 ]
 Seconds: TypeAlias = Annotated[
-    float, typer.Option(help="Look no longer for something better.", rich_help_panel=LIMITS)
+    float, typer.Option(help="Search for at most this long.", rich_help_panel=LIMITS)
 ]
 Seed: TypeAlias = Annotated[int, typer.Option(help="The same seed gives the same plan.")]
-AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Html: TypeAlias = Annotated[
-    str | None, typer.Option("--html", metavar="FILE", help="Write what it does as a page of its own.")
+    str | None, typer.Option("--html", metavar="FILE", help="Write the plan as an HTML page too.")
 ]
 
 _MANY = 100_000
@@ -145,7 +145,7 @@ _MANY = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """The options as they were given."""
+    """The values of the options."""
 
     bootstrap: str | None
     snapshot: str | None
@@ -189,7 +189,7 @@ def _others(
     disks: plan_also.Disks = False,
     spread_topics: plan_also.SpreadTopics = False,
 ) -> None:
-    """Nothing but the further requests that all of these commands take."""
+    """Declare the further requests that all plan commands take."""
 
 
 def _shared(
@@ -217,14 +217,14 @@ def _shared(
     partial: Partial = False,
     as_json: AsJson = False,
 ) -> None:
-    """Nothing but the options that all of these commands have."""
+    """Declare the options that all plan commands share."""
 
 
 def planning(request_for: Callable[..., PlanRequest]) -> Callable[..., Answer]:
-    """A command of a function that makes the request.
+    """Turn a function that makes a request into a command.
 
-    The function takes what the shared options say, as keyword arguments of a request, and then its own; the
-    command has its own arguments, the requests that any other may be given too, and the shared options.
+    The function takes the shared options, as keyword arguments of a request, and then its own arguments. The
+    command takes its own arguments, the further requests, and the shared options.
     """
     _, *own = signature(request_for, eval_str=True).parameters.values()
     shared = signature(_shared, eval_str=True).parameters
@@ -245,9 +245,9 @@ def planning(request_for: Callable[..., PlanRequest]) -> Callable[..., Answer]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of objects are made here and all are needed: looking for garbage among them takes seconds.
+    """Switch the garbage collector off: planning makes millions of objects and needs all of them.
 
-    That holds for what is left of them too, when they are shown and when the program ends.
+    A collection would take seconds, also when the plan is shown and when the program ends.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -261,7 +261,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def answer_of(options: PlanOptions, request_for: Callable[[Given], PlanRequest]) -> Answer:
-    """Read the cluster, plan, write the plan where it is wanted. `request_for` gets what the options say."""
+    """Read the cluster, plan, and write the plan. `request_for` gets the values of the shared options."""
     from restow.cli.plan.view import View
     from restow.cli.snapshot.files import snapshot_from
     from restow.plan.files.reading import read_load
@@ -298,7 +298,7 @@ def answer_of(options: PlanOptions, request_for: Callable[[Given], PlanRequest])
 
 
 def shares(items: list[str] | None, flag: str, goals: tuple[str, ...]) -> dict[str, float | None]:
-    """`0.05` for all goals, `disk=0.02` for one, `cpu=none` for one that does not matter."""
+    """Parse `0.05` for all goals, `disk=0.02` for one, `cpu=none` to ignore one."""
     found: dict[str, float | None] = {}
     for item in items or ():
         goal, equals, value = item.rpartition("=")
@@ -332,7 +332,7 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 def _partitions(text: str | None) -> frozenset[TopicPartition]:
-    """`orders-0,orders-7`."""
+    """Parse `orders-0,orders-7`."""
     from restow.model import TopicPartition
 
     try:

@@ -1,4 +1,4 @@
-"""`restow plan rebase`: the same targets, from where the cluster is now."""
+"""`restow plan rebase`: keep a plan's targets, start from the cluster's present state."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from restow.plan.drift import Difference
     from restow.plan.explain.view import PlanView
 
-ABOUT = "The same plan, from where the cluster is now."
-HELP = """Make a plan with the same targets and limits as another, from where the cluster is now.
+ABOUT = "Renew a plan from the cluster's present state."
+HELP = """Make a plan with the same targets and limits as another, from the cluster's present state.
 
 A plan is pinned to the replicas and topics that it was made from; `restow execute` refuses it once they have
-changed. This makes a new plan for what is left. It leaves out what is done already or does not exist any
-more. A partition whose topic was deleted and made anew stays behind, which makes the plan incomplete: it is
-written with --partial only. The new plan has another digest and needs its own approval. Nothing is changed.
+changed. The new plan covers the remaining moves, without those that are done or whose partitions are gone. A
+partition whose topic was recreated stays behind and makes the plan incomplete: it is written only with
+--partial. The new plan has another digest and needs its own approval. The cluster does not change.
 
 \b
 Examples:
@@ -102,7 +102,7 @@ def _draw(
 
 
 def _were(number: int, what: str) -> str:
-    """A sentence about one partition, or about several."""
+    """Return the verb phrase for one partition or for several."""
     if number == 1:
         return what
     for one, several in (("does ", "do "), ("is ", "are "), ("has ", "have ")):

@@ -31,7 +31,7 @@ def _balance(given: Given) -> PlanRequest:
 
 def _add_brokers(
     given: Given,
-    brokers: Annotated[str, typer.Argument(metavar="7,8", help="The brokers that are new.")],
+    brokers: Annotated[str, typer.Argument(metavar="7,8", help="The new brokers.")],
 ) -> PlanRequest:
     return PlanRequest(add=broker_ids(brokers, "BROKERS"), **given)
 
@@ -45,7 +45,7 @@ def _drain(
 
 def _demote(
     given: Given,
-    brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers that are to lead nothing.")],
+    brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers to take leadership from.")],
 ) -> PlanRequest:
     return PlanRequest(demote=broker_ids(brokers, "BROKERS"), **given)
 
@@ -53,7 +53,7 @@ def _demote(
 def _replace(
     given: Given,
     brokers: Annotated[
-        str, typer.Argument(metavar="OLD:NEW,…", help="Which broker, and which in its place.")
+        str, typer.Argument(metavar="OLD:NEW,…", help="The old broker and the new one, like 3:9.")
     ],
 ) -> PlanRequest:
     return PlanRequest(replace=pairs(brokers, "BROKERS"), **given)
@@ -64,7 +64,7 @@ def _change_rf(
     replicas: Annotated[
         int,
         typer.Argument(
-            min=1, metavar="REPLICATION_FACTOR", help="How many replicas each partition is to have."
+            min=1, metavar="REPLICATION_FACTOR", help="The new number of replicas of each partition."
         ),
     ],
 ) -> PlanRequest:
@@ -91,7 +91,7 @@ def _relieve(
 
 
 def limits_of(items: list[str]) -> dict[str, float]:
-    """`disk=1.2`: goals, each with the most that a broker may have of it in multiples of its share."""
+    """Parse goals with limits in multiples of a broker's share, like `disk=1.2`."""
     found = {}
     for goal, limit in shares(items, "LIMIT", ()).items():
         if limit is None or limit <= 1:
@@ -103,11 +103,11 @@ def limits_of(items: list[str]) -> dict[str, float]:
 
 
 _DRAIN = PlanCommand(
-    "Empty brokers, so that they can be taken away.",
-    """Move everything off some brokers, which may be down. Nothing else moves.
+    "Move everything off brokers, to remove them.",
+    """Move all replicas off some brokers, which may be down. Nothing else moves.
 
-What cannot be moved is named with the reason (its only replica is on a broker that is down, it is being
-moved, it is excluded), and the plan is incomplete. With --topics only these topics are moved off.
+The plan names partitions that cannot move with the reason (the only replica is on a broker that is down, a
+reassignment is running, it is excluded), and is then incomplete. --topics drains only these topics.
 
 \b
 Examples:
@@ -121,8 +121,8 @@ COMMANDS = {
         "Bring every goal into its band.",
         """Even out disks, traffic, replicas and leaders with the fewest bytes copied.
 
-Every goal has a band around each broker's share; what is in its bands is not moved. Brokers that stay out of
-band are named with the reason, and so are partitions that stay with two replicas in one rack (--fix-racks).
+Every goal has a band around each broker's share; what is in its bands does not move. The plan names brokers
+that stay out of band, and partitions with two replicas in one rack (--fix-racks), with the reason.
 
 \b
 Examples:
@@ -133,8 +133,8 @@ Examples:
     ),
     "add-brokers": PlanCommand(
         "Give new brokers their share.",
-        """Give brokers that have joined their share of every goal. Replicas go to them alone, none moves
-between the others; who leads may change anywhere.
+        """Give new brokers their share of every goal. Replicas move only to them, never between other
+brokers; leaders may change on any broker.
 
 \b
 Examples:
@@ -144,11 +144,11 @@ Examples:
     ),
     "drain": _DRAIN,
     "demote": PlanCommand(
-        "Let brokers lead nothing; no data moves.",
-        """Take leadership from some brokers: of each partition that they lead, another replica that is in
-sync comes first and leads. Replicas stay where they are, and nothing is copied.
+        "Take leadership from brokers; no data moves.",
+        """Take leadership from brokers: for each partition that they lead, another in-sync replica comes
+first and leads. Replicas stay where they are, and nothing is copied.
 
-Partitions that nobody else could lead are named with the reason, and the plan is incomplete.
+A plan that finds no other leader for a partition names it with the reason, and is incomplete.
 
 \b
 Examples:
@@ -159,12 +159,12 @@ Examples:
     "remove-brokers": _DRAIN,
     "replace": PlanCommand(
         "Put one broker in another's place.",
-        """Let one broker have exactly what another has: the same replicas in the same places, so that it
-leads what the other led. The other may be down, the new one need not be empty.
+        """Give one broker exactly the replicas of another, in the same positions, so that it leads what the
+other led. The old broker may be down; the new one need not be empty.
 
-It is refused if the new broker has a replica of the same partition already, has no room, or stands in a rack
-where two replicas of a partition would come together; --any-rack allows the last. Partitions that cannot be
-moved now are named, and the plan is incomplete.
+The command refuses a new broker that already has a replica of the same partition, has no room, or is in a
+rack where two replicas of a partition would meet; --any-rack allows the last. The plan names partitions that
+cannot move now, and is then incomplete.
 
 \b
 Examples:
@@ -178,9 +178,9 @@ Examples:
         """Give topics more or fewer replicas. --topics has to say which; '*' means all but Kafka's internal
 topics, which change only if they are named ('__consumer_offsets' or '__*').
 
-New replicas go where the least is, across racks. Those dropped are on brokers that leave or are down, then
-second in their rack, then on the fullest broker; racks that have a replica keep one while there are enough,
-and the leader stays. A replication factor below min.insync.replicas is refused.
+New replicas go to the emptiest brokers, across racks. The plan drops replicas on brokers that leave or are
+down first, then second ones in a rack, then those on the fullest broker; the leader stays. The command
+refuses a replication factor below min.insync.replicas.
 
 \b
 Examples:
@@ -191,8 +191,8 @@ Examples:
     ),
     "fix-racks": PlanCommand(
         "Spread replicas over racks.",
-        """Move replicas whose rack has another of the same partition, while some rack has none.
-Nothing else moves. Partitions that cannot be moved now are named, and the plan is incomplete.
+        """Move a replica out of a rack that has another one of the partition, while some rack has none.
+Nothing else moves. The plan names partitions that cannot move now, and is then incomplete.
 
 \b
 Examples:
@@ -202,8 +202,8 @@ Examples:
     ),
     "leaders": PlanCommand(
         "Even out leaders; no data moves.",
-        """Change which replica leads, so that leaders, their traffic and their work are even.
-Nothing is copied. Partitions with a replica that lags behind keep their leaders, and are named.
+        """Change which replica leads, so that leaders, their traffic and their work are even. Nothing is
+copied. Partitions with a lagging replica keep their leaders, and the plan names them.
 
 \b
 Examples:
@@ -214,7 +214,7 @@ Examples:
     "disks": PlanCommand(
         "Even out log dirs within brokers.",
         """Move replicas between the log dirs of the same broker, until each has its share by the size of its
-file system. Nothing goes over the network. Cordoned log dirs only give. Log dirs that stay uneven are named.
+file system. Nothing crosses the network. Cordoned log dirs get nothing. The plan names uneven log dirs.
 
 \b
 Examples:
@@ -223,9 +223,9 @@ Examples:
         planning(_disks),
     ),
     "relieve": PlanCommand(
-        "Take from brokers that are above a limit.",
-        """Take just enough from brokers that have more than a limit, in multiples of their share. Brokers
-that stay above it are named with the reason.
+        "Move load off brokers above a limit.",
+        """Move just enough load off brokers above a limit, given in multiples of their share. The plan
+names brokers that stay above it, with the reason.
 
 \b
 Examples:

@@ -1,4 +1,4 @@
-"""`restow show`: a plan as a person wants to read it."""
+"""`restow show`: show what a plan moves, copies and changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
 if TYPE_CHECKING:
     from rich.console import Console
 
-ABOUT = "What a plan does."
-HELP = """Show what a plan does: what moves, how many bytes, before and after per broker, and how long it
-takes at a throttle; and the plan's digest, by which it can be approved.
+ABOUT = "Show what a plan does."
+HELP = """Show a plan: its moves, bytes to copy, brokers before and after, the time it takes at a throttle,
+and the digest, by which it can be approved.
 
 Without a snapshot, before and after count the partitions of the plan alone.
 
@@ -31,15 +31,15 @@ Examples:
 
 def command(
     file: PlanFile,
-    moves: Annotated[bool, typer.Option("--moves", help="Every move too.")] = False,
+    moves: Annotated[bool, typer.Option("--moves", help="List every move.")] = False,
     throttle: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Say how long it takes at this, like 50MB/s.")
+        str | None, typer.Option(metavar="RATE", help="Show the time at this rate, like 50MB/s.")
     ] = None,
     snapshot: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="A file of `restow snapshot`: count the whole cluster."),
+        typer.Option(metavar="FILE", help="A file of `restow snapshot`, to count the whole cluster."),
     ] = None,
-    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write it as a page of its own.")] = None,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
     digest: Digest = None,

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from restow.plan.judge.evaluate import PlanViolation
 
 _RATES = (10_000_000, 50_000_000, 200_000_000)
-"""At which times are told when nobody says one."""
+"""The rates for expected times when no throttle is given."""
 _ROWS = 40
 
 
 def document(
     plan: Plan, view: PlanView, rate: int | None = None, violations: Sequence[PlanViolation] = ()
 ) -> dict[str, object]:
-    """What `--json` prints."""
+    """Return the document that `--json` prints."""
     from restow.plan.explain.view import seconds_at
     from restow.plan.files.text import digest_of
 
@@ -64,7 +64,7 @@ def draw(
     moves: bool = False,
     rate: int | None = None,
 ) -> None:
-    """Tables and a few sentences."""
+    """Draw tables and a few sentences."""
     from restow.cli.shared.drawing import clean, put
     from restow.sizes import count, human_bytes
 
@@ -100,7 +100,7 @@ def draw_judgement(console: Console, violations: Sequence[PlanViolation]) -> Non
 
 
 def draw_leaves(console: Console, plan: Plan) -> None:
-    """Name what the plan leaves behind, each with the reason."""
+    """Draw the partitions that the plan leaves behind, each with the reason."""
     from restow.cli.shared.drawing import clean, heading
 
     if not plan.leaves:
@@ -117,7 +117,7 @@ def _rates(rate: int | None) -> Sequence[int]:
 
 
 def times(view: PlanView, rate: int | None) -> str:
-    """How long it takes at this rate, or at some usual ones."""
+    """Return the expected time at this rate, or at some usual ones."""
     from restow.cli.runs.view import duration
     from restow.plan.explain.view import seconds_at
     from restow.sizes import human_bytes
@@ -127,7 +127,7 @@ def times(view: PlanView, rate: int | None) -> str:
 
 
 def limits_of(plan: Plan) -> str:
-    """What holds while the plan is carried out."""
+    """Return the limits that hold while the plan is executed."""
     from restow.sizes import count
 
     limits = plan.limits

@@ -12,14 +12,14 @@ from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
 from restow.cli.shared.frame import Answer
 
 ABOUT = "Approve a plan with a key."
-HELP = """Sign a plan with the Ed25519 key of whoever approves it. The signature is added to the file.
+HELP = """Sign a plan with the approver's Ed25519 key. The command adds the signature to the file.
 
-`restow execute --signed-by` then refuses a plan that this key has not signed, and one that was changed since.
+`restow execute --signed-by` then refuses a plan without this signature, and one that was changed since.
 Needs the library cryptography: pip install 'restow[sign]'.
 
 \b
 Examples:
-  Make a key, and give its public half to those who execute plans:
+  Make a key, and give the public key to the people who execute plans:
     $ openssl genpkey -algorithm ed25519 -out approver.pem
     $ openssl pkey -in approver.pem -pubout -out approver.pub
   Approve a plan, and execute it:

@@ -1,4 +1,4 @@
-"""How a new plan is shown: goals before and after, what moves, and what could not be reached."""
+"""The output of `restow plan …`: goals before and after, moves, and goals that were not reached."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _NAMED = 10
 
 
 class View:
-    """A plan, what was found out about it, and whether it is refused because it is incomplete."""
+    """A plan, the facts that the search found, and whether the plan is refused as incomplete."""
 
     def __init__(self, plan: Plan, told: Explanation, dirs: Sequence[Amount], *, refused: bool) -> None:
-        """`dirs` are the log dirs before and after, empty where the plan names none."""
+        """Keep the parts. `dirs` are the log dirs before and after, empty if the plan names none."""
         self._plan, self._told, self._dirs, self.refused = plan, told, dirs, refused
 
     def document(self) -> dict[str, object]:
-        """What `--json` prints."""
+        """Return the document that `--json` prints."""
         from restow.plan.files.text import digest_of
 
         plan, told = self._plan, self._told
@@ -57,7 +57,7 @@ class View:
         }
 
     def draw(self, console: Console) -> None:
-        """Tables and a few sentences."""
+        """Draw tables and a few sentences."""
         from restow.cli.plan.show_view import times
         from restow.cli.shared.drawing import put
         from restow.plan.explain.view import view_of
@@ -160,7 +160,7 @@ def _note_line(note: Note) -> str:
 
 
 def goal_cells(goal: GoalLine) -> tuple[str, ...]:
-    """A row of the table of goals: what is allowed, what was and will be, how many brokers are outside."""
+    """Return a row of the table of goals: allowed range, before, after, and the brokers outside."""
     outside = f"{goal.out_of_band:,}" if goal.out_of_band else "-"
     return (
         goal.name,
