@@ -1,6 +1,6 @@
 """A Spark session with Restow's sources for each file of tests, and small tables for it.
 
-Not for all of them together: other folders have tests with a session too, and there can be one at a time.
+Each file has its own session, because other folders start sessions too, and a process can have only one.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 START = datetime(2024, 9, 2, tzinfo=UTC)
-"""A Monday, midnight, in the past by any clock."""
+"""Midnight on a Monday in the past."""
 
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """In local mode, on two cores."""
+    """Start a session in local mode, on two cores."""
     from restow.pipeline.lake import SETTINGS
     from restow.pipeline.sources import register
 
@@ -40,7 +40,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def rows_of(spark: SparkSession) -> Callable[..., DataFrame]:
-    """A sampled table of a few rows: what is not said is what a healthy cluster says."""
+    """Return a function that makes a sampled table; missing columns get the values of a healthy cluster."""
     from restow.pipeline.schemas import table
 
     usual: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""Waiting for Spark, which on a busy machine takes minutes for what else takes seconds."""
+"""Wait for Spark, which may take minutes instead of seconds on a busy machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 400
 PATIENT = {"request.timeout.ms": "60000"}
-"""For sources: an answer that comes late because the machine stood still for some seconds is no gap."""
+"""Timeouts of sources: a busy machine that delays an answer for some seconds must not cause a gap."""
 TOO_SLOW = "failed to connect back"
 """Spark gives the process that reads a stream ten seconds to start, and leaves it to others to try again."""
 

@@ -1,4 +1,4 @@
-"""Collecting into a lake and by way of a topic, with crashes in between, on an embedded cluster."""
+"""Collect into a lake and through a topic, with crashes in between, on an embedded cluster."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ TABLES = [each.name for each in SAMPLED]
 
 
 class Killed(Exception):
-    """Stands for the end of the process."""
+    """Simulates the end of the process."""
 
 
 def dying(lake: Lake, writes: int) -> Put:
-    """Brings so many tables into the lake, and then dies, at the latest when it has brought all."""
+    """Write this many tables to the lake, then die, at the latest after the last table."""
 
     class Dying:
         left = writes
@@ -69,7 +69,7 @@ def cluster() -> Iterator[Running]:
 
 
 def collect(spark: SparkSession, cluster: Running, checkpoint: Path, put: Put) -> Sample:
-    """One sample, or what is left of one."""
+    """Take one sample, or finish an unfinished one."""
     samples: SimpleQueue[Sample] = SimpleQueue()
     stream = _collecting(spark, cluster, checkpoint, put, samples)
     finish(stream)
@@ -89,7 +89,7 @@ def finish(stream: Stream) -> None:
 
 
 def kept(spark: SparkSession, checkpoint: Path, number: int) -> dict[str, list[Any]]:
-    """A sample as it was taken: the rows of each table."""
+    """Return a kept sample: the rows of each table."""
     found: dict[str, list[Any]] = {name: [] for name in TABLES}
     for row in spark.read.parquet(str(checkpoint / "samples" / str(number))).collect():
         found[row.table].append(tuple(row[name] for name in table(row.table).schema.fieldNames()))
@@ -97,7 +97,7 @@ def kept(spark: SparkSession, checkpoint: Path, number: int) -> dict[str, list[A
 
 
 def assert_holds(lake: Lake, *samples: dict[str, list[Any]]) -> None:
-    """Every row of these samples once, and no other."""
+    """Assert that the lake has every row of these samples once, and no other."""
     for name in TABLES:
         there = [tuple(row) for row in lake.read(name).collect()]
         expected = [row for sample in samples for row in sample[name]]
@@ -105,10 +105,10 @@ def assert_holds(lake: Lake, *samples: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.parametrize("writes", [2, *(pytest.param(each, marks=pytest.mark.full) for each in (0, 5))])
-def test_a_sample_is_in_the_lake_once_wherever_the_process_died(
+def test_sample_is_in_the_lake_once_wherever_the_process_died(
     spark: SparkSession, cluster: Running, tmp_path: Path, writes: int
 ) -> None:
-    """Before the first table was written, or the third; or all were, but nobody had noted it down."""
+    """The process dies before the first table, before the third, or after all but before the commit."""
     lake, checkpoint = Lake(spark, str(tmp_path / "lake")), tmp_path / "checkpoint"
     with pytest.raises(Killed):
         collect(spark, cluster, checkpoint, dying(lake, writes))
@@ -119,8 +119,10 @@ def test_a_sample_is_in_the_lake_once_wherever_the_process_died(
     assert_holds(lake, taken)
 
 
-def test_one_sample_after_another(spark: SparkSession, cluster: Running, tmp_path: Path) -> None:
-    """What is done is not done again, though each time there was an end in between."""
+def test_collect_continues_with_the_next_sample_after_each_restart(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """The stream ends after each sample and does not repeat it."""
     taken: list[dict[str, int]] = []
     for number in range(2):
         sample = collect(spark, cluster, tmp_path, lambda rows, counts: taken.append(dict(counts)))
@@ -128,7 +130,7 @@ def test_one_sample_after_another(spark: SparkSession, cluster: Running, tmp_pat
     assert [counts["disks"] for counts in taken] == [2, 2]
 
 
-def test_a_sample_that_was_half_written_down_is_taken_anew(spark: SparkSession, tmp_path: Path) -> None:
+def test_half_kept_sample_is_taken_again(spark: SparkSession, tmp_path: Path) -> None:
     keeper = Kept(spark, str(tmp_path))
     spark.range(5).write.parquet(str(tmp_path / "samples" / "7"))
     (tmp_path / "samples" / "7" / "_SUCCESS").unlink()
@@ -142,8 +144,10 @@ def test_a_sample_that_was_half_written_down_is_taken_anew(spark: SparkSession, 
     assert keeper.has(8)
 
 
-def test_two_collectors_at_once(spark: SparkSession, cluster: Running, tmp_path: Path) -> None:
-    """Both samples are there, whole; from one checkpoint only one may go on."""
+def test_two_collectors_write_whole_samples_and_need_two_checkpoints(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """Both samples are whole; a checkpoint serves only one collector."""
     lake = Lake(spark, str(tmp_path / "lake"))
     samples: SimpleQueue[Sample] = SimpleQueue()
     one, two = (
@@ -156,7 +160,7 @@ def test_two_collectors_at_once(spark: SparkSession, cluster: Running, tmp_path:
     assert_holds(lake, *(kept(spark, tmp_path / name, 0) for name in ("one", "two")))
 
 
-def test_a_cluster_that_is_away_is_a_gap_and_no_failure(spark: SparkSession, tmp_path: Path) -> None:
+def test_unreachable_cluster_is_a_gap_and_no_failure(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path / "lake"))
     with free_ports(1) as [port]:
         gone = cast("Running", SimpleNamespace(bootstrap=f"{HOST}:{port}"))
@@ -167,8 +171,10 @@ def test_a_cluster_that_is_away_is_a_gap_and_no_failure(spark: SparkSession, tmp
     assert "does not answer" in sample.gaps[0].reason
 
 
-def test_by_way_of_a_topic(spark: SparkSession, cluster: Running, tmp_path: Path) -> None:
-    """Published twice, among records that are no samples, and read twice: each row is in the lake once."""
+def test_samples_through_a_topic_are_in_the_lake_once(
+    spark: SparkSession, cluster: Running, tmp_path: Path
+) -> None:
+    """They are published twice, among records that are no samples, and read twice."""
     options = connector_options(cluster.bootstrap, {})
     publish = into_topic("samples", options)
 

@@ -1,4 +1,4 @@
-"""`restow collect` as a process: killed, started again, told to stop."""
+"""`restow collect` as a process: killed, started again, stopped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def cluster() -> Iterator[Running]:
 
 
 class Process:
-    """A command that runs, and the documents that it has printed so far."""
+    """A running command, and the documents that it has printed so far."""
 
     def __init__(self, complaints: Path, *arguments: str) -> None:
         self.documents: list[dict[str, Any]] = []
@@ -71,13 +71,13 @@ class Process:
         self._process.send_signal(number)
 
     def end(self) -> tuple[int, str]:
-        """Its exit code and what it said on stderr, when nothing of it is left."""
+        """Wait until the process is gone; return its exit code and its stderr."""
         code = self._process.wait(PATIENCE_S)
         self._reader.join()
         return code, self._complaints.read_text()
 
     def kill(self) -> None:
-        """kill -9, and wait until what it had started has noticed."""
+        """Send kill -9, and wait until its child processes are gone."""
         children = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
         self.end()
@@ -87,14 +87,14 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With brokers, so that no sample has a gap because the machine stood still for some seconds."""
+    """Raise the timeouts, so that a busy machine causes no gap."""
     for name, value in PATIENT.items():
         monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 @contextmanager
 def collecting(cluster: Running, lake: Path, *arguments: str) -> Iterator[Process]:
-    """With its temporary files beside the lake, so that they are gone even if it could not see to that."""
+    """Return the command, with temporary files beside the lake, so that a kill leaves none elsewhere."""
     own = ("--conf", f"spark.local.dir={lake.parent / 'local'}")
     own += ("--conf", "spark.python.authenticate.socketTimeout=300s")
     complaints = lake.parent / f"stderr-{uuid4().hex}"
@@ -107,10 +107,10 @@ def collecting(cluster: Running, lake: Path, *arguments: str) -> Iterator[Proces
 
 
 @pytest.mark.full  # without Spark it is killed in tests/clients/test_collect_process.py
-def test_killed_and_started_again_it_leaves_the_table_of_one_that_was_not(
+def test_killed_collector_continues_and_every_sample_is_there_once(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
-    """Every sample is there once and whole, and the second goes on counting where the first was."""
+    """Every sample is whole, and the second process continues the numbers of the first."""
     lake = tmp_path / "lake"
     with collecting(cluster, lake, "--every", "500ms") as first:
         first.wait_for_samples(2)
@@ -138,8 +138,8 @@ def test_killed_and_started_again_it_leaves_the_table_of_one_that_was_not(
 
 
 @pytest.mark.full
-def test_once_and_a_second_collector(cluster: Running, tmp_path: Path) -> None:
-    """ctrl-C ends it in order; meanwhile nobody else may go on from its checkpoint."""
+def test_second_collector_fails_and_ctrl_c_ends_the_first_in_order(cluster: Running, tmp_path: Path) -> None:
+    """The second one uses the checkpoint of the first."""
     with collecting(cluster, tmp_path / "lake", "--every", "1h") as first:
         first.wait_for_samples(1)
         with collecting(cluster, tmp_path / "lake", "--once") as second:
@@ -161,7 +161,9 @@ def test_once_and_a_second_collector(cluster: Running, tmp_path: Path) -> None:
         (["--to-topic", "nowhere"], "make it with `restow topics create nowhere"),
     ],
 )
-def test_asked_wrongly(cluster: Running, arguments: list[str], complaint: str, capsys: Any) -> None:
+def test_collect_refuses_wrong_flags(
+    cluster: Running, arguments: list[str], complaint: str, capsys: Any
+) -> None:
     from restow.cli import run
 
     assert run(["collect", *arguments, "-b", cluster.bootstrap]) == 2
@@ -169,7 +171,7 @@ def test_asked_wrongly(cluster: Running, arguments: list[str], complaint: str, c
 
 
 @pytest.mark.full
-def test_to_a_topic_and_from_there_into_the_lake(
+def test_samples_go_to_a_topic_and_from_there_into_the_lake(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
     new = NewTopic(name="samples", partitions=2, replication_factor=2)

@@ -1,4 +1,4 @@
-"""Collecting from Apache Kafka 4.3.1 that wants TLS and a login: no password is left anywhere."""
+"""Collect from Apache Kafka 4.3.1 with TLS and a login: no file keeps the password."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         yield made
 
 
-def test_a_sample_through_tls_and_scram(spark: SparkSession, secured: Secured, tmp_path: Path) -> None:
+def test_collect_takes_a_sample_through_tls_and_scram(
+    spark: SparkSession, secured: Secured, tmp_path: Path
+) -> None:
     (tmp_path / "secrets").mkdir()
     properties = login("root", "SCRAM-SHA-512", LISTENERS["LOGIN"]) | secured.trust()
     config = property_file(tmp_path / "secrets", properties)

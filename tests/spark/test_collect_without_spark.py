@@ -1,4 +1,4 @@
-"""What is collected without Spark is what Spark would have written: the same rows, the same schemas."""
+"""Collecting without Spark writes the same rows and schemas as with Spark."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def taken_of(cluster: Running) -> Answers:
 
 
 def by_spark(spark: SparkSession, folder: Path, answers: Answers) -> Lake:
-    """The way of a sample through Spark: all tables in one frame, which is kept, then each into its own."""
+    """Write a sample with Spark: keep one frame with all tables, then write each table."""
     rows = [batch for share, told in answers for batch in batches(share, told, SAMPLES)]
     whole = pa.Table.from_batches(rows, arrow_schema(SAMPLES))
     frame = spark.createDataFrame(whole.to_pylist(), struct_of(SAMPLES))
@@ -99,10 +99,8 @@ def schemas(folder: Path, name: str) -> set[str]:
     return {str(each).partition("\n")[2].partition("\n")[2] for each in found}
 
 
-def test_rows_and_schemas_are_those_that_spark_writes(
-    spark: SparkSession, cluster: Running, tmp_path: Path
-) -> None:
-    """Of a real cluster, of groups with members, of gaps, and of nulls in every place that may have them."""
+def test_rows_and_schemas_equal_those_of_spark(spark: SparkSession, cluster: Running, tmp_path: Path) -> None:
+    """The rows are of a real cluster, groups with members, gaps, and nulls in every nullable column."""
     every = [*taken_of(cluster), *answers(NOON_MS, "other/cluster")]
     theirs = by_spark(spark, tmp_path / "spark", every)
     without_spark(tmp_path / "direct", every)
@@ -121,7 +119,7 @@ def test_rows_and_schemas_are_those_that_spark_writes(
 
 
 def test_lake_keeps_clusters_with_hostile_ids_apart(spark: SparkSession, tmp_path: Path) -> None:
-    """Written both ways, described, compacted and made into loads, no cluster leaves its folder."""
+    """Lakes are written both ways, described, compacted and turned into loads."""
     from restow.pipeline.jobs.model import TABLE as MODEL
     from restow.pipeline.load_files import write_load
 

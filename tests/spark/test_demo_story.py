@@ -1,4 +1,4 @@
-"""The demo's whole story holds, says so in its last line, and leaves nothing but its report."""
+"""The demo's story succeeds, says so in its last line, and leaves only its report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.full]
 DEMO = Path(__file__).parents[2] / "scripts" / "demo.py"
 
 
-def test_the_story_holds_and_nothing_is_left(tmp_path: Path) -> None:
+def test_demo_story_succeeds_and_leaves_only_its_report(tmp_path: Path) -> None:
     scratch, report = tmp_path / "scratch", tmp_path / "made" / "report.html"
     scratch.mkdir()
     before = {process.pid for process in psutil.process_iter()}

@@ -1,6 +1,6 @@
-"""From samples to a cluster put right: collect, model, plan, execute, verify, and measured again.
+"""The whole flow: collect, model, plan, execute, verify, and collect again.
 
-What is measured afterwards is what the plan promised: in its bands, or where it said that it would be.
+The second measurement matches the plan: brokers are in their bands, or where the plan said.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ pytestmark = pytest.mark.spark
 TOPIC, PARTITIONS = "orders", 16
 RECORD = b"." * 1_000
 SLACK = 0.02
-"""Sizes are told a moment apart, and a log is a little larger than what was written to it."""
+"""Tolerance: brokers report sizes a moment apart, and a log is a little larger than its records."""
 
 
 @pytest.fixture(
     params=["embedded", pytest.param("4.3.1", marks=[pytest.mark.apache, pytest.mark.full])], scope="module"
 )
 def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Three brokers with ids from 1, or from 0."""
+    """Start three brokers with ids from 1, or from 0."""
     with ExitStack() as stack:
         if request.param == "embedded":
             yield stack.enter_context(ThreadedCluster(3, fsync=False)).bootstrap
@@ -51,7 +51,7 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(autouse=True)
 def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands take the session that is there instead of starting one each."""
+    """Let commands use the test's session instead of starting one each."""
 
     @contextmanager
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
@@ -63,13 +63,13 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With brokers, so that nothing is missing because the machine stood still for some seconds."""
+    """Raise the timeouts, so that a busy machine causes no gap."""
     for name, value in PATIENT.items():
         monkeypatch.setenv(f"RESTOW_CLIENT_{name.upper().replace('.', '_')}", value)
 
 
 def write(bootstrap: str, records: int) -> None:
-    """The first partitions get the most."""
+    """Write records, most of them to the first partitions."""
     with closing(KafkaProducer(bootstrap_servers=bootstrap, acks="all", linger_ms=5)) as producer:
         for number in range(records):
             producer.send(TOPIC, RECORD, partition=min(number % PARTITIONS, number * 7 % PARTITIONS))
@@ -85,7 +85,7 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 
 
 def skewed_topic(bootstrap: str) -> None:
-    """Nearly everything on the first two of three brokers."""
+    """Create a topic with nearly all replicas on the first two of three brokers."""
 
     async def create() -> None:
         async with connected(ConnectionSettings(bootstrap=bootstrap)) as admin:
@@ -99,12 +99,12 @@ def skewed_topic(bootstrap: str) -> None:
 
 
 def measured(capsys: pytest.CaptureFixture[str], lake: str) -> dict[str, float]:
-    """The busiest broker's multiple of the mean, by measure."""
+    """Return the busiest broker's multiple of the mean, by measure."""
     rows = told(capsys, "pipeline", "skew", "--lake", lake, "--of", "broker", "--rows", "500")["skew"]
     return {row["measure"]: row["max_share"] for row in rows}
 
 
-def test_what_is_measured_afterwards_is_what_was_promised(
+def test_load_after_the_run_equals_the_plan(
     kafka: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, second, journal = (str(tmp_path / name) for name in ("before", "after", "journal"))

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.fixture(autouse=True)
 def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands take the session that is there instead of starting one each."""
+    """Let commands use the test's session instead of starting one each."""
 
     @contextmanager
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
@@ -36,7 +36,7 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """With all that `restow pipeline run` makes."""
+    """Return a lake with the results of `restow pipeline run`."""
     from restow.pipeline.lake import Lake
     from restow.pipeline.work import Work
 
@@ -58,7 +58,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().err
 
 
-def test_from_samples_to_plans_and_a_report(
+def test_pipeline_makes_plans_and_a_report_from_samples(
     lake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "report.html"
@@ -89,7 +89,7 @@ def test_from_samples_to_plans_and_a_report(
     assert {row["assignor"] for row in written} == {"range", "roundrobin", "sticky", "cooperative-sticky"}
 
 
-def test_skew_and_forecast_by_themselves(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skew_and_forecast_print_their_tables(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
     of_dirs = told(capsys, "pipeline", "skew", "--lake", lake, "--of", "log_dir", "--measure", "size")["skew"]
     assert {(row["dimension"], row["measure"]) for row in of_dirs} == {("log_dir", "size")}
     limits = ("--fill", "0.5", "--limit", "bytes_in=1kB")
@@ -98,7 +98,7 @@ def test_skew_and_forecast_by_themselves(lake: str, capsys: pytest.CaptureFixtur
     assert {row["limit"] for row in rows if row["measure"] == "bytes_in"} == {1000.0}
 
 
-def test_tables_for_people(lake: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+def test_commands_draw_tables(lake: str, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     for arguments, words in (
         (("pipeline", "skew"), "× share"),
@@ -109,7 +109,7 @@ def test_tables_for_people(lake: str, capsys: pytest.CaptureFixture[str], monkey
         assert words in capsys.readouterr().out
 
 
-def test_a_lake_is_described_and_put_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lake_commands_describe_and_compact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_faulty_lake(tmp_path, clusters=1, topics=2, samples=10)
     before = {
         row["table"]: row for row in told(capsys, "lake", "describe", "--lake", str(tmp_path))["tables"]
@@ -123,7 +123,7 @@ def test_a_lake_is_described_and_put_in_order(tmp_path: Path, capsys: pytest.Cap
         assert row["rows"] <= before[name]["rows"]
 
 
-def test_only_the_clusters_and_times_that_were_asked_for(
+def test_commands_use_only_the_given_clusters_and_times(
     lake: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clusters = {row["cluster"] for row in told(capsys, "lake", "describe", "--lake", lake)["tables"]}
@@ -154,7 +154,7 @@ def test_only_the_clusters_and_times_that_were_asked_for(
         (("pipeline", "run", "--since", "2026-02-01", "--until", "2026-01-01"), "is not before --until"),
     ],
 )
-def test_what_cannot_be_is_told(
+def test_commands_refuse_wrong_flags_and_empty_lakes(
     arguments: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert words in complaint(capsys, *arguments, "--lake", str(tmp_path / "nothing"))

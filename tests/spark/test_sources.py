@@ -1,4 +1,4 @@
-"""Spark's sources of a cluster's samples, on an embedded cluster, in batches and as streams."""
+"""Restow's Spark sources on an embedded cluster, in batches and as streams."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOPIC, PARTITIONS, RECORDS = "orders", 6, 60
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Running]:
-    """Three brokers in three racks, a topic with ten records in each partition, a group that read half."""
+    """Start three brokers in three racks, with ten records in each partition and a group that read half."""
     with embedded(3, racks=("a", "b", "c"), log_dirs=2) as running:
         new = NewTopic(name=TOPIC, partitions=PARTITIONS, replication_factor=2)
         ask_cluster(ConnectionSettings(bootstrap=running.bootstrap), lambda admin: admin.create_topics([new]))
@@ -53,7 +53,7 @@ def load(spark: SparkSession, cluster: Running, name: str, **options: str) -> Da
 
 @pytest.fixture(scope="module")
 def sample(spark: SparkSession, cluster: Running) -> dict[str, list[Row]]:
-    """One sample of everything: the rows of each table."""
+    """Take one sample of all tables; return the rows of each."""
     frame = load(spark, cluster, "samples")
     assert frame.rdd.getNumPartitions() == 3
     found: dict[str, list[Row]] = {}
@@ -62,12 +62,12 @@ def sample(spark: SparkSession, cluster: Running) -> dict[str, list[Row]]:
     return found
 
 
-def test_a_source_for_each_table_with_its_schema(spark: SparkSession, cluster: Running) -> None:
+def test_source_of_each_table_has_its_schema(spark: SparkSession, cluster: Running) -> None:
     for about in SAMPLED:
         assert load(spark, cluster, about.name).schema == about.schema
 
 
-def test_one_table_alone(spark: SparkSession, cluster: Running, sample: dict[str, list[Row]]) -> None:
+def test_source_reads_one_table(spark: SparkSession, cluster: Running, sample: dict[str, list[Row]]) -> None:
     alone = load(spark, cluster, "replicas").collect()
     key = table("replicas").key
     assert {tuple(row[name] for name in key) for row in alone} == {
@@ -75,7 +75,7 @@ def test_one_table_alone(spark: SparkSession, cluster: Running, sample: dict[str
     }
 
 
-def test_replicas_and_disks(sample: dict[str, list[Row]]) -> None:
+def test_sample_has_replicas_and_disks(sample: dict[str, list[Row]]) -> None:
     replicas = [row for row in sample["replicas"] if row.topic == TOPIC]
     assert len(replicas) == 2 * PARTITIONS
     assert all(row["size"] > 0 and not row.is_future and row.topic_id for row in replicas)
@@ -87,7 +87,7 @@ def test_replicas_and_disks(sample: dict[str, list[Row]]) -> None:
     assert {(row.broker, row.log_dir) for row in replicas} <= {(row.broker, row.log_dir) for row in disks}
 
 
-def test_offsets_and_assignment(sample: dict[str, list[Row]]) -> None:
+def test_sample_has_offsets_and_assignment(sample: dict[str, list[Row]]) -> None:
     offsets = {row.partition: row for row in sample["offsets"] if row.topic == TOPIC}
     assignment = {row.partition: row for row in sample["assignment"] if row.topic == TOPIC}
     assert offsets.keys() == assignment.keys() == set(range(PARTITIONS))
@@ -97,7 +97,7 @@ def test_offsets_and_assignment(sample: dict[str, list[Row]]) -> None:
         assert sorted(assignment[number].isr) == sorted(assignment[number].replicas)
 
 
-def test_groups(sample: dict[str, list[Row]]) -> None:
+def test_sample_has_groups(sample: dict[str, list[Row]]) -> None:
     found = [row for row in sample["groups"] if row.group == "billing"]
     assert sorted((row.topic, row.partition, row.committed) for row in found) == [
         (TOPIC, number, 5) for number in range(PARTITIONS)
@@ -105,11 +105,11 @@ def test_groups(sample: dict[str, list[Row]]) -> None:
     assert {(row.state, row.member) for row in found} == {("Empty", None)}
 
 
-def test_nothing_is_missing(sample: dict[str, list[Row]]) -> None:
+def test_sample_of_a_healthy_cluster_has_no_gaps(sample: dict[str, list[Row]]) -> None:
     assert sample.keys() == {each.name for each in SAMPLED}
 
 
-def test_a_broker_that_does_not_answer_is_missing_and_said_to_be(
+def test_broker_that_does_not_answer_is_a_gap(
     spark: SparkSession, cluster: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hear = ClientConnection.frame
@@ -138,12 +138,12 @@ def test_a_broker_that_does_not_answer_is_missing_and_said_to_be(
         ({"bootstrap.servers": "127.0.0.1:1", "securty.protocol": "SSL"}, "did you mean security.protocol"),
     ],
 )
-def test_what_cannot_be_read_says_why(spark: SparkSession, options: dict[str, str], complaint: str) -> None:
+def test_source_fails_with_a_reason(spark: SparkSession, options: dict[str, str], complaint: str) -> None:
     with pytest.raises(PySparkException, match=complaint):
         spark.read.format("restow.replicas").options(**options).load().collect()
 
 
-def test_a_stream_takes_samples_and_goes_on_after_a_restart(
+def test_stream_takes_samples_and_continues_after_a_restart(
     spark: SparkSession, cluster: Running, tmp_path: Path
 ) -> None:
     reader = spark.readStream.format("restow.offsets").option("bootstrap.servers", cluster.bootstrap)
@@ -151,7 +151,7 @@ def test_a_stream_takes_samples_and_goes_on_after_a_restart(
     batches: dict[int, set[Any]] = {}
 
     def keep(batch: DataFrame, number: int) -> None:
-        """A batch that was stopped in the middle comes again."""
+        """Keep a batch; one that was stopped in the middle comes again."""
         batches[number] = {row["at"] for row in batch.where(f"topic = '{TOPIC}'").select("at").collect()}
 
     def run(samples: int) -> None:

@@ -1,4 +1,4 @@
-"""The sources and collecting on Apache Kafka 4.3.1."""
+"""Spark sources and `restow collect` on Apache Kafka 4.3.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC, PARTITIONS = "orders", 4
 
 @pytest.fixture(scope="module")
 def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Two brokers with a topic that has ten records in each partition."""
+    """Start two brokers and a topic with ten records in each partition."""
     with ExitStack() as stack:
         with needs_kafka():
             folder = tmp_path_factory.mktemp("kafka")
@@ -48,7 +48,7 @@ def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def member(bootstrap: str, group: str, protocol: str) -> Consumer:
-    """A consumer that has read something and committed 7 for partition 0."""
+    """Start a consumer that has read records and committed 7 for partition 0."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -64,7 +64,7 @@ def member(bootstrap: str, group: str, protocol: str) -> Consumer:
     return consumer
 
 
-def test_all_tables_into_the_lake(spark: SparkSession, bootstrap: str, tmp_path: Path) -> None:
+def test_collect_writes_all_tables_to_the_lake(spark: SparkSession, bootstrap: str, tmp_path: Path) -> None:
     lake = Lake(spark, str(tmp_path / "lake"))
     samples: SimpleQueue[Sample] = SimpleQueue()
     stream = collecting(

@@ -27,7 +27,7 @@ ASKED = FleetRequest(request=PlanRequest(balance=True, bands={"leaders": None}),
 def cluster(
     name: str, homes: list[list[int]], brokers: int = 4, at: int = 0
 ) -> dict[str, list[dict[str, Any]]]:
-    """Partitions of t on these brokers, each of a thousand bytes; disks of a hundred thousand."""
+    """Return rows of a cluster: partitions of t of 1,000 bytes, log dirs of 100,000 bytes."""
     about = {"cluster": name, "at": at}
     return {
         "assignment": [
@@ -57,7 +57,7 @@ def planned(
     return frame.collect()
 
 
-def test_every_cluster_has_its_plan_and_the_worst_comes_first(rows_of: Made) -> None:
+def test_fleet_plans_every_cluster_and_lists_the_worst_first(rows_of: Made) -> None:
     even = cluster("even", [[1, 2], [3, 4], [2, 1], [4, 3]])
     skewed = cluster("skewed", [[1, 2]] * 8)
     rows = planned(rows_of, even, skewed)
@@ -72,14 +72,14 @@ def test_every_cluster_has_its_plan_and_the_worst_comes_first(rows_of: Made) -> 
     assert rows[0]["disk_after"] < 1.3
 
 
-def test_only_what_was_seen_last_counts(rows_of: Made) -> None:
+def test_fleet_uses_only_the_newest_rows(rows_of: Made) -> None:
     old = cluster("c", [[1, 2]] * 8, at=0)
     new = cluster("c", [[1, 2], [3, 4], [2, 1], [4, 3]], at=300)
     (row,) = planned(rows_of, old, new)
     assert (row["partitions"], row["moves"], row["size"]) == (4, 0, 8000)
 
 
-def test_topics_that_come_with_answers_some_seconds_apart_are_all_there(rows_of: Made) -> None:
+def test_fleet_keeps_topics_of_answers_some_seconds_apart(rows_of: Made) -> None:
     first, second = cluster("c", [[1, 2]] * 3, at=0), cluster("c", [[3, 4]] * 2, at=7)
     for row in second["assignment"] + second["replicas"]:
         row["topic"] = "other"
@@ -87,7 +87,7 @@ def test_topics_that_come_with_answers_some_seconds_apart_are_all_there(rows_of:
     assert row["partitions"] == 5
 
 
-def test_a_cluster_without_partitions_or_without_disks_says_so(rows_of: Made) -> None:
+def test_fleet_gives_the_reason_for_a_cluster_without_partitions_or_disks(rows_of: Made) -> None:
     nothing, nowhere = cluster("nothing", []), cluster("nowhere", [[1, 2]])
     nowhere["disks"] = []
     found = {row["cluster"]: row["error"] for row in planned(rows_of, nothing, nowhere, cluster("c", [[1]]))}
@@ -96,7 +96,7 @@ def test_a_cluster_without_partitions_or_without_disks_says_so(rows_of: Made) ->
     assert found["c"] is None
 
 
-def test_loads_of_the_model_count(rows_of: Made, spark: SparkSession) -> None:
+def test_fleet_plans_with_the_loads_of_the_model(rows_of: Made, spark: SparkSession) -> None:
     homes = [[1, 2], [2, 3], [3, 4], [4, 1]] * 4
     known = {"samples": 5, "hours": 1, "confidence": 1.0, "bytes_out_mean": 100.0}
     rows = [

@@ -1,4 +1,4 @@
-"""Samples of others, with a mapping file."""
+"""Import samples of other tools, with a mapping file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ isr = { column = "members", separator = "," }
 """
 
 
-def test_an_export_of_prometheus_becomes_samples(spark: SparkSession, tmp_path: Path) -> None:
+def test_import_turns_a_prometheus_export_into_samples(spark: SparkSession, tmp_path: Path) -> None:
     from restow.pipeline.importing import import_map, imported
     from restow.pipeline.lake import Lake
 
@@ -111,7 +111,7 @@ def test_an_export_of_prometheus_becomes_samples(spark: SparkSession, tmp_path: 
         ('format = "csv"', 'format = "csv"\nfomat = 1', "says 'fomat'"),
     ],
 )
-def test_a_mapping_that_cannot_be_says_why(before: str, after: str, said: str) -> None:
+def test_import_refuses_a_wrong_mapping_with_the_reason(before: str, after: str, said: str) -> None:
     from restow.pipeline.importing import import_map
 
     with pytest.raises(InvalidDocument) as complaint:

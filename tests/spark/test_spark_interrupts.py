@@ -1,4 +1,4 @@
-"""Ctrl-C while Spark starts or works: it ends at once, with nothing said and nothing left."""
+"""Ctrl-C while Spark starts or works: it ends at once and silently, and leaves no process."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ except KeyboardInterrupt:
 
 
 def left_of(mark: str) -> list[int]:
-    """Processes that have it in their environment."""
+    """Return the processes that have the mark in their environment."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -93,8 +93,8 @@ def left_of(mark: str) -> list[int]:
 @pytest.mark.parametrize(
     "work", [AT_WORK, AT_ITS_START, AS_IT_CONNECTS], ids=["at work", "at its start", "as it connects"]
 )
-def test_ctrl_c(work: str) -> None:
-    """The next session is as good as any."""
+def test_ctrl_c_ends_the_session_and_leaves_no_process(work: str) -> None:
+    """The next session must work."""
     with needs_kafka():
         java()
     mark = str(uuid4())

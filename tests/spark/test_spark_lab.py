@@ -1,4 +1,4 @@
-"""The assignor lab on tables of the lake: which sample counts, what is joined to it, one row per assignor."""
+"""The assignor lab on tables of the lake: the samples that count, the joins, one row per assignor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 
 def groups(made: Made, *rounds: dict[int, str | None], at: int = 0, **more: Any) -> DataFrame:
-    """One sample a round, each saying who holds which partition of t."""
+    """Return one sample per round, each with the owner of every partition of t."""
     rows = []
     for number, owners in enumerate(rounds):
         for partition, owner in owners.items():
@@ -40,7 +40,7 @@ def groups(made: Made, *rounds: dict[int, str | None], at: int = 0, **more: Any)
 
 
 def tables(made: Made, partitions: int = 4, **more: Any) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Partitions are on broker 1 in the east and, if odd, on 2 in the west."""
+    """Return tables with all partitions on broker 1 in the east and the odd ones also on 2 in the west."""
     assigned = [
         {"at": at, "partition": number, "replicas": [2 if number % 2 else 1], **more}
         for number in range(partitions)
@@ -62,7 +62,7 @@ def answers(frame: DataFrame) -> dict[str, dict[str, Any]]:
     return {row["assignor"]: row for row in found}
 
 
-def test_a_group_with_its_racks_and_its_lag(rows_of: Made) -> None:
+def test_lab_measures_cross_rack_reads_and_lag(rows_of: Made) -> None:
     held = {0: "b", 1: "a", 2: "b", 3: "b"}
     found = answers(lab(groups(rows_of, held), *tables(rows_of)))
     assert set(found) == set(OURS)
@@ -76,7 +76,7 @@ def test_a_group_with_its_racks_and_its_lag(rows_of: Made) -> None:
     assert found["sticky"]["moved"] == 1
 
 
-def test_only_the_last_sample_counts_and_changes_of_members_are_replayed(rows_of: Made) -> None:
+def test_lab_uses_the_last_sample_and_replays_member_changes(rows_of: Made) -> None:
     alone = dict.fromkeys(range(4), "a")
     both: dict[int, str | None] = {0: "a", 1: "a", 2: "b", 3: "b"}
     samples = groups(rows_of, alone, alone, both, both, alone, both)
@@ -86,13 +86,13 @@ def test_only_the_last_sample_counts_and_changes_of_members_are_replayed(rows_of
     assert found["sticky"]["replayed"] == found["cooperative-sticky"]["replayed"] == 6
 
 
-def test_a_group_that_flaps_is_replayed_in_part(rows_of: Made) -> None:
+def test_lab_replays_only_the_latest_changes_of_a_flapping_group(rows_of: Made) -> None:
     flapping = [{0: "ab"[number % 2]} for number in range(MOST_ROUNDS + 11)]
     found = answers(lab(groups(rows_of, *flapping), *tables(rows_of, 1), ["range"]))
     assert (found["range"]["rounds"], found["range"]["replayed"]) == (MOST_ROUNDS, MOST_ROUNDS - 1)
 
 
-def test_an_empty_group_and_one_whose_topic_is_gone(rows_of: Made) -> None:
+def test_lab_gives_the_reason_for_a_group_without_members_or_topics(rows_of: Made) -> None:
     empty = groups(rows_of, {0: None, 1: None}, group="empty", state="Empty")
     lost = groups(rows_of, {0: "a"}, group="lost", topic="gone", subscription=["gone"])
     rows = lab(empty.unionByName(lost), *tables(rows_of), ["sticky"]).collect()
@@ -102,7 +102,7 @@ def test_an_empty_group_and_one_whose_topic_is_gone(rows_of: Made) -> None:
     }
 
 
-def test_a_topic_deleted_long_ago_is_not_dealt_out(rows_of: Made) -> None:
+def test_lab_ignores_a_deleted_topic(rows_of: Made) -> None:
     assignment, disks, offsets = tables(rows_of)
     old = rows_of("assignment", [{"at": -7200, "topic": "old", "partition": number} for number in range(9)])
     reading = groups(rows_of, {0: "a", 1: "b"}, subscription=["t", "old"])
@@ -110,11 +110,11 @@ def test_a_topic_deleted_long_ago_is_not_dealt_out(rows_of: Made) -> None:
     assert (found["range"]["topics"], found["range"]["partitions"]) == (1, 4)
 
 
-def test_groups_of_other_clusters_are_others(rows_of: Made) -> None:
+def test_lab_keeps_groups_of_different_clusters_apart(rows_of: Made) -> None:
     here, there = groups(rows_of, {0: "a"}), groups(rows_of, {0: "a"}, cluster="d")
     rows = lab(here.unionByName(there), *tables(rows_of), ["range"]).collect()
     assert {row["cluster"]: row["error"] for row in rows} == {"c": None, "d": "the group has no partitions"}
 
 
-def test_no_groups_at_all(rows_of: Made) -> None:
+def test_lab_without_groups_is_empty(rows_of: Made) -> None:
     assert lab(groups(rows_of).limit(0), *tables(rows_of)).collect() == []

@@ -1,4 +1,4 @@
-"""The lake: each sample once, whatever was written how often, by whom and however far."""
+"""The lake: each sample once, after repeated, concurrent and unfinished writes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sizes(rows: DataFrame) -> list[int]:
     return sorted(row.size for row in rows.select("size").collect())
 
 
-def test_a_lake_that_is_not_there_is_empty(lake: Lake) -> None:
+def test_missing_lake_is_empty(lake: Lake) -> None:
     assert lake.read("replicas").isEmpty()
     with pytest.raises(InvalidInput, match="restow collect"):
         lake.describe()
@@ -48,7 +48,7 @@ def test_a_lake_that_is_not_there_is_empty(lake: Lake) -> None:
         lake.read("replica")
 
 
-def test_samples_come_back_as_they_were_each_once(
+def test_lake_returns_each_sample_once_and_unchanged(
     lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
     given = rows_of("replicas", samples(0, 60, DAY, broker=7, topic_id="x"))
@@ -68,7 +68,7 @@ def test_samples_come_back_as_they_were_each_once(
     assert told["c"].bytes > 0
 
 
-def test_compaction_leaves_one_file_a_day_and_loses_nothing(
+def test_compaction_leaves_one_file_per_day_and_loses_nothing(
     lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
     for times in ((0, 60, DAY), (60, 120, DAY)):
@@ -80,7 +80,7 @@ def test_compaction_leaves_one_file_a_day_and_loses_nothing(
     assert lake.compact("replicas") == len(before) - 2
     assert len(list(folder.rglob("*.parquet"))) == 2
     assert sizes(lake.read("replicas", distinct=False)) == [0, 60, 120, DAY]
-    for path in before:  # as if it had been killed before it could remove what it had read
+    for path in before:  # as if it had been killed before it removed the files that it had read
         shutil.copy(copy / path, folder / path)
     assert sizes(lake.read("replicas")) == [0, 60, 120, DAY]
     lake.compact("replicas")
@@ -90,7 +90,7 @@ def test_compaction_leaves_one_file_a_day_and_loses_nothing(
         lake.compact("model")
 
 
-def test_what_a_killed_writer_left_is_not_seen_and_goes_away(
+def test_files_of_a_killed_writer_are_invisible_and_removed(
     lake: Lake, rows_of: Callable[..., DataFrame], tmp_path: Path
 ) -> None:
     given = rows_of("replicas", samples(0, 60))
@@ -108,7 +108,7 @@ def test_what_a_killed_writer_left_is_not_seen_and_goes_away(
     assert not left.exists()
 
 
-def test_two_writers_at_once_do_not_meet(lake: Lake, rows_of: Callable[..., DataFrame]) -> None:
+def test_two_concurrent_writers_lose_nothing(lake: Lake, rows_of: Callable[..., DataFrame]) -> None:
     given = [rows_of("replicas", samples(*range(part, 60, 2))) for part in (0, 1, 0)]
     writers = [Thread(target=lake.write, args=(rows, "replicas")) for rows in given]
     for writer in writers:
@@ -118,7 +118,7 @@ def test_two_writers_at_once_do_not_meet(lake: Lake, rows_of: Callable[..., Data
     assert sizes(lake.read("replicas")) == list(range(60))
 
 
-def test_what_does_not_fit_is_refused_and_nothing_is_written(
+def test_write_refuses_rows_of_another_schema_and_writes_nothing(
     lake: Lake, spark: SparkSession, rows_of: Callable[..., DataFrame]
 ) -> None:
     good = rows_of("disks", [{"at": 0, "usable": 1}])
@@ -131,7 +131,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(
     assert lake.read("disks").isEmpty()
 
 
-def test_what_a_job_makes_takes_the_place_of_what_it_made(lake: Lake, spark: SparkSession) -> None:
+def test_write_replaces_the_earlier_result_of_a_job(lake: Lake, spark: SparkSession) -> None:
     from restow.pipeline.jobs.model import TABLE
 
     def model(*clusters: str) -> DataFrame:
@@ -145,13 +145,13 @@ def test_what_a_job_makes_takes_the_place_of_what_it_made(lake: Lake, spark: Spa
     assert sorted(row.cluster for row in lake.read("model").collect()) == ["b", "c"]
 
 
-def test_a_newer_lake_is_left_alone(lake: Lake, tmp_path: Path) -> None:
+def test_lake_refuses_a_newer_version(lake: Lake, tmp_path: Path) -> None:
     (tmp_path / "lake" / "disks" / "v2").mkdir(parents=True)
     with pytest.raises(InvalidInput, match="has v2, but this restow knows v1"):
         lake.read("disks")
 
 
-def test_times_depend_on_settings(spark: SparkSession, tmp_path: Path) -> None:
+def test_lake_refuses_a_session_with_other_time_settings(spark: SparkSession, tmp_path: Path) -> None:
     from restow.pipeline.lake import Lake
 
     other = spark.newSession()
@@ -160,7 +160,7 @@ def test_times_depend_on_settings(spark: SparkSession, tmp_path: Path) -> None:
         Lake(other, str(tmp_path))
 
 
-def test_load_models_are_files_that_planners_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_planner_reads_the_load_model_files(spark: SparkSession, tmp_path: Path) -> None:
     from restow.model.ids import TopicPartition
     from restow.model.load_parquet import read
     from restow.pipeline.jobs.model import TABLE

@@ -1,6 +1,6 @@
-"""Rates and load models worked out by hand: one thing at a time that may happen to a partition.
+"""Rates and load models computed by hand, one case for each thing that may happen to a partition.
 
-Every case is a topic of its own, and all of them are computed at once.
+Every case is a topic of its own; one run computes all of them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Samples = dict[str, list[dict[str, Any]]]
 
 
 def grown(*sizes: int, every: int = 60, **others: Any) -> list[dict[str, Any]]:
-    """A leader's sizes, a minute apart."""
+    """Return a leader's sizes, a minute apart."""
     return [{"at": every * number, "size": size, **others} for number, size in enumerate(sizes)]
 
 
 def counted(column: str, *values: int, **others: Any) -> list[dict[str, Any]]:
-    """Ends or commits, a minute apart."""
+    """Return log end offsets or commits, a minute apart."""
     return [{"at": 60 * number, column: value, **others} for number, value in enumerate(values)]
 
 
@@ -93,7 +93,7 @@ CASES: dict[str, Samples] = {
 
 @pytest.fixture(scope="module")
 def samples(rows_of: Callable[..., DataFrame]) -> list[DataFrame]:
-    """Of every case, together."""
+    """Return the samples of all cases."""
     tables: Samples = {"replicas": [], "assignment": [], "offsets": [], "groups": []}
     for case, samples in CASES.items():
         for table, rows in ({"assignment": [{"at": 0}]} | samples).items():
@@ -103,7 +103,7 @@ def samples(rows_of: Callable[..., DataFrame]) -> list[DataFrame]:
 
 @pytest.fixture(scope="module")
 def windows(samples: list[DataFrame]) -> dict[str, list[Row]]:
-    """The windows of every case, an hour each, in order."""
+    """Return the windows of every case, an hour each, in order."""
     from restow.pipeline.jobs.rates import Windows, rates
 
     made = rates(*samples, windows=Windows(seconds=3600))
@@ -113,9 +113,7 @@ def windows(samples: list[DataFrame]) -> dict[str, list[Row]]:
     return found
 
 
-def test_many_leaders_are_not_sent_to_every_worker(
-    samples: list[DataFrame], windows: dict[str, list[Row]]
-) -> None:
+def test_rates_do_not_broadcast_many_leaders(samples: list[DataFrame], windows: dict[str, list[Row]]) -> None:
     from restow.pipeline.jobs.rates import Windows, rates
 
     made = rates(*samples, windows=Windows(seconds=3600, few_leaders=False))
@@ -132,80 +130,78 @@ def the(windows: dict[str, list[Row]]) -> Callable[[str], Row]:
     return only
 
 
-def test_bytes_in_are_what_the_leader_grew_by(the: Callable[[str], Row]) -> None:
+def test_bytes_in_equal_the_growth_of_the_leader(the: Callable[[str], Row]) -> None:
     window = the("steady")
     assert (window.bytes_in, window.seconds, window.samples, window.size) == (15.0, 120.0, 3, 1800)
 
 
-def test_followers_fetch_what_came_in(the: Callable[[str], Row]) -> None:
+def test_bytes_out_include_the_fetches_of_followers(the: Callable[[str], Row]) -> None:
     window = the("steady")
     assert (window.bytes_replicated, window.bytes_out, window.bytes_consumed) == (30.0, 30.0, None)
 
 
-def test_a_sample_that_comes_twice_counts_once(the: Callable[[str], Row]) -> None:
+def test_repeated_sample_counts_once(the: Callable[[str], Row]) -> None:
     window = the("twice")
     assert (window.bytes_in, window.seconds, window.samples) == (15.0, 120.0, 3)
 
 
-def test_retention_is_not_counted_nor_what_is_next_to_it(the: Callable[[str], Row]) -> None:
+def test_intervals_around_retention_do_not_count(the: Callable[[str], Row]) -> None:
     window = the("retention")
     assert (window.bytes_in, window.seconds) == (10.0, 120.0)
 
 
-def test_where_something_was_deleted_messages_tell_the_bytes(the: Callable[[str], Row]) -> None:
+def test_bytes_in_come_from_messages_where_records_were_deleted(the: Callable[[str], Row]) -> None:
     window = the("deleted")
     assert window.messages_in == 1.0
     assert window.bytes_in == pytest.approx(1.0 * 800 / 80)
 
 
-def test_messages_go_on_over_a_change_of_leader_and_sizes_start_over(the: Callable[[str], Row]) -> None:
+def test_leader_change_keeps_messages_and_restarts_sizes(the: Callable[[str], Row]) -> None:
     window = the("another leader")
     assert (window.messages_in, window.seconds) == (1.0, 180.0)
     assert window.bytes_in == pytest.approx((1200 + 60) / 180)
 
 
 @pytest.mark.parametrize("case", ["catching up", "future"])
-def test_a_replica_that_is_still_being_copied_says_nothing_of_what_comes_in(
-    the: Callable[[str], Row], case: str
-) -> None:
+def test_future_replica_does_not_count_for_bytes_in(the: Callable[[str], Row], case: str) -> None:
     assert the(case).bytes_in == 10.0
 
 
-def test_a_topic_made_anew_is_another_one(the: Callable[[str], Row]) -> None:
+def test_recreated_topic_is_another_series(the: Callable[[str], Row]) -> None:
     window = the("anew")
     assert (window.bytes_in, window.messages_in) == (10.0, 1.0)
 
 
-def test_what_was_cut_off_is_not_counted(the: Callable[[str], Row]) -> None:
+def test_truncation_does_not_count(the: Callable[[str], Row]) -> None:
     window = the("cut off")
     assert (window.messages_in, window.seconds) == (1.0, 120.0)
 
 
-def test_a_long_gap_is_not_counted(windows: dict[str, list[Row]]) -> None:
+def test_long_gap_does_not_count(windows: dict[str, list[Row]]) -> None:
     assert [window.bytes_in for window in windows["gap"]] == [10.0, 10.0]
 
 
-def test_a_clock_set_back_makes_no_peak(the: Callable[[str], Row]) -> None:
+def test_clock_set_back_makes_no_peak(the: Callable[[str], Row]) -> None:
     window = the("clock")
     assert window.bytes_in == pytest.approx(10.0)
     assert window.seconds > 600
 
 
-def test_groups_read_what_they_commit(the: Callable[[str], Row]) -> None:
+def test_bytes_out_include_the_commits_of_groups(the: Callable[[str], Row]) -> None:
     window = the("read")
     assert (window.messages_in, window.bytes_in) == (0.0, 0.0)
     assert window.bytes_consumed == window.bytes_out == pytest.approx((1 + 2) * 1000 / 100)
 
 
-def test_a_group_that_starts_over_is_not_counted(the: Callable[[str], Row]) -> None:
+def test_reset_of_a_group_does_not_count(the: Callable[[str], Row]) -> None:
     assert the("started over").bytes_consumed == pytest.approx(1 * 10.0)
 
 
-def test_where_nobody_leads_nothing_is_known(windows: dict[str, list[Row]]) -> None:
+def test_rates_are_null_without_a_leader(windows: dict[str, list[Row]]) -> None:
     assert windows["nobody"] == []
 
 
-def test_an_hour_of_the_week_counts_once_however_often_it_was_sampled(
+def test_hour_of_the_week_counts_once_however_often_it_was_sampled(
     rows_of: Callable[..., DataFrame],
 ) -> None:
     from restow.pipeline.jobs.model import model

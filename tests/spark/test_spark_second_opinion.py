@@ -1,4 +1,4 @@
-"""Rates and load models of lakes with every fault, beside what DuckDB makes of the same files."""
+"""Rates and load models of lakes with every fault, compared with DuckDB on the same files."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def by_key(columns: list[str], rows: Iterable[Any], keys: int) -> dict[tuple[Any
 
 
 def assert_same(ours: DataFrame, theirs: Any, columns: list[str], keys: int) -> int:
-    """Row by row and column by column, but for the last digits. Returns how many rows there are.
+    """Compare row by row and column by column, apart from rounding. Return the number of rows.
 
-    Those of a slope are last compared with how high the line is, not with how steep.
+    The rounding of a slope is relative to the height of the line, not to the slope.
     """
     mine = by_key(columns, ours.select(*columns).collect(), keys)
     other = by_key(columns, theirs.fetchall(), keys)
@@ -56,7 +56,7 @@ def assert_same(ours: DataFrame, theirs: Any, columns: list[str], keys: int) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_duckdb_comes_to_the_same(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_rates_and_models_equal_those_of_duckdb(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     from restow.pipeline.jobs.model import TABLE as MODEL
     from restow.pipeline.jobs.model import model
     from restow.pipeline.jobs.rates import TABLE as RATES

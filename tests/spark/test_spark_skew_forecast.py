@@ -1,4 +1,4 @@
-"""Skew and forecasts: by hand, and beside what DuckDB makes of a lake with every fault."""
+"""Skew and forecasts: computed by hand, and compared with DuckDB on a lake with every fault."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DAY = 86_400
 
 @pytest.fixture(scope="module")
 def skewed(spark: SparkSession, rows_of: Callable[..., DataFrame]) -> dict[tuple[str, str, str], Row]:
-    """Two partitions on brokers 1 and 2, the second one moved away from 2; broker 3 is new and empty."""
+    """Return tables: two partitions on brokers 1 and 2, the second one moved off 2; broker 3 is empty."""
     from restow.pipeline.jobs.model import TABLE
     from restow.pipeline.jobs.skew import skew
 
@@ -79,7 +79,7 @@ def totals(skewed: dict[tuple[str, str, str], Row], dimension: str, measure: str
     return {key[2]: row.total for key, row in skewed.items() if key[:2] == (dimension, measure)}
 
 
-def test_totals_by_everything(skewed: dict[tuple[str, str, str], Row]) -> None:
+def test_skew_has_totals_of_every_dimension(skewed: dict[tuple[str, str, str], Row]) -> None:
     assert totals(skewed, "broker", "size") == {"1": 400.0, "2": 100.0, "3": 0.0}
     assert totals(skewed, "broker", "bytes_in") == {"1": 40.0, "2": 10.0, "3": 0.0}
     assert totals(skewed, "broker", "replicas") == {"1": 2.0, "2": 1.0, "3": 0.0}
@@ -90,7 +90,7 @@ def test_totals_by_everything(skewed: dict[tuple[str, str, str], Row]) -> None:
     assert totals(skewed, "topic", "size") == {"t": 500.0}
 
 
-def test_beside_the_mean(skewed: dict[tuple[str, str, str], Row]) -> None:
+def test_skew_compares_members_with_the_mean(skewed: dict[tuple[str, str, str], Row]) -> None:
     row = skewed["broker", "size", "1"]
     assert (row.mean, row.share, row.max_share) == (
         pytest.approx(500 / 3),
@@ -101,7 +101,7 @@ def test_beside_the_mean(skewed: dict[tuple[str, str, str], Row]) -> None:
     assert skewed["broker", "size", "3"].share == 0.0
 
 
-def test_what_causes_it(skewed: dict[tuple[str, str, str], Row]) -> None:
+def test_skew_names_the_heaviest_partitions(skewed: dict[tuple[str, str, str], Row]) -> None:
     causes = skewed["broker", "size", "1"].causes
     assert [(each.topic, each.partition, each.value) for each in causes] == [("t", 1, 300.0), ("t", 0, 100.0)]
     assert skewed["broker", "size", "3"].causes == []
@@ -128,7 +128,7 @@ def foreseen(rows_of: Callable[..., DataFrame]) -> dict[tuple[str, int], Row]:
     return {(row.measure, row.broker): row for row in made.collect()}
 
 
-def test_a_disk_that_fills_steadily_is_full_when_it_says(foreseen: dict[tuple[str, int], Row]) -> None:
+def test_forecast_of_steady_growth_is_exact(foreseen: dict[tuple[str, int], Row]) -> None:
     row = foreseen["disk", 1]
     assert (row.now, row.limit, row.hours) == (400.0, 900.0, 5)
     assert (row.growth, row.error) == (pytest.approx(100.0), pytest.approx(0.0, abs=1e-6))
@@ -137,29 +137,29 @@ def test_a_disk_that_fills_steadily_is_full_when_it_says(foreseen: dict[tuple[st
     assert abs(row.soonest - row.latest) <= timedelta(seconds=2)
 
 
-def test_one_that_empties_never_is(foreseen: dict[tuple[str, int], Row]) -> None:
+def test_forecast_of_a_shrinking_log_dir_has_no_date(foreseen: dict[tuple[str, int], Row]) -> None:
     row = foreseen["disk", 2]
     assert (row.growth, row.passes, row.soonest) == (pytest.approx(-10), None, None)
 
 
-def test_one_that_goes_up_and_down_has_a_band(foreseen: dict[tuple[str, int], Row]) -> None:
+def test_forecast_of_uneven_growth_has_a_band(foreseen: dict[tuple[str, int], Row]) -> None:
     row = foreseen["disk", 3]
     assert row.soonest < row.passes < row.latest
 
 
-def test_a_limit_that_is_passed_was_passed_at_the_latest_now(foreseen: dict[tuple[str, int], Row]) -> None:
+def test_forecast_of_a_passed_limit_is_the_last_sample(foreseen: dict[tuple[str, int], Row]) -> None:
     row = foreseen["disk", 4]
     assert row.passes == row.soonest == row.latest == row.last
 
 
-def test_a_broker_that_never_answered_has_a_reason_and_no_forecast(
+def test_forecast_of_a_broker_that_never_answered_has_a_reason(
     foreseen: dict[tuple[str, int], Row],
 ) -> None:
     row = foreseen["disk", 5]
     assert (row.passes, row.now, row.why) == (None, None, "it did not answer")
 
 
-def test_brokers_pass_what_they_can_carry(foreseen: dict[tuple[str, int], Row]) -> None:
+def test_forecast_says_when_brokers_pass_a_rate_limit(foreseen: dict[tuple[str, int], Row]) -> None:
     row = foreseen["bytes_in", 2]
     assert (row.growth, row.now) == (pytest.approx(24.0), pytest.approx(14.0))
     assert abs(row.passes - row.last - timedelta(days=1)) <= timedelta(seconds=1)
@@ -197,7 +197,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_duckdb_comes_to_the_same_forecasts(spark: SparkSession, faulty: Path) -> None:
+def test_forecasts_equal_those_of_duckdb(spark: SparkSession, faulty: Path) -> None:
     from restow.pipeline.jobs.forecast import forecast
     from restow.pipeline.lake import Lake
 
@@ -218,7 +218,7 @@ def test_duckdb_comes_to_the_same_forecasts(spark: SparkSession, faulty: Path) -
         assert growth == pytest.approx(theirs[key][1], rel=1e-6)
 
 
-def test_duckdb_comes_to_the_same_totals(spark: SparkSession, faulty: Path) -> None:
+def test_skew_totals_equal_those_of_duckdb(spark: SparkSession, faulty: Path) -> None:
     from restow.pipeline.jobs.model import TABLE
     from restow.pipeline.jobs.skew import skew
     from restow.pipeline.lake import Lake

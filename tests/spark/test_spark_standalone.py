@@ -1,4 +1,4 @@
-"""The same work on a real Spark cluster, a master and two workers, makes the same tables as here."""
+"""A real Spark cluster, a master and two workers, makes the same tables as local mode."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def work_on(lake: Path, master: str, log: Path) -> None:
 
 
 def rows_of(lake: Path, name: str) -> list[Any]:
-    """All rows in an order of their own; sums of floats may differ in their last digits."""
+    """Return all rows, sorted and rounded: sums of floats may differ in their last digits."""
     table = pq.read_table(lake / name / "v1")
     rows = [{key: _rounded(value) for key, value in row.items()} for row in table.to_pylist()]
     return sorted(rows, key=lambda row: json.dumps(row, default=str, sort_keys=True))
@@ -70,7 +70,7 @@ def _rounded(value: Any) -> Any:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_standalone_cluster_makes_the_same_tables(tmp_path: Path) -> None:
+def test_standalone_cluster_makes_the_same_tables(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     write_faulty_lake(here, clusters=3, topics=3, samples=20)
     shutil.copytree(here, there)
@@ -86,7 +86,7 @@ def test_a_standalone_cluster_makes_the_same_tables(tmp_path: Path) -> None:
 
 
 def _submit(lake: Path, master: str) -> None:
-    """By spark-submit too: the program is the package's own, the master is spark-submit's."""
+    """Run the package's program with spark-submit, which sets the master."""
     submit = pyspark_jar("spark-core*.jar").parents[1] / "bin" / "spark-submit"
     conf = [word for name, value in (LOOPBACK | SMALL).items() for word in ("--conf", f"{name}={value}")]
     program = str(Path(restow.__path__[0]) / "__main__.py")

@@ -1,4 +1,4 @@
-"""What is not known is a gap and never a zero, from rates to the report; forecasts say why."""
+"""Unknown values are gaps and never zeros, from rates to the report; forecasts give the reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SILENT_UNTIL = 2 * EVERY
 
 @pytest.fixture(scope="module")
 def tables(rows_of: Callable[..., DataFrame]) -> dict[str, DataFrame]:
-    """A constant load of 1,500 B/s in and 4,500 B/s out; of two brokers one is silent at first."""
+    """Return tables of a constant load, 1,500 B/s in and 4,500 B/s out. One broker is silent at first."""
     replicas, offsets, groups, assignment = [], [], [], []
     for at in TIMES:
         for partition, rate in ((0, 1000), (1, 500)):
@@ -70,10 +70,10 @@ def test_rates_of_a_constant_load_are_constant_or_null(rates_of_it: DataFrame) -
             assert len(known) >= 7
 
 
-def test_bytes_out_is_not_known_where_commits_are_not(
+def test_bytes_out_is_null_where_commits_are_unknown(
     tables: dict[str, DataFrame], rows_of: Callable[..., DataFrame]
 ) -> None:
-    """The coordinator is silent for a while in the middle; before the first commit nobody reads."""
+    """The coordinator is silent for a while; before the first commit consumers fetch nothing."""
     from restow.pipeline.jobs.rates import Windows, rates
 
     told = [4 * EVERY, 5 * EVERY, 8 * EVERY, 9 * EVERY]
@@ -102,7 +102,7 @@ def test_report_draws_a_constant_load_as_a_level_line(
         assert values[3:] == pytest.approx([expected] * (len(TIMES) - 3)), name
 
 
-def test_skew_counts_what_is_not_known_and_calls_it_no_zero(
+def test_skew_counts_unknown_partitions_and_not_as_zero(
     spark: SparkSession, tables: dict[str, DataFrame], rates_of_it: DataFrame
 ) -> None:
     from restow.pipeline.jobs.model import TABLE, model
@@ -126,7 +126,7 @@ def test_skew_counts_what_is_not_known_and_calls_it_no_zero(
 
 @pytest.fixture(scope="module")
 def reasons(rows_of: Callable[..., DataFrame]) -> dict[int, Any]:
-    """A log dir per broker, each with another reason not to have a date."""
+    """Return one log dir per broker, each with another reason for a missing date."""
     from restow.pipeline.jobs.forecast import forecast
 
     hour = 3600
@@ -160,7 +160,7 @@ def reasons(rows_of: Callable[..., DataFrame]) -> dict[int, Any]:
         (6, "seen in 1 of 2 hours needed"),
     ],
 )
-def test_forecast_without_a_date_says_why(reasons: dict[int, Any], broker: int, why: str) -> None:
+def test_forecast_without_a_date_gives_the_reason(reasons: dict[int, Any], broker: int, why: str) -> None:
     from restow.pipeline.jobs.forecast import note
 
     row = reasons[broker]
@@ -168,7 +168,7 @@ def test_forecast_without_a_date_says_why(reasons: dict[int, Any], broker: int, 
     assert note(row.asDict()) == why
 
 
-def test_forecast_from_two_hours_has_no_band_and_says_so(reasons: dict[int, Any]) -> None:
+def test_forecast_from_two_hours_has_no_band_and_gives_the_reason(reasons: dict[int, Any]) -> None:
     from restow.pipeline.jobs.forecast import note
 
     row = reasons[7]
@@ -177,7 +177,7 @@ def test_forecast_from_two_hours_has_no_band_and_says_so(reasons: dict[int, Any]
     assert note(row.asDict()) == "no band: seen in 2 of 3 hours needed"
 
 
-def test_forecast_says_why_there_is_no_latest_date(reasons: dict[int, Any]) -> None:
+def test_forecast_without_a_latest_date_gives_the_reason(reasons: dict[int, Any]) -> None:
     from restow.pipeline.jobs.forecast import note
 
     row = reasons[8]
