@@ -46,7 +46,7 @@ SECONDS_LIMIT = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A group to be assigned, and the ratio we promise."""
+    """A group to assign, and the promised ratio."""
 
     name: str
     assignor: str
@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def cases() -> Iterator[Case]:
-    """What is compared with Java."""
+    """Yield the cases that are compared with Java."""
     topics = some_topics(80, 1_000)
     everybody = alike(1_000, topics)
     shape = "1,000 members × 80,000 partitions"
@@ -138,31 +138,31 @@ def cases() -> Iterator[Case]:
 
 
 def some_topics(count: int, partitions: int, name: str = "topic") -> dict[str, int]:
-    """Topics of one size."""
+    """Return topics of one size."""
     return {f"{name}-{number:04d}": partitions for number in range(count)}
 
 
 def alike(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
-    """Members that all want all topics."""
+    """Return members that all subscribe to all topics."""
     return tuple(Member(id=f"consumer-{number:05d}", topics=tuple(topics)) for number in range(count))
 
 
 def halves(count: int, topics: Mapping[str, int]) -> tuple[Member, ...]:
-    """Members that each want a random half of the topics."""
+    """Return members that each subscribe to a random half of the topics."""
     choose = random.Random(SEED)
     some = [tuple(choose.sample(list(topics), len(topics) // 2)) for _ in range(count)]
     return tuple(Member(id=f"consumer-{number:05d}", topics=mine) for number, mine in enumerate(some))
 
 
 def one_gone(topics: Mapping[str, int], members: Sequence[Member]) -> tuple[Member, ...]:
-    """A settled group from which the middle member has just gone."""
+    """Return a settled group from which the middle member has just left."""
     settled = assign("cooperative-sticky", topics, members)
     held = tuple(replace(m, owned=tuple(settled[m.id]), generation=1) for m in members)
     return held[: len(held) // 2] + held[len(held) // 2 + 1 :]
 
 
 def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
-    """One case by both, the answers compared before the times."""
+    """Run one case with both, and compare the answers before the times."""
     there = JavaGroup(gateway, case.assignor, partitions=case.partitions, members=case.members)
     check(case, assign(case.assignor, case.partitions, case.members), there.read(there.assign()))
     bare_call_ms = best_of(100, gateway.jvm.java.util.ArrayList().size)
@@ -180,12 +180,12 @@ def against_java(gateway: JavaGateway, case: Case) -> list[Row]:
 
 
 def timed_once(call: Callable[[], object]) -> float:
-    """One call in milliseconds; Java's sticky assignors must be made ready for each."""
+    """Time one call in milliseconds; Java's sticky assignors need new state for each."""
     return best_of(1, call, warm_up=0)
 
 
 def check(case: Case, ours: Assignment, theirs: Assignment) -> None:
-    """Stop the benchmark if ours is not an answer to the same question."""
+    """Stop the benchmark if our assignment is invalid or worse."""
     given = [partition for mine in ours.values() for partition in mine]
     expected = sum(len(mine) for mine in theirs.values())
     if len(set(given)) != len(given) or len(given) < expected:
@@ -217,7 +217,7 @@ def against_kafka_python() -> Row:
 
 
 def large_halves() -> Row:
-    """The case that Java does not finish: held against a limit instead."""
+    """Time the case that Java does not finish, against a limit instead."""
     topics = some_topics(1_000, 200)
     members = halves(2_000, topics)
     return Row(
@@ -244,7 +244,7 @@ def memory_row() -> Row:
 
 
 def peak_memory_mib() -> float:
-    """Assign the largest case in this process and tell its peak."""
+    """Assign the largest case in this process and return its peak memory."""
     topics = some_topics(1_000, 1_000)
     members = one_gone(topics, alike(2_000, topics))
     assign("cooperative-sticky", topics, members)

@@ -48,7 +48,7 @@ FLOWS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much of everything."""
+    """The sizes of the measurements."""
 
     size_bytes: int
     idle_partitions: tuple[int, ...]
@@ -67,11 +67,11 @@ QUICK = Scale(size_bytes=GIB // 8, idle_partitions=(1_000, 2_000), settle_s=4.0,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """What one figure is measured in and what was promised of it."""
+    """The unit of a figure and the promised ratios."""
 
     unit: str
     targets: Mapping[str, float]
-    """The ratio that is wanted, by the name of the peer."""
+    """The promised ratio, by the name of the peer."""
     limit: float | None = None
     more_is_better: bool = False
 
@@ -88,7 +88,7 @@ def main() -> None:
 
 
 def compared(scale: Scale) -> list[Row]:
-    """Every figure of ours beside that of each peer."""
+    """Return every figure of ours beside that of each peer."""
     ours = measure(OURS, scale)
     peers = {peer.name: measure(peer, scale) for peer in (KRAFT, ZOOKEEPER)}
     apart = measure(OURS_APART, scale)
@@ -138,7 +138,7 @@ def row(name: str, promise: Promise, ours: float, peer_name: str, peer: float) -
 
 
 def measure(contender: Contender, scale: Scale) -> dict[str, float]:
-    """All figures of a cluster that begins with nothing."""
+    """Measure all figures of a new cluster."""
     say(f"{contender.name}: start, memory, topics, {scale.size_bytes >> 20} MiB in and out …")
     with fresh(contender) as up:
         work.first_record(up.bootstrap)
@@ -170,7 +170,7 @@ def flow(up: Up, topic: str, replication_factor: int, records: int) -> tuple[flo
 
 
 def idle_rows(scale: Scale) -> list[Row]:
-    """What partitions cost of which nobody wants anything. Only the largest number is asked of the peer."""
+    """Measure the cost of idle partitions. The peer runs only the largest number."""
     last = scale.idle_partitions[-1]
     ours = idle(OURS, scale, scale.idle_partitions)
     peer = idle(KRAFT, scale, (last,))
@@ -227,7 +227,7 @@ def fresh(contender: Contender) -> Iterator[Up]:
 
 
 def say(what: str) -> None:
-    """Tell who waits."""
+    """Print progress on stderr."""
     sys.stderr.write(f"{what}\n")
     sys.stderr.flush()
 

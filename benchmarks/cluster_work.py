@@ -1,4 +1,4 @@
-"""What `benchmarks.cluster` asks of a cluster: by one client, librdkafka, or in the bare protocol."""
+"""The work of `benchmarks.cluster`: through librdkafka, or in the bare protocol."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _QUICK = {"reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100}
 
 
 def create(bootstrap: str, topic: str, partitions: int, replication_factor: int) -> None:
-    """Create a topic, again and again until the cluster is ready to."""
+    """Create a topic; retry until the cluster is ready."""
     deadline_s = time.monotonic() + _PATIENCE_S
     wanted = NewTopic(topic, partitions, replication_factor)
     while True:
@@ -165,12 +165,12 @@ def delete(bootstrap: str, topic: str) -> None:
 
 
 def memory_mb(processes: Sequence[psutil.Process]) -> float:
-    """What they hold of the memory, with what they share counted once."""
+    """Return the memory of the processes, shared pages counted once."""
     return sum(process.memory_full_info().pss for process in processes) / MB
 
 
 def cpu_percent(processes: Sequence[psutil.Process], seconds: float) -> float:
-    """How much of one core they use while nobody asks for anything."""
+    """Return the idle CPU time of the processes, in percent of one core."""
     before = _cpu_s(processes)
     time.sleep(seconds)
     return 100 * (_cpu_s(processes) - before) / seconds

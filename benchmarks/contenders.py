@@ -1,4 +1,4 @@
-"""The clusters that `benchmarks.cluster` compares: three brokers each, as their makers would start them.
+"""The clusters that `benchmarks.cluster` compares: three brokers each, with their default settings.
 
 Apache's brokers get the JVM options of Kafka's own start scripts and its default settings. Leaders do not
 move by themselves on any side. Everything ends with the block, and its files with the folder.
@@ -47,20 +47,20 @@ _DEFAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class Up:
-    """A cluster that is up."""
+    """A running cluster."""
 
     bootstrap: str
     started_s: float
-    """When its start began, as `time.monotonic` tells it."""
+    """The time of its start, by `time.monotonic`."""
     brokers: tuple[psutil.Process, ...]
-    """The processes that the brokers are in; a ZooKeeper's is not among them."""
+    """The brokers' processes, without ZooKeeper's."""
     zookeeper: str = ""
-    """Where theirs listens, if they have one."""
+    """The address of its ZooKeeper, if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One kind of cluster, and how to have one with its files in a folder."""
+    """One kind of cluster, and how to start it in a folder."""
 
     name: str
     start: Callable[[Path], AbstractContextManager[Up]]

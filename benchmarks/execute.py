@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def before_rows(partitions: int) -> list[Row]:
-    """What a person waits for before the first move."""
+    """Measure the steps before the first move."""
     say(f"{OURS.name}: {partitions:,} partitions …")
     with cluster_of(OURS) as (up, admin):
         first, second, third = work.broker_ids(admin)
@@ -134,7 +134,7 @@ def data_rows(size: int) -> list[Row]:
 
 
 class Data:
-    """A topic whose second replicas are to go to a broker that has nothing."""
+    """A topic whose second replicas move to an empty broker."""
 
     def __init__(self, bootstrap: str, admin: KafkaAdminClient, partitions: int, size: int) -> None:
         first, second, new = work.broker_ids(admin)
@@ -151,7 +151,7 @@ class Data:
         self._back()
 
     def unthrottled_rows(self, limits: Limits | None = None, rounds: int = ROUNDS) -> list[Row]:
-        """With limits that somebody has set there is no target: what they cost is told."""
+        """Measure without a throttle. Runs with explicit limits have no target."""
         at_once_s, runs = [], []
         for _ in range(rounds):
             at_once_s.append(self._at_once())
@@ -265,7 +265,7 @@ async def _carried_out(
 
 @contextmanager
 def sampled(admin: KafkaAdminClient) -> Iterator[list[tuple[float, int]]]:
-    """How many moves are under way, twenty times a second, seen by somebody else."""
+    """Sample the number of running moves twenty times a second, over another connection."""
     samples: list[tuple[float, int]] = []
     over = threading.Event()
 
@@ -283,7 +283,7 @@ def sampled(admin: KafkaAdminClient) -> Iterator[list[tuple[float, int]]]:
 
 
 def longest_idle_s(samples: list[tuple[float, int]]) -> float:
-    """The longest stretch below the limit, from the first time it was reached to the last."""
+    """Return the longest time below the limit, between the first and the last time at the limit."""
     most = TWENTY.moves_in
     full = [number for number, (_, moves) in enumerate(samples) if moves >= most]
     if not full:

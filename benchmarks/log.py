@@ -74,13 +74,13 @@ def batch_of_size(size: int) -> bytes:
 
 
 def open_log(path: Path) -> PartitionLog:
-    """As a broker has it."""
+    """Open a log with a broker's settings."""
     partition = TopicPartition("bench", 0)
     return PartitionLog(SystemDisk(), str(path), partition, LogConfig(max_message_bytes=KIB * KIB))
 
 
 def log_append(path: Path, batch: bytes, count: int) -> None:
-    """All batches into a fresh log."""
+    """Append all batches to a new log."""
     shutil.rmtree(path)
     path.mkdir()
     log = open_log(path)
@@ -90,7 +90,7 @@ def log_append(path: Path, batch: bytes, count: int) -> None:
 
 
 def bare_append(path: Path, batch: bytes, count: int) -> None:
-    """All batches into a fresh file."""
+    """Append all batches to a new file."""
     shutil.rmtree(path)
     path.mkdir()
     descriptor = os.open(path / "bare", os.O_RDWR | os.O_CREAT)
@@ -132,7 +132,7 @@ def check(path: Path, batch: bytes, count: int) -> None:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder of our own that is gone afterwards."""
+    """Make a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="restow-bench-") as name:
         path = Path(name) / "log"
         path.mkdir()

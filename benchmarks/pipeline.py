@@ -61,7 +61,7 @@ def make_lake(path: str, samples: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What a run took, and sums of what came out of it."""
+    """The time of a run, and sums of its results."""
 
     seconds: float
     processor_s: float
@@ -69,7 +69,7 @@ class Taken:
 
 
 def ours(spark: SparkSession, lake: Path, out: Path) -> Taken:
-    """From files to load model files."""
+    """Run our pipeline from files to load model files."""
     from pyspark.sql import functions as f
 
     from restow.pipeline.jobs.model import model
@@ -124,7 +124,7 @@ with opened(Path(sys.argv[1])) as db:
 
 
 def theirs(lake: Path, out: Path) -> Taken:
-    """The same of DuckDB, in a process of its own."""
+    """Run the same with DuckDB, in a process of its own."""
     out.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-c", _THEIRS, str(lake), str(out), str(_CORES)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -133,7 +133,7 @@ def theirs(lake: Path, out: Path) -> Taken:
 
 
 def compare(mine: Taken, other: Taken) -> None:
-    """No time is told of different answers."""
+    """Stop the benchmark if the results differ."""
     for one, two in zip(mine.sums, other.sums, strict=True):
         assert abs(one - two) <= _OFF * abs(two), f"Spark and DuckDB differ: {mine.sums} and {other.sums}"
 

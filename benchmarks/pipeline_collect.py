@@ -1,4 +1,4 @@
-"""What it costs to begin collecting: two samples of six brokers into a lake, without Spark and with it."""
+"""The cost to start collecting: two samples of six brokers into a lake, without Spark and with it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def searched(cluster: Cluster, band: float, runs: int = _RUNS) -> Iterator[Row]:
 
 
 def judged(cluster: Cluster, solution: Solution, bound: float) -> Iterator[Row]:
-    """What the judge says, who shares no code with the search."""
+    """Evaluate a solution with the judge, which shares no code with the search."""
     snapshot, load = snapshot_of(cluster), loads_of(cluster)
     judgement = evaluate(snapshot, load, moves_of(cluster, solution), PlanRequest(balance=True))
     name = cluster.name
@@ -91,7 +91,7 @@ def judged(cluster: Cluster, solution: Solution, bound: float) -> Iterator[Row]:
 
 
 def in_a_process(brokers: int, replicas: int) -> Iterator[Row]:
-    """A large cluster in a process of its own, whose memory is looked at."""
+    """Plan a large cluster in a process of its own, and measure its memory."""
     command = [sys.executable, "-m", "benchmarks.plan", "--json", "--only", f"{brokers},{replicas}"]
     child = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     for line in child.stdout.splitlines():
@@ -139,7 +139,7 @@ def growing(sizes: Sequence[int]) -> Iterator[Row]:
 
 
 def rows_of(clusters: Sequence[Cluster], large: bool) -> Iterator[Row]:
-    """Everything, one after the other."""
+    """Yield all rows, one after the other."""
     for each in clusters:
         for band in (0.09, 0.02):
             yield from searched(each, band)

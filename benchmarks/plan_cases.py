@@ -1,4 +1,4 @@
-"""The cases of planning that are more than one search on one cluster."""
+"""Planning cases that need more than one search on one cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def copied(problem: Problem, solution: Solution) -> float:
 
 
 def loaded(problem: Problem, solution: Solution, goal: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """What each broker carries of a goal."""
+    """Return each broker's load of a goal."""
     part_of = np.repeat(np.arange(len(problem.leader)), np.diff(problem.offsets))
     carried = problem.following[part_of, goal]
     carried[solution.leader] = problem.leading[:, goal]

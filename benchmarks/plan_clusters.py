@@ -146,7 +146,7 @@ def problem_of(cluster: Cluster, band: float, goals: tuple[str, ...] = GOALS) ->
 
 
 def snapshot_of(cluster: Cluster) -> Snapshot:
-    """The same cluster as the tool would see it."""
+    """Return the cluster as a snapshot."""
     homes, ends = cluster.home.tolist(), cluster.offsets.tolist()
     sizes = cluster.size.astype(np.int64).tolist()
     topics: list[list[Partition]] = []
@@ -176,7 +176,7 @@ def snapshot_of(cluster: Cluster) -> Snapshot:
 
 
 def moves_of(cluster: Cluster, solution: Solution) -> tuple[Move, ...]:
-    """What a solution changes, partition by partition."""
+    """Return the moves of a solution."""
     moved = np.add.reduceat(solution.holder != cluster.home, cluster.offsets[:-1]) > 0
     changed = np.flatnonzero(moved | (solution.leader != cluster.offsets[:-1]))
     homes, holders, ends = cluster.home.tolist(), solution.holder.tolist(), cluster.offsets.tolist()
@@ -197,7 +197,7 @@ def moves_of(cluster: Cluster, solution: Solution) -> tuple[Move, ...]:
 
 
 def loads_of(cluster: Cluster) -> LoadModel:
-    """What its partitions carry."""
+    """Return the loads of the partitions."""
     many = len(cluster.size)
     return LoadModel(
         cluster_id=cluster.name,

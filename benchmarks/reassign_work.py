@@ -1,4 +1,4 @@
-"""What `benchmarks.reassign` asks of a cluster: topics where it wants them, moves by the API or the znode."""
+"""The work of `benchmarks.reassign`: topics with given replicas, moves by the API or the znode."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
 
 
 def broker_ids(admin: KafkaAdminClient) -> list[int]:
-    """Sorted."""
+    """Return the sorted broker ids."""
     return sorted(int(each["broker_id"]) for each in admin.describe_cluster()["brokers"])
 
 
@@ -117,7 +117,7 @@ def throttled(admin: KafkaAdminClient, topic: str, bytes_per_s: int) -> Iterator
 
 
 def forget_soon(admin: KafkaAdminClient) -> None:
-    """Let brokers delete within a second what a move has left behind.
+    """Let brokers delete old replicas within a second after a move.
 
     After the minute that it would lie there otherwise, much of it is being written to the disk, and that is
     then what takes the time of the next move.
@@ -134,7 +134,7 @@ def _configure(
 
 
 def bytes_on(admin: KafkaAdminClient, broker: int, topic: str) -> int:
-    """What a broker holds of a topic, as DescribeLogDirs tells."""
+    """Return a broker's bytes of a topic, from DescribeLogDirs."""
     total = 0
     for answer in admin.describe_log_dirs([topic], brokers=[broker]):
         for log_dir in answer["log_dirs"]:

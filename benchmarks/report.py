@@ -1,4 +1,4 @@
-"""How every benchmark measures and prints: a table for people, or one JSON object a line with `--json`."""
+"""Measure and print for all benchmarks: a table, or one JSON object per line with `--json`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row:
     name: str
     ours: float
     peer: float = math.nan
-    """NaN if there is nobody to compare with."""
+    """NaN if there is no peer."""
     peer_name: str = "–"
     unit: str = "ms"
     target: float | None = None
@@ -56,7 +56,7 @@ class Row:
 
     @property
     def promise(self) -> str:
-        """What was promised, in signs."""
+        """Return the promise as a short text."""
         sign = "≥" if self.more_is_better else "≤"
         ratio = [] if self.target is None else [f"{sign} {self.target:.3g}"]
         ratio += [] if self.least is None else [f"≥ {self.least:.3g}"]
@@ -87,7 +87,7 @@ def _one_run_ms(work: Callable[[], object]) -> float:
 
 
 def command_line(description: str) -> argparse.ArgumentParser:
-    """What every benchmark's command line knows; some add to it."""
+    """Return a parser with the options that all benchmarks share."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="one JSON object a line instead of a table")
     return parser

@@ -1,4 +1,4 @@
-"""A small plan that nobody looks at: the planner's loops are compiled with it, once per machine."""
+"""Make a small plan to compile the planner's loops, once per machine."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _MOST = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """What there is to tell."""
+    """The facts of the story."""
 
     before: Snapshot
     run: Run
@@ -87,7 +87,7 @@ def _tiles(story: Told, plan: Plan) -> tuple[Tile, ...]:
 
 
 def _skew(before: Snapshot, load: LoadModel) -> Section:
-    """Who had too much, of what, and because of which partitions."""
+    """Return the section about overloaded brokers and the partitions that cause it."""
     here = [broker.id for broker in before.brokers if any(_replicas(before, broker.id))]
     size, coming = _sizes(before), _carried(before, load, "bytes_in")
     rates = dict(zip(load.partitions, load.resources["bytes_in"].leading.tolist(), strict=True))
@@ -95,7 +95,7 @@ def _skew(before: Snapshot, load: LoadModel) -> Section:
     busiest = sorted(led, key=lambda each: -rates.get(each[0], 0.0))[:_MOST]
     return Section(
         title="Before: broker 0 carries far too much",
-        note="The shaded stretch is an even share and the band around it; what is beyond it stands out.",
+        note="The shaded area is an even share and the band around it; bars outside it are highlighted.",
         parts=(
             subtitle("Bytes on disk"),
             bars(_shared(size, here), band=_BAND, label="bytes on disk by broker"),

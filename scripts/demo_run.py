@@ -104,7 +104,7 @@ class Run:
             self._line(status)
 
     def _line(self, status: RunStatus) -> None:
-        """Where nobody looks at a terminal: a line a second."""
+        """Print a line per second where there is no terminal."""
         report = status.report
         full = int(_BAR * report.done_bytes / (report.to_do_bytes or 1))
         words = f"{human_bytes(report.done_bytes)} of {human_bytes(report.to_do_bytes)}"
@@ -112,7 +112,7 @@ class Run:
         print(f"  {'█' * full:·<{_BAR}}  {words}, {human_bytes(report.rate)}/s, {state}", flush=True)
 
     def _kill(self) -> None:
-        """Without a word of warning, as a machine dies; it comes back with its old files."""
+        """Kill the broker without warning, and start it again with its old files."""
         self.note(f"broker {self.victim} killed", bad=True)
         self._say(f"  ✗ broker {self.victim} is killed")
         self.stage.cluster.kill_broker(self.victim)

@@ -1,4 +1,4 @@
-"""What the story plays on: a cluster in this process, and clients in processes of their own."""
+"""The stage of the story: a cluster in this process, and clients in processes of their own."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATIENCE_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What was found of what was acknowledged."""
+    """The acknowledged records, and how many of them were read back."""
 
     acked: int
     failed: int
@@ -136,7 +136,7 @@ class Stage:
 
 
 def _end(process: Any) -> None:
-    """They end when their input does; one that does not is killed."""
+    """Close the process's input, which ends it; kill it if that does not help."""
     process.stdin.close()
     try:
         process.wait(10)
@@ -147,7 +147,7 @@ def _end(process: Any) -> None:
 
 
 class Compiling:
-    """The planner's loops are compiled once per machine. Meanwhile the story can begin."""
+    """Compiles the planner's loops in the background, once per machine."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -165,5 +165,5 @@ class Compiling:
         self._process.wait()
 
     def wait(self) -> None:
-        """Until the first plan on this machine takes no longer than any other."""
+        """Wait until the loops are compiled."""
         self._process.wait(PATIENCE_S)

@@ -42,7 +42,7 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass
 class Story:
-    """What is known so far, act by act."""
+    """The story and the facts that its acts have found so far."""
 
     report: Path
     keep: bool = False
@@ -51,7 +51,7 @@ class Story:
     moments: list[tuple[float, str, bool]] = field(default_factory=list)
 
     def play(self) -> int:
-        """All of it; the exit code."""
+        """Play all acts and return the exit code."""
         os.environ.setdefault("JDK_JAVA_OPTIONS", SHORT_LIVED)
         os.environ["RESTOW_CLIENT_SOCKET_CONNECTION_SETUP_TIMEOUT_MS"] = "60000"  # a busy machine is slow
         with ExitStack() as ending:
@@ -131,8 +131,8 @@ class Story:
     def _verify(self, stage: Stage) -> tuple[Verdict, Read]:
         self._act("Is it done, and is everything still there?")
         self._tell(
-            f"""Whatever broker {VICTIM} led when it died, others lead by now. The doctor looks for what is
-            out of order, and gives the lead back."""
+            f"""Whatever broker {VICTIM} led when it died, others lead by now. The doctor finds leaders out
+            of place and elects the preferred ones."""
         )
         play(f"restow doctor --fix --journal journal -b {stage.bootstrap}", must_hold=False)
         play(f"restow verify plan.json --journal journal -b {stage.bootstrap}", must_hold=False)
