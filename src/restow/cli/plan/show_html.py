@@ -1,4 +1,4 @@
-"""A plan as a page of its own: no script, nothing from elsewhere, drawn with SVG."""
+"""A plan as one HTML file with SVG pictures, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def page_of(
     dirs: Sequence[Amount] = (),
     rate: int | None = None,
 ) -> str:
-    """The whole page. `told` and `dirs` are known when the plan is made; a file has the rest.
+    """Return the page. `told` and `dirs` are known only when the plan is made; a plan file has the rest.
 
-    `rate` is the throttle for which to say how long it takes, several usual ones if None.
+    `rate` is the throttle for the expected time; None shows several usual ones.
     """
     title = escape(plan.title or "plan")
     copied = human_bytes(plan.bytes_to_copy)
