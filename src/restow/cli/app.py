@@ -273,7 +273,7 @@ def root(
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
-    """Without a command, say what there is."""
+    """Print the help if no command is given."""
     _help_if_alone(ctx)
 
 
@@ -284,7 +284,7 @@ def root(
 @pipelines.callback()
 @lakes.callback()
 def noun_root(ctx: typer.Context) -> None:
-    """Without a command, say what there is."""
+    """Print the help if no command is given."""
     _help_if_alone(ctx)
 
 
@@ -305,7 +305,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """The `restow` program."""
+    """Run the `restow` program."""
     code = run(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -29,7 +29,7 @@ _HALF_FULL = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRequest:
-    """What every cluster's plan is to reach, and how long each may be looked for."""
+    """The goals of every cluster's plan, and the search time for each."""
 
     request: PlanRequest = field(default_factory=lambda: PlanRequest(balance=True))
     seconds: float = 30.0
@@ -38,7 +38,7 @@ class FleetRequest:
 
 
 def planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) -> dict[str, Any]:
-    """One row: how the cluster stands, what a plan makes of it, and the plan; or why there is none."""
+    """Return one row: the cluster's state before and after, and the plan; or the reason why there is none."""
     about: dict[str, Any] = {"cluster": cluster, "at": None, "urgency": 0.0, "because": ""}
     rows, disks = partitions.to_pylist(), brokers.to_pylist()
     if not rows or not disks:
@@ -63,7 +63,7 @@ def planned(cluster: str, partitions: Any, brokers: Any, asked: FleetRequest) ->
 def snapshot_of(
     cluster: str, rows: Iterable[Mapping[str, Any]], disks: Iterable[Mapping[str, Any]]
 ) -> Snapshot:
-    """The cluster as the lake saw it last. Brokers that did not answer are there, without their disks."""
+    """Return the newest state in the lake. Brokers that did not answer are in it, without log dirs."""
     by_name = sorted(rows, key=itemgetter("topic", "partition"))
     by_broker = sorted(disks, key=itemgetter("broker"))
     brokers = {broker: list(each) for broker, each in groupby(by_broker, itemgetter("broker"))}
@@ -103,7 +103,7 @@ def _broker(broker: int, rows: Iterable[Mapping[str, Any]]) -> LiveBroker:
 
 
 def _partitions(rows: Iterable[Mapping[str, Any]]) -> tuple[Partition, ...]:
-    """By number. Numbers that the lake has never seen end the list: a plan cannot speak of them."""
+    """Return the partitions by number, up to the first number that the lake does not have."""
     found: list[Partition] = []
     for row in rows:
         if row["partition"] != len(found):
@@ -129,9 +129,9 @@ def _partitions(rows: Iterable[Mapping[str, Any]]) -> tuple[Partition, ...]:
 
 
 def load_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> tuple[LoadModel | None, int]:
-    """What partitions carry, and of how many the model does not know all of it.
+    """Return the loads of partitions, and how many of them the model does not know fully.
 
-    A planner needs a number: what is not known counts as zero.
+    The planner needs a number: an unknown load counts as zero.
     """
     known = {TopicPartition(row["topic"], row["partition"]): row for row in rows if row["loads"] is not None}
     names = tuple(name for name, _ in snapshot.all_partitions())
@@ -159,7 +159,7 @@ def load_of(snapshot: Snapshot, rows: Iterable[Mapping[str, Any]]) -> tuple[Load
 
 
 def _standing(snapshot: Snapshot) -> dict[str, Any]:
-    """How the cluster stands before anything is done."""
+    """Return the state of the cluster before the plan."""
     listed = [partition for _, partition in snapshot.all_partitions()]
     share, where = max(
         (
@@ -198,11 +198,11 @@ def _gains(plan: Plan, told: Explanation) -> dict[str, Any]:
 
 
 def _urgency(about: Mapping[str, Any], told: Explanation | None, asked: FleetRequest) -> dict[str, Any]:
-    """The most urgent of four things, each between 0 and 1, and which it is.
+    """Return the most urgent of four problems, each between 0 and 1, and its name.
 
-    Partitions offline are the worst there is. A log dir becomes urgent from half full on and is at 1 when it
-    is as full as it may be. Missing replicas count half. A goal counts by how far the busiest broker is above
-    its band, at most twice its share.
+    Offline partitions are the worst. A log dir counts from half full on, and reaches 1 when it is as full as
+    allowed. Missing replicas count half. A goal counts by how far the busiest broker is above its band, at
+    most twice its share.
     """
     reasons = [(0.0, "nothing")]
     if about["offline"]:

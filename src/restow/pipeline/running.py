@@ -25,7 +25,7 @@ STATISTICS = ("mean", "p95", "peak")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineRun:
-    """What a run of the pipeline has made."""
+    """The results of a run of the pipeline."""
 
     tables: tuple[str, ...]
     """Tables that are in the lake now."""

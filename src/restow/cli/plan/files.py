@@ -65,7 +65,7 @@ SignedBy: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOutput:
-    """The output of a new plan: its files and what is printed."""
+    """The files and the printed output of a new plan."""
 
     output: str | None = None
     form: Format = Format.TABLE

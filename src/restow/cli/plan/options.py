@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 Given: TypeAlias = dict[str, Any]
 """The shared options, as keyword arguments of a request."""
 
-INPUT, LIMITS = "Input", "What to leave alone, and how far to go"
-WHILE = "What holds while it is carried out"
+INPUT, LIMITS = "Input", "Exclusions and bands"
+WHILE = "Limits during the execution"
 USUAL = Limits()
 
 Bootstrap: TypeAlias = Annotated[

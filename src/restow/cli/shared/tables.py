@@ -31,7 +31,7 @@ class ColumnKind(Enum):
     """The kind of a column's content, which decides how it may shrink."""
 
     NUMBER = "to the right, and never cut"
-    LABEL = "a word of ours, never cut"
+    LABEL = "a fixed word, never cut"
     NAME = "cut in the middle"
     WORDS = "takes several lines"
     BAR = "left out"
