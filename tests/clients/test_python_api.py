@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from kafka import KafkaProducer
-from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaError
 
 import restow
 from restow.client import NewTopic
 from restow.execute import Ending, NotNow, RunEvent
-from tests.clients.embedded import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +26,7 @@ FEW = {"offsets.topic.num.partitions": "4"}
 
 @pytest.fixture
 def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[restow.cluster.ThreadedCluster]:
-    """Four brokers with a topic, one more that all runs need, and journals in a folder of the test."""
+    """Four brokers with a topic, on which no group was ever used, and journals in a folder of the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RESTOW_JOURNAL", str(tmp_path / "journals"))
     with restow.cluster.ThreadedCluster(4, properties=FEW) as running:
@@ -38,27 +35,7 @@ def kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[restow.cl
                 name="orders", by_hand={number: (3, number % 3) for number in range(PARTITIONS)}
             )
             assert cluster.ask(lambda admin: admin.create_topics([orders])) == {"orders": None}
-        _make_offsets_topic(running.bootstrap)
         yield running
-
-
-def _make_offsets_topic(bootstrap: str) -> None:
-    """A run marks the cluster as a group does. A topic that is made meanwhile is in no plan."""
-    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-
-    def has_a_coordinator() -> bool:
-        try:
-            admin.list_group_offsets(["nobody"])
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            return False
-        return True
-
-    try:
-        wait_until(has_a_coordinator, "groups have a coordinator")
-    finally:
-        admin.close()
 
 
 def _fill(bootstrap: str) -> None:
@@ -67,6 +44,10 @@ def _fill(bootstrap: str) -> None:
         producer.send("orders", bytes(10_000), partition=number % PARTITIONS)
     producer.flush()
     producer.close()
+
+
+def _replicas(snapshot: restow.Snapshot) -> list[tuple[int, ...]]:
+    return [partition.replicas for partition in snapshot.topic["orders"].partitions]
 
 
 def _blocks(document: str) -> list[str]:
@@ -112,8 +93,7 @@ def test_cluster_drains_verifies_and_undoes_inside_a_running_loop(
             assert cluster.status().under_way == 0
             back = cluster.undo(run, throttle="none")
             assert back.is_good
-            replicas = [partition.replicas for partition in before.partitions]
-            assert [partition.replicas for partition in cluster.snapshot().partitions] == replicas
+            assert _replicas(cluster.snapshot()) == _replicas(before)
 
     asyncio.run(cell())
     assert heard[0] == "run"

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 from restow.client import SESSION_S, BrokerError, ClientError
 from restow.errors import RestowError
 from restow.execute.progress.status import RunEvent
+from restow.execute.run.offsets_topic import create_offsets_topic
 from restow.model.permissions import RUN_GROUP
 from restow.wire.error_codes import ErrorCode
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from restow.execute.journal.runs import Runs
     from restow.execute.progress.status import RunListener
     from restow.execute.run.start import RunContext
+    from restow.model import Plan
     from restow.runtime.disk import Disk
 
 
@@ -191,7 +193,7 @@ class Mark:
 
 
 @asynccontextmanager
-async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark]:
+async def claimed(world: RunContext, runs: Runs, run: str, plan: Plan | None = None) -> AsyncIterator[Mark]:
     """Hold this machine's lock and the cluster's mark; `Mark.confirm` says whether the mark is ours."""
     holder = Holder.this_process(run, since_ms=world.clock.now_ms())
     with cluster_lock(world.disk, runs.folder, holder):
@@ -201,6 +203,8 @@ async def claimed(world: RunContext, runs: Runs, run: str) -> AsyncIterator[Mark
         group_lock = world.group_locks(GROUP, _identity(world, runs), json.dumps(asdict(holder)).encode())
         if (other := await _occupant(group_lock)) is not None:
             raise ClusterLocked(_refusal(other))
+        if plan is not None:
+            await create_offsets_topic(world.admin, plan)
         async with group_lock.kept():
             yield Mark(group_lock)
 

@@ -91,7 +91,7 @@ async def execute(world: RunContext, plan: Plan, options: RunOptions, watcher: R
     """Execute a plan, if the cluster is still what the plan was made for."""
     runs = await world.runs()
     name = runs.new(world.clock)
-    async with claimed(world, runs, name) as mark:
+    async with claimed(world, runs, name, plan) as mark:
         snapshot = await capture(world.admin, world.clock)
         check_begin(plan, snapshot, runs)
         await _check_ready(world, plan, snapshot)
@@ -115,7 +115,7 @@ async def resume(
     run = runs.get(name) if name else run_to_resume(runs)
     if digest is not None:
         check_digest(run.ledger.plan, digest, f"the plan of run {run.name}")
-    async with claimed(world, runs, run.name) as mark:
+    async with claimed(world, runs, run.name, run.ledger.plan) as mark:
         snapshot = await _after(world, run)
         with _opened(world, run.folder) as book:
             _check_cluster(book.ledger.plan, snapshot, run.folder)
