@@ -17,7 +17,7 @@ partitions again, and producers will map keys to other partitions.
 \b
 Examples:
   $ restow topics create-partitions orders --partitions 18 -b localhost:9092
-  $ restow topics create-partitions orders --partitions 14 --replica-assignment 0:1,1:2 -b localhost:9092
+  $ restow topics create-partitions orders --partitions 14 --replica-assignment 0:1,1:2 -b h:9092
 """
 
 
