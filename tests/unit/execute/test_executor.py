@@ -89,6 +89,12 @@ def test_run_moves_special_topics_last_and_one_by_one(stage: Stage) -> None:
     assert began[-2:] == ["__consumer_offsets-0", "__consumer_offsets-1"]
 
 
+def test_run_moves_partitions_of_special_topics_one_at_a_time(stage: Stage) -> None:
+    stage.admin.add("__consumer_offsets", [(1, 2)] * 4, size=MB)
+    assert stage.execute(plan_for(stage, [(1, 3)] * 4, "__consumer_offsets")).is_good
+    assert stage.admin.most_moving == 1
+
+
 def test_plan_that_the_judge_finds_broken_is_refused(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     halfway = replace(plan.moves[0], after=(1, 2, 3))

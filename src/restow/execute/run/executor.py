@@ -405,7 +405,7 @@ class Executor:
 
     def _held(self, step: Step) -> str | None:
         """Say why a step has to wait now; None if it need not."""
-        return self._holding.reason(step, self._observation, busy=bool(self._running))
+        return self._holding.reason(step, self._observation, busy=bool(self._admission.under_way))
 
     def _report(self, ended: str | None = None) -> None:
         if self._observation is not None:
