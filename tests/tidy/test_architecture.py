@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,26 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
             found.add(node.module)
     return found
+
+
+def packages_of_ours() -> dict[str, set[str]]:
+    """Each package, or module beside them, and the others that it imports; not those named `_…`."""
+    found: dict[str, set[str]] = {}
+    for path in MODULES:
+        own = path.relative_to(SRC).parts[0].removesuffix(".py")
+        others = {name.split(".")[1] for name in imports(path) if name.startswith("restow.")}
+        found.setdefault(own, set()).update(name for name in others - {own} if not name.startswith("_"))
+    return {own: others for own, others in found.items() if not own.startswith("_")}
+
+
+def test_architecture_table_names_every_import() -> None:
+    document = (ROOT / "docs" / "architecture.md").read_text()
+    _, _, section = document.partition("## Who may import whom")
+    table = {}
+    for row in re.findall(r"^\| (`.*?) \| (.*?) \|", section, re.MULTILINE):
+        names, others = (set(re.findall(r"`(\w+)`", cell)) for cell in row)
+        table |= dict.fromkeys(names, others)
+    assert table == packages_of_ours()
 
 
 def test_import_contracts_hold() -> None:

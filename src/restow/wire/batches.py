@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import google_crc32c
 
 from restow.errors import RestowError
-from restow.wire.crc import SKIPPED_BYTES, crc_behind_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ MAGIC = 2
 HEADER_BYTES = 61
 LENGTH_ENDS = 12
 """Number of bytes before those that the length counts."""
-CRC_BEGINS = SKIPPED_BYTES
+CRC_BEGINS = 21
 """Position of the first byte that the CRC covers."""
 PREFIX_BYTES = 16
 """The bytes before the magic, which a leader sets."""
@@ -185,8 +184,6 @@ def check(buffer: Buffer) -> list[tuple[int, BatchHeader]]:
 
 def crc_of(buffer: Buffer, position: int, end: int) -> int:
     """Return the CRC-32C of the batch from `position` to `end`."""
-    if position == 0 and end == len(buffer) and isinstance(buffer, bytes):
-        return crc_behind_prefix(buffer)
     value: int = google_crc32c.value(bytes(buffer[position + CRC_BEGINS : end]))
     return value
 

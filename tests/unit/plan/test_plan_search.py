@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numba import njit
 
 from restow.plan.search import Problem, Solution, solve
 from restow.plan.search.compiled import compiler_s
@@ -149,6 +148,8 @@ def test_drained_broker_is_empty_and_only_its_replicas_move(broker: int) -> None
 
 def test_compiler_time_is_known() -> None:
     """The first search on a machine gets as much time as any other."""
+    from numba import njit
+
     twice = njit(lambda number: 2 * number)
     before = compiler_s()
     assert twice(2) == 4

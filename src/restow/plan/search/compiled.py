@@ -2,40 +2,65 @@
 
 In a loop, each move sees the moves before it.
 
-numba caches the compiled code beside the module or, where that is not writable, in the user's cache folder;
-only the first plan on a machine waits for the compiler.
+numba compiles them where it is installed (`restow[plan]`). It caches the compiled code beside the module or,
+where that is not writable, in the user's cache folder; only the first plan on a machine waits for the
+compiler. Without numba the interpreter runs the same functions: the same plan, later.
 
 Large arrays are allocated outside the loops: numpy uses huge pages, which is much faster.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-from numba import njit
-from numba.core.event import TimingListener, register
+
+try:
+    from numba import njit
+    from numba.core.event import TimingListener, register
+except ImportError:
+    COMPILES = False
+    _compiler: Any = None
+else:
+    COMPILES = True
+    _compiler = TimingListener()  # type: ignore[no-untyped-call]
+    register("numba:compile", _compiler)  # type: ignore[no-untyped-call]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from restow.plan.search.problem import Ints
 
 
 F = TypeVar("F", bound="Callable[..., object]")
 
-_compiler = TimingListener()  # type: ignore[no-untyped-call]
-register("numba:compile", _compiler)  # type: ignore[no-untyped-call]
-
 
 def compiled(function: F) -> F:
     """Return the function, compiled at its first call for the types of its arguments."""
-    return cast("F", njit(cache=True, nogil=True)(function))
+    return cast("F", njit(cache=True, nogil=True)(function)) if COMPILES else function
 
 
 def compiler_s() -> float:
     """Return how long this process has waited for the compiler, which the search's time limit excludes."""
-    return cast("float", _compiler.duration) if _compiler.done else 0.0
+    return cast("float", _compiler.duration) if COMPILES and _compiler.done else 0.0
+
+
+@contextmanager
+def as_if_compiled() -> Iterator[None]:
+    """Let interpreted loops leave the process as compiled ones do.
+
+    Compiled, unsigned numbers wrap around silently, and random numbers come from a generator of numba's own.
+    """
+    if COMPILES:
+        yield
+        return
+    before = np.random.get_state()
+    try:
+        with np.errstate(over="ignore"):
+            yield
+    finally:
+        np.random.set_state(before)
 
 
 _FACTOR = np.uint64(6364136223846793005)

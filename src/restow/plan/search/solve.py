@@ -9,11 +9,12 @@ up, the best so far is the answer; forced replicas have their place by then.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from restow.plan.search.compiled import by_group
+from restow.plan.search.compiled import COMPILES, as_if_compiled, by_group
 from restow.plan.search.lead import choose, lead_of, out_of_band, table
 from restow.plan.search.mend import Task, mend
 from restow.plan.search.place import in_order, pin, place
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
     from restow.plan.search.problem import Floats, Ints
 
+log = logging.getLogger(__name__)
+
+# From so many replicas on the interpreter takes longer than numba with its compiler.
+_LARGE = 50_000
 _ROUNDS = 20_000
 _ROUNDS_AT_A_TIME = 2_000
 _DRAWN_OF_MOVERS = 2_000
@@ -52,10 +57,13 @@ def never() -> bool:
     return False
 
 
+@as_if_compiled()
 def solve(
     problem: Problem, out_of_time: Callable[[], bool] = never, *, enough_bytes: float = 0.0
 ) -> Solution:
     """Return the best assignment found. With `enough_bytes` or fewer copied, it looks for no savings."""
+    if not COMPILES and len(problem.home) >= _LARGE:
+        log.warning("planning is faster with numba: pip install 'restow[plan]'")
     scaled = scale(problem)
     space = scaled.replicas
     state, movers, homeless = _settle_forced(problem, space)
