@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from restow.cluster.embedded import EmbeddedCluster
 from restow.wire import messages
 from restow.wire.error_codes import ErrorCode
+from tests.clock import HandClock
 from tests.unit.broker.conversations import Client, run
 from tests.unit.broker.harm import port_of
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
-
-    from restow.cluster.broker.services import Services
 
 
 def create(*counts: int) -> Any:
@@ -94,20 +93,6 @@ def test_create_partitions_limits_partitions_over_all_topics(tmp_path: Path) -> 
     run(scenario())
 
 
-class StillClock:
-    """Time passes only when the test advances it."""
-
-    def __init__(self, services: Services) -> None:
-        self._clock = services.clock
-        self.at_s = 0.0
-
-    def monotonic_s(self) -> float:
-        return self.at_s
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._clock, name)
-
-
 def test_auto_created_topics_are_limited_at_once_and_by_rate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +101,7 @@ def test_auto_created_topics_are_limited_at_once_and_by_rate(
     async def scenario() -> None:
         async with EmbeddedCluster(data=tmp_path, fsync=False) as cluster:
             services = cluster.brokers[0].services
-            clock = StillClock(services)
+            clock = HandClock(0.0)
             monkeypatch.setattr(services.creation, "_clock", clock)
             monkeypatch.setattr(services.creation, "_allowed_s", 0.0)
             client = await Client.connect(port_of(cluster))
@@ -129,7 +114,7 @@ def test_auto_created_topics_are_limited_at_once_and_by_rate(
             assert told[100:] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 900
             known = services.metadata
             assert await known.until(lambda: len(known.topics) == 100, 240)
-            clock.at_s = 1.0
+            clock.now_s = 1.0
             client.ask(3, 1, 1, body)
             told = [ErrorCode.of(each.error_code) for each in (await client.answer(3, 1)).topics]
             assert told.count(ErrorCode.LEADER_NOT_AVAILABLE) == 10

@@ -18,7 +18,8 @@ from restow.cli.topics import list as topics_list
 from restow.client import BrokerError, ClusterView, ConfigResource, Node
 from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
-from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
+from tests.clock import SleepingClock
+from tests.unit.execute.fake_admin import FakeAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def fake() -> FakeAdmin:
-    admin = FakeAdmin(FakeClock(), {1, 2})
+    admin = FakeAdmin(SleepingClock(), {1, 2})
     admin.add("t", [(1, 2)])
     return admin
 
@@ -152,7 +153,7 @@ HOSTILE = "t\x1b[2J\x07"
 def test_topics_describe_and_errors_clean_names_and_configs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    admin = FakeAdmin(FakeClock(), {1, 2})
+    admin = FakeAdmin(SleepingClock(), {1, 2})
     admin.add(HOSTILE, [(1, 2)])
     admin.set_[ConfigResource("topic", HOSTILE)] = {HOSTILE: HOSTILE}
 

@@ -14,9 +14,9 @@ import pytest
 
 from restow.cluster.store import Create, NodeChange, SessionExpired, StoreUnavailable, WatchEvent
 from restow.cluster.store.embedded import EmbeddedStore
+from tests.clock import HandClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 WRITER = """
@@ -36,47 +36,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-class HandClock:
-    """Time passes only when the test advances it."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-        self.timers: list[HandTimer] = []
-
-    def now_ms(self) -> int:
-        return int(self.now_s * 1000)
-
-    def monotonic_s(self) -> float:
-        return self.now_s
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-    def call_later(self, seconds: float, callback: Callable[[], object]) -> HandTimer:
-        timer = HandTimer(self.now_s + seconds, callback)
-        self.timers.append(timer)
-        return timer
-
-    def advance(self, seconds: float) -> None:
-        end_s = self.now_s + seconds
-        while due := sorted((t for t in self.timers if t.at_s <= end_s), key=lambda t: t.at_s):
-            self.timers.remove(due[0])
-            self.now_s = due[0].at_s
-            if not due[0].cancelled:
-                due[0].callback()
-        self.now_s = end_s
-
-
-class HandTimer:
-    def __init__(self, at_s: float, callback: Callable[[], object]) -> None:
-        self.at_s = at_s
-        self.callback = callback
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
 
 @pytest.mark.parametrize("fsync", [True, False])
@@ -193,7 +152,7 @@ def test_store_undoes_changes_when_the_disk_is_full(tmp_path: Path) -> None:
 
 def test_session_expires_when_its_clock_stops() -> None:
     async def play() -> None:
-        servers, brokers = HandClock(), HandClock()
+        servers, brokers = HandClock(0.0), HandClock(0.0)
         server = EmbeddedStore(clock=servers)
         store = server.session(timeout_s=6, clock=brokers)
         other = server.session(timeout_s=1_000_000)
@@ -201,13 +160,13 @@ def test_session_expires_when_its_clock_stops() -> None:
         store.on_expired(lambda: expiries.append("expired"))
         await store.create("/me", ephemeral=True)
         for _ in range(20):
-            brokers.advance(2)
-            servers.advance(2)
+            brokers.advance_at_once(2)
+            servers.advance_at_once(2)
         assert expiries == []
-        servers.advance(3.75)  # the last beat came before the server's last two seconds
+        servers.advance_at_once(3.75)  # the last beat came before the server's last two seconds
         await asyncio.sleep(0)
         assert await other.exists("/me") is not None
-        servers.advance(0.25)
+        servers.advance_at_once(0.25)
         async with asyncio.timeout(60):
             while not expiries:
                 await asyncio.sleep(0.01)
@@ -216,8 +175,8 @@ def test_session_expires_when_its_clock_stops() -> None:
         with pytest.raises(SessionExpired):
             await store.get("/")
         await server.close()
-        brokers.advance(100)
-        servers.advance(100)
+        brokers.advance_at_once(100)
+        servers.advance_at_once(100)
         assert expiries == ["expired"]
 
     asyncio.run(play())

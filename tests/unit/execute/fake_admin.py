@@ -20,41 +20,20 @@ from restow.model.permissions import Permissions
 from restow.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from restow.client import ConfigResource, NewTopic, TopicPartitionReplica
+    from tests.clock import SleepingClock
 
 MB = 10**6
 TOTAL = 1000 * MB
-
-
-class FakeClock:
-    """A clock whose sleep takes no time, but lets the cluster work."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000_000.0
-        self.on_tick: list[Callable[[float], None]] = []
-
-    def now_ms(self) -> int:
-        return int(self.now_s * 1000)
-
-    def monotonic_s(self) -> float:
-        return self.now_s
-
-    async def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
-        for each in tuple(self.on_tick):
-            each(seconds)
-
-    def call_later(self, seconds: float, callback: Callable[[], object]) -> object:
-        raise NotImplementedError
 
 
 @dataclass
 class FakeAdmin:
     """An admin whose replicas are copied at `rate` bytes per second each, as the clock advances."""
 
-    clock: FakeClock
+    clock: SleepingClock
     brokers: set[int]
     rate: float = 10 * MB
     assignments: dict[TopicPartition, ReplicaAssignment] = field(default_factory=dict)

@@ -13,7 +13,8 @@ from restow.execute.run.start import RunContext, execute, resume, undo
 from restow.execute.throttle.throttles import ThrottleRates
 from restow.model import Limits, Move, Plan, TopicPartition
 from restow.runtime.disk import SystemDisk
-from tests.unit.execute.fake_admin import MB, FakeAdmin, FakeClock
+from tests.clock import SleepingClock
+from tests.unit.execute.fake_admin import MB, FakeAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ class Stage:
     """A cluster, and the events that its listener received."""
 
     admin: FakeAdmin
-    clock: FakeClock
+    clock: SleepingClock
     world: RunContext
     events: list[RunEvent] = field(default_factory=list)
     statuses: list[RunStatus] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Stage:
 
 
 def make_stage(tmp_path: Path) -> Stage:
-    clock = FakeClock()
+    clock = SleepingClock()
     admin = FakeAdmin(clock, {1, 2, 3, 4, 5, 6})
     admin.add("t", [(1, 2), (1, 2), (2, 1), (2, 3)])
     return Stage(admin, clock, RunContext(admin=admin, clock=clock, disk=SystemDisk(), root=str(tmp_path)))

@@ -13,7 +13,7 @@ from restow.execute.throttle.auto import FLOOR, Signs, decide, first
 from restow.execute.throttle.hours import Hours
 from restow.execute.throttle.pace import Pace
 from restow.runtime.disk import SystemDisk
-from tests.unit.execute.fake_admin import FakeClock
+from tests.clock import SleepingClock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,7 +95,7 @@ def test_automatic_throttle_rises_when_replicas_fall_behind() -> None:
 
 def test_next_look_is_soon_after_a_change() -> None:
     """Where nothing ends for long, brokers are not asked more often than configured."""
-    clock = FakeClock()
+    clock = SleepingClock()
     nobody: Any = None
     pace = Pace(clock, nobody, RunOptions(look_every_s=0.1), nobody, nobody, nobody)
     asked = []

@@ -15,7 +15,8 @@ from restow.execute.run.options import RunOptions
 from restow.execute.run.start import execute
 from restow.execute.throttle.throttles import LEADER_RATE, LEADER_REPLICAS, ThrottleRates
 from restow.model import ReplicaAssignment, TopicPartition
-from tests.unit.execute.fake_admin import MB, FakeClock
+from tests.clock import SleepingClock
+from tests.unit.execute.fake_admin import MB
 from tests.unit.execute.stage import THROTTLED, Stage, plan_for
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ SENDER = ConfigResource("broker", "1")
 SLOWER = RunOptions(throttle=ThrottleRates(rate=1 * MB))
 
 
-class TakingTurns(FakeClock):
+class TakingTurns(SleepingClock):
     """A clock whose sleep lets the other tasks run."""
 
     async def sleep(self, seconds: float) -> None:

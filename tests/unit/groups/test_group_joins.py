@@ -8,7 +8,8 @@ import pytest
 
 from restow.cluster.groups import GroupState, LeavingMember
 from restow.wire.error_codes import ErrorCode
-from tests.unit.groups.workbench import GROUP, Workbench, joining, run, settle
+from tests.clock import settle
+from tests.unit.groups.workbench import GROUP, Workbench, joining, run
 
 
 def test_first_member_waits_for_others_and_leads() -> None:

@@ -49,7 +49,7 @@ def test_waiting_members_are_sent_to_the_next_coordinator() -> None:
             assert (await join).error is ErrorCode.NOT_COORDINATOR
             assert (await bench.join(follower)).error is ErrorCode.NOT_COORDINATOR
             assert await commit(bench) is ErrorCode.NOT_COORDINATOR
-            assert bench.clock.armed == 0
+            assert bench.clock.waiting == 0
 
     run(test)
 

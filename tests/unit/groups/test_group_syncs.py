@@ -132,7 +132,7 @@ def test_group_without_heartbeats_becomes_empty() -> None:
             await bench.stable("a", "b", "@c")
             await bench.clock.advance(100)
             assert await bench.state() is GroupState.EMPTY
-            assert bench.clock.armed == 0
+            assert bench.clock.waiting == 0
 
     run(test)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import struct
 from collections import defaultdict
 from dataclasses import replace
@@ -21,6 +20,7 @@ from restow.cluster.groups import (
 )
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
+from tests.clock import HandClock, settle
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -32,62 +32,7 @@ PARTITIONS = 3
 GROUP = "crew"
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 1)
-_TURNS = 25
 _GIVE_UP_S = 30
-
-
-class VirtualTimer:
-    def __init__(self, callback: Callable[[], object]) -> None:
-        self.callback: Callable[[], object] | None = callback
-
-    def cancel(self) -> None:
-        self.callback = None
-
-
-class VirtualClock:
-    """Advances only by `advance`, and fires due timers in order."""
-
-    def __init__(self) -> None:
-        self._now_ms = 1_700_000_000_000
-        self._numbers = count()
-        self._timers: list[tuple[int, int, VirtualTimer]] = []
-
-    def now_ms(self) -> int:
-        return self._now_ms
-
-    def monotonic_s(self) -> float:
-        return self._now_ms / 1000
-
-    async def sleep(self, seconds: float) -> None:
-        woken = asyncio.get_running_loop().create_future()
-        self.call_later(seconds, lambda: woken.done() or woken.set_result(None))
-        await woken
-
-    def call_later(self, seconds: float, callback: Callable[[], object]) -> VirtualTimer:
-        timer = VirtualTimer(callback)
-        heapq.heappush(self._timers, (self._now_ms + round(seconds * 1000), next(self._numbers), timer))
-        return timer
-
-    @property
-    def armed(self) -> int:
-        return sum(timer.callback is not None for _, _, timer in self._timers)
-
-    async def advance(self, seconds: float) -> None:
-        end_ms = self._now_ms + round(seconds * 1000)
-        await settle()
-        while self._timers and self._timers[0][0] <= end_ms:
-            due_ms, _, timer = heapq.heappop(self._timers)
-            self._now_ms = max(self._now_ms, due_ms)
-            if timer.callback is not None:
-                timer.callback()
-                await settle()
-        self._now_ms = end_ms
-
-
-async def settle() -> None:
-    """Let all tasks run as far as they can."""
-    for _ in range(_TURNS):
-        await asyncio.sleep(0)
 
 
 class MemoryJournal:
@@ -128,7 +73,7 @@ class Workbench:
     """A loaded coordinator with clock and journal, and shortcuts for members."""
 
     def __init__(self, journal: MemoryJournal | None = None, **config: Any) -> None:
-        self.clock = VirtualClock()
+        self.clock = HandClock(1_700_000_000.0)
         self.journal = journal or MemoryJournal()
         self.config = GroupConfig(**config)
         self._ids = count(1)

@@ -26,6 +26,7 @@ from restow.pipeline.sampling.where import Where
 from restow.pipeline.schemas import SAMPLED, table
 from restow.pipeline.spark_types import struct_of
 from restow.runtime.disk import SystemDisk
+from tests.clock import SleepingClock
 from tests.unit.pipeline.collected import NOON_MS, answers, left_over, rows_in
 
 if TYPE_CHECKING:
@@ -39,19 +40,6 @@ NAMES = [each.name for each in SAMPLED]
 
 class Killed(BaseException):
     """Simulates kill -9: nothing that the process does afterwards has an effect."""
-
-
-class Clock:
-    """Time that passes only in `sleep`."""
-
-    def __init__(self) -> None:
-        self.now = NOON_MS
-
-    def now_ms(self) -> int:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += round(seconds * 1000)
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +68,7 @@ def collect(folder: Path, most: int | None = 1, **places: Path) -> list[Sample]:
     where = Where({"bootstrap.servers": "b:1", "every": "1s", "cluster": "c"}, NAMES, "test")
     said: list[Sample] = []
     at = places.get("checkpoint", folder / "lake" / "_collect" / "c")
-    runner = Collector(where, str(folder / "lake"), str(at), Clock())  # type: ignore[arg-type]
+    runner = Collector(where, str(folder / "lake"), str(at), SleepingClock(NOON_MS / 1000))
     asyncio.run(runner.run(said.append, asyncio.Event(), most))
     return said
 
@@ -288,7 +276,7 @@ def test_collector_memory_does_not_grow_with_samples(tmp_path: Path, tells: Any)
 
     tells(made)
     where = Where({"bootstrap.servers": "b:1", "every": "1s", "cluster": "c"}, NAMES, "test")
-    runner = Collector(where, str(tmp_path / "lake"), str(tmp_path / "c"), Clock())  # type: ignore[arg-type]
+    runner = Collector(where, str(tmp_path / "lake"), str(tmp_path / "c"), SleepingClock(NOON_MS / 1000))
     tracemalloc.start()
     try:
         asyncio.run(runner.run(lambda _: None, asyncio.Event(), 81))
@@ -313,7 +301,7 @@ def test_stop_abandons_the_unfinished_sample(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(collector._Cluster, "ask", ask)
         where = Where({"bootstrap.servers": "b:1", "cluster": "c"}, NAMES, "test")
         at = str(tmp_path / "lake" / "_collect" / "c")
-        runner = Collector(where, str(tmp_path / "lake"), at, Clock())  # type: ignore[arg-type]
+        runner = Collector(where, str(tmp_path / "lake"), at, SleepingClock(NOON_MS / 1000))
         running = asyncio.create_task(runner.run(said.append, told))
         await asked.wait()
         told.set()

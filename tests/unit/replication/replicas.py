@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from heapq import heappop, heappush
-from itertools import count
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -21,6 +19,7 @@ from restow.model import TopicPartition
 from restow.runtime.disk import SystemDisk
 from restow.wire.between_brokers import LeaderAndIsrRequest, StopReplicaRequest
 from restow.wire.records import Record, build
+from tests.clock import HandClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
@@ -34,68 +33,6 @@ if TYPE_CHECKING:
 T0 = TopicPartition("t", 0)
 TOPIC_ID = UUID(int=7)
 LAG_MAX_S = 10.0
-
-
-class HandClock:
-    """Time stands still until the test advances it."""
-
-    def __init__(self) -> None:
-        self._now_s = 1000.0
-        self._timers: list[tuple[float, int, HandTimer]] = []
-        self._ticket = count()
-
-    def now_ms(self) -> int:
-        return int(self._now_s * 1000)
-
-    def monotonic_s(self) -> float:
-        return self._now_s
-
-    def call_later(self, seconds: float, callback: Callable[[], object]) -> HandTimer:
-        timer = HandTimer(callback)
-        heappush(self._timers, (self._now_s + max(seconds, 0.0), next(self._ticket), timer))
-        return timer
-
-    async def sleep(self, seconds: float) -> None:
-        if seconds <= 0:
-            await asyncio.sleep(0)
-            return
-        done = asyncio.get_running_loop().create_future()
-        timer = self.call_later(seconds, lambda: done.done() or done.set_result(None))
-        try:
-            await done
-        finally:
-            timer.cancel()
-
-    async def advance(self, seconds: float) -> None:
-        """Advance the clock, and run everything due meanwhile."""
-        await settle()
-        until = self._now_s + seconds
-        while self._timers and self._timers[0][0] <= until:
-            at_s, _, timer = heappop(self._timers)
-            if timer.callback is not None:
-                self._now_s = max(self._now_s, at_s)
-                timer.callback()
-                await settle()
-        self._now_s = until
-
-    @property
-    def waiting(self) -> int:
-        """Return the number of pending timers."""
-        return sum(timer.callback is not None for _, _, timer in self._timers)
-
-
-class HandTimer:
-    def __init__(self, callback: Callable[[], object]) -> None:
-        self.callback: Callable[[], object] | None = callback
-
-    def cancel(self) -> None:
-        self.callback = None
-
-
-async def settle() -> None:
-    """Run everything that needs no time."""
-    for _ in range(40):
-        await asyncio.sleep(0)
 
 
 class States:

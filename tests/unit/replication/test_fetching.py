@@ -12,7 +12,8 @@ from restow.cluster.replication.partition import HostedPartition
 from restow.cluster.replication.sessions import FetchSessions, Session
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
-from tests.unit.replication.replicas import T0, Cluster, HandClock, batch, run, settle
+from tests.clock import HandClock, settle
+from tests.unit.replication.replicas import T0, Cluster, batch, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,9 @@ from restow.cluster.replication.refusals import PartitionRefused
 from restow.cluster.replication.values import FetchPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.fetch import DivergingEpoch, Fetched
+from tests.clock import settle
 from tests.unit.log.making import batch_of, open_log
-from tests.unit.replication.replicas import T0, Cluster, run, settle
+from tests.unit.replication.replicas import T0, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

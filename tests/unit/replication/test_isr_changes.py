@@ -12,7 +12,8 @@ from restow.cluster.replication.isr import FollowerProgress, behind, may_join, s
 from restow.cluster.replication.values import FetchPartition
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
-from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

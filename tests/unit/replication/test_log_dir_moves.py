@@ -15,8 +15,9 @@ from restow.cluster.replication.refusals import PartitionRefused
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
+from tests.clock import settle
 from tests.unit.log.making import FaultyDisk, full_under
-from tests.unit.replication.replicas import T0, Cluster, run, settle
+from tests.unit.replication.replicas import T0, Cluster, run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

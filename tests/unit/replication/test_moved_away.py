@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from restow.wire.error_codes import ErrorCode
-from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,8 @@ from restow.cluster.replication.offsets import EARLIEST, LATEST, LATEST_TIERED, 
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
-from tests.unit.replication.replicas import T0, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import T0, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from restow.cluster.config.configs import BrokerConfigs
 from restow.cluster.config.table import InvalidConfig
 from restow.cluster.quotas import ReplicationQuotas
 from restow.model import TopicPartition
-from tests.unit.replication.replicas import HandClock
+from tests.clock import HandClock
 
 LEADER_RATE = "leader.replication.throttled.rate"
 FOLLOWER_RATE = "follower.replication.throttled.rate"

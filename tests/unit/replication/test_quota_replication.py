@@ -10,7 +10,8 @@ from restow.cluster.quotas import ReplicaQuota, SlidingQuota
 from restow.cluster.replication import Throttles
 from restow.model import TopicPartition
 from restow.wire.records import Record, build
-from tests.unit.replication.replicas import T0, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import T0, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

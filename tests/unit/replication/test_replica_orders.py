@@ -11,7 +11,8 @@ from restow.cluster.replication.requests import text_of
 from restow.model import TopicPartition
 from restow.runtime.disk import SystemDisk
 from restow.wire.error_codes import ErrorCode
-from tests.unit.replication.replicas import T0, TOPIC_ID, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import T0, TOPIC_ID, Cluster, run
 
 if TYPE_CHECKING:
     from pathlib import Path

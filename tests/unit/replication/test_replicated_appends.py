@@ -10,7 +10,8 @@ import pytest
 from restow.model import TopicPartition
 from restow.wire.error_codes import ErrorCode
 from restow.wire.records import Record, build
-from tests.unit.replication.replicas import T0, Cluster, batch, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import T0, Cluster, batch, run
 
 if TYPE_CHECKING:
     from pathlib import Path

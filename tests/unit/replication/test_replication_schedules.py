@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from restow.wire.batches import scan
 from restow.wire.records import parse
-from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run, settle
+from tests.clock import settle
+from tests.unit.replication.replicas import LAG_MAX_S, T0, Cluster, run
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from restow.cluster.replication.isr import IsrReviews
-from tests.unit.replication.replicas import HandClock, run
+from tests.clock import HandClock
+from tests.unit.replication.replicas import run
 
 if TYPE_CHECKING:
     from restow.cluster.replication.partition import HostedPartition

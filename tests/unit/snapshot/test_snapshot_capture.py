@@ -11,7 +11,8 @@ from restow.client import BrokerError, ConfigResource
 from restow.model.permissions import Permissions
 from restow.snapshot import capture
 from restow.wire.error_codes import ErrorCode
-from tests.unit.execute.fake_admin import FakeAdmin, FakeClock
+from tests.clock import SleepingClock
+from tests.unit.execute.fake_admin import FakeAdmin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +24,7 @@ NOBODY: frozenset[str] = frozenset()
 
 
 def admin_with(*topics: str) -> FakeAdmin:
-    admin = FakeAdmin(FakeClock(), {1, 2})
+    admin = FakeAdmin(SleepingClock(), {1, 2})
     for name in topics:
         admin.add(name, [(1, 2)])
     return admin
