@@ -55,6 +55,15 @@ def test_explanation_names_an_unreached_goal_and_its_constraint() -> None:
     assert any("no load model" in note.text for note in told.notes)
 
 
+def test_explanation_names_full_log_dirs_as_the_constraint() -> None:
+    snapshot = cluster(partitions=90)
+    request = PlanRequest(balance=True, fill=0.0001)
+    plan = propose(snapshot, None, request)
+    told = {each.because for each in explain(snapshot, None, plan, request).unmet if each.goal == "replicas"}
+    assert told
+    assert all("with room below" in why for why in told), told
+
+
 def test_explanation_names_a_budget_as_the_constraint() -> None:
     snapshot = cluster(partitions=90)
     request = PlanRequest(balance=True, most_moves=1)

@@ -184,6 +184,13 @@ def _because(asked: Asked, number: int, broker: int, above: bool, moves: Sequenc
         if request.sheds:
             return "what must not be touched is more than the band allows"
         return "it can only change if replicas are copied, which was not asked for"
+    sizes = asked.arrays.facts.size_bytes[slots.part_of]
+    free = problem.room - np.bincount(slots.home, sizes, minlength=len(problem.room))
+    takers = problem.receives & (np.arange(len(free)) != broker) if above else np.arange(len(free)) == broker
+    smallest = sizes[here if above else ~here].min(initial=np.inf)
+    if np.isfinite(smallest) and free[takers].max(initial=-np.inf) < smallest:
+        where = "no other broker has a log dir" if above else "it has no log dir"
+        return f"{where} with room below {request.fill:.0%}: make room, or raise --fill"
     heaviest = float(np.maximum(problem.leading, problem.following)[:, number].max())
     width = float(problem.upper[broker, number] - problem.lower[broker, number])
     if heaviest > width:
