@@ -11,12 +11,15 @@ Large arrays are allocated outside the loops: numpy uses huge pages, which is mu
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 try:
+    from numba import __version__ as numba_version
     from numba import njit
     from numba.core.event import TimingListener, register
 except ImportError:
@@ -38,7 +41,26 @@ F = TypeVar("F", bound="Callable[..., object]")
 
 def compiled(function: F) -> F:
     """Return the function, compiled at its first call for the types of its arguments."""
-    return cast("F", njit(cache=True, nogil=True)(function)) if COMPILES else function
+    if not COMPILES:
+        return function
+    dispatcher = njit(cache=True, nogil=True)(function)
+    _drop_stale_cache(dispatcher.stats.cache_path)
+    return cast("F", dispatcher)
+
+
+@cache
+def _drop_stale_cache(folder: str) -> None:
+    """Remove compiled code of other sources: numba fails on an index that names a class renamed since."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    facts = [numba_version, *(f"{each.name} {each.stat().st_mtime_ns}" for each in sources)]
+    stamp, current = Path(folder) / "restow-sources", "\n".join(facts)
+    with suppress(OSError):
+        if stamp.exists() and stamp.read_text(encoding="utf-8") == current:
+            return
+        for old in Path(folder).glob("*.nb[ic]"):
+            old.unlink(missing_ok=True)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(current, encoding="utf-8")
 
 
 def compiler_s() -> float:
