@@ -134,16 +134,16 @@ def out(score: Score, request: PlanRequest, *, after: bool) -> float:
         replication_factors={"t0": 2},
     ),
 )
-def test_plan_breaks_no_rule(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
+def test_nothing_is_ever_broken(
+    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
+) -> None:
     judge(shape, dead, loaded, request)
 
 
 @pytest.mark.full
 @settings(max_examples=1500, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
-def test_plan_breaks_no_rule_in_many_more_cases(
-    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
-) -> None:
+def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     judge(shape, dead, loaded, request)
 
 
