@@ -1,5 +1,6 @@
 """The steps of a reassignment, for many partitions at a time.
 
+    U0  the reassignment is accepted; nothing is written yet
     U1  the new assignment into the topics' znodes                   from here on it survives the controller
     U2  the same in memory; replicas that only the replaced reassignment was adding are deleted
 
