@@ -214,8 +214,8 @@ def test_reassignment_to_current_replicas_completes_at_once() -> None:
             assert await alter(controller, (0, 1)) is None
             await ask_by_node(cluster, t=(0, 1))
             await cluster.until(lambda: request_is_gone(cluster))
-            assert watcher.labels() == B + B
             await finish(cluster)
+            assert watcher.labels() == B + B
 
     asyncio.run(run())
 
