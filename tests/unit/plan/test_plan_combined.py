@@ -134,16 +134,49 @@ def out(score: Score, request: PlanRequest, *, after: bool) -> float:
         replication_factors={"t0": 2},
     ),
 )
-def test_nothing_is_ever_broken(
-    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
-) -> None:
+@example(
+    shape={"brokers": 6, "partitions": 8, "replication_factor": 3, "racks": 3, "dirs": 1, "seed": 1},
+    dead=False,
+    loaded=False,
+    request=PlanRequest(
+        replace={2: 3},
+        any_rack=True,
+        fix_racks=True,
+        demote=frozenset({1, 5}),
+        replication_factors={"t0": 1},
+        only_topics=("t0", "t2"),
+        except_topics=("t1",),
+        except_brokers=frozenset({4}),
+    ),
+)
+@example(
+    shape={"brokers": 5, "partitions": 16, "replication_factor": 3, "racks": 0, "dirs": 2, "seed": 841},
+    dead=False,
+    loaded=True,
+    request=PlanRequest(
+        balance=True,
+        leaders=True,
+        disks=True,
+        add=frozenset({1}),
+        relieve={"disk": 1.2},
+        bands={"disk": 0.02, "replicas": 0.3},
+        spread_topics=True,
+        only_topics=("t0", "t2"),
+        except_partitions=frozenset({TopicPartition("t0", 0)}),
+        except_brokers=frozenset({4}),
+        most_bytes=0,
+    ),
+)
+def test_plan_breaks_no_rule(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
     judge(shape, dead, loaded, request)
 
 
 @pytest.mark.full
 @settings(max_examples=1500, deadline=None)
 @given(shape=shapes, dead=st.booleans(), loaded=st.booleans(), request=targets())
-def test_the_same_of_many_more(shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest) -> None:
+def test_plan_breaks_no_rule_in_many_more_cases(
+    shape: dict[str, int], dead: bool, loaded: bool, request: PlanRequest
+) -> None:
     judge(shape, dead, loaded, request)
 
 

@@ -67,7 +67,9 @@ def slots_of(arrays: Arrays, request: PlanRequest, covered: Bools, able: Bools) 
         pinned[mandatory & (home == arrays.index[old])] = arrays.index[new]
     for_racks = np.zeros(len(home), dtype=bool)
     if request.fix_racks:
-        for_racks = _doubled(arrays, offsets, home, leader, mandatory, mine, able)
+        exact = pinned != NOWHERE
+        future = np.where(exact, pinned, home)
+        for_racks = _doubled(arrays, offsets, future, leader, mandatory & ~exact, mine & ~exact, able)
     for_topics = np.zeros(len(home), dtype=bool)
     if request.spread_topics and request.sheds:
         for_topics = _crowded(arrays, part_of, home, mandatory | for_racks, mine, able, request)
@@ -169,7 +171,10 @@ def _doubled(
     mine: Bools,
     able: Bools,
 ) -> Bools:
-    """Return all but one of a partition's replicas in a rack, while another rack could take one."""
+    """Return all but one of a partition's replicas in a rack, while another rack could take one.
+
+    A replica that is replaced counts in `home` at its new broker, and is not `mine` to move on.
+    """
     forced = np.zeros(len(home), dtype=bool)
     part_of = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     racks = len(np.unique(arrays.rack)) + 1

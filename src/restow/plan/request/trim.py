@@ -72,6 +72,7 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
     at_first = np.maximum(out_of_band(asked, load), 0.0)
     now = at_first.copy()
     kept = must.copy()
+    crowding = _Crowding(asked)
     pending = np.flatnonzero(changed & ~must & ~banned)
     for _ in range(3):
         left = []
@@ -89,6 +90,9 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
                 left.append(number)
                 continue
             span = slice(int(starts[number]), int(starts[number + 1]))
+            if crowding.would_grow(solution, holder, leader, number, span):
+                left.append(number)
+                continue
             holder[span], leader[number] = solution.holder[span], solution.leader[number]
             load, now, kept[number] = after, then, True
             spent_bytes, spent_moves = spent_bytes + cost, spent_moves + one_more
@@ -96,6 +100,37 @@ def trim(asked: Asked, solution: Solution, banned: Bools) -> tuple[Ints, Ints, B
             break
         pending = np.array(left, dtype=np.int64)
     return holder, leader, kept
+
+
+class _Crowding:
+    """Counts the replicas and leaders of a topic beyond what a broker should have of it."""
+
+    def __init__(self, asked: Asked) -> None:
+        problem = asked.problem
+        self._topic, self._able = asked.arrays.topic, asked.able
+        self._topic_of_slot = np.repeat(self._topic, np.diff(problem.offsets))
+        self._limits = tuple(
+            None if each is None or not each.size else each
+            for each in (problem.topic_replicas, problem.topic_leaders)
+        )
+
+    def would_grow(self, solution: Solution, holder: Ints, leader: Ints, number: int, span: slice) -> bool:
+        """Return whether the solution's change of a partition crowds a broker more than it is now."""
+        if all(limit is None for limit in self._limits):
+            return False
+        topic = int(self._topic[number])
+        before = self._excess(topic, holder, leader)
+        then, led = holder.copy(), leader.copy()
+        then[span], led[number] = solution.holder[span], solution.leader[number]
+        return any(now > was for now, was in zip(self._excess(topic, then, led), before, strict=True))
+
+    def _excess(self, topic: int, holder: Ints, leader: Ints) -> list[int]:
+        held = holder[self._topic_of_slot == topic], holder[leader[self._topic == topic]]
+        found = []
+        for limit, brokers in zip(self._limits, held, strict=True):
+            counts = np.bincount(brokers[brokers >= 0], minlength=len(self._able))[self._able]
+            found.append(0 if limit is None else int(np.maximum(counts - limit[topic], 0).sum()))
+        return found
 
 
 def _check_budget(asked: Asked, spent_bytes: float, spent_moves: int) -> None:
