@@ -37,7 +37,7 @@ def run_in_terminal(
     with subprocess.Popen(
         command,
         cwd=folder,
-        env={**environment, "TERM": "xterm-256color"},
+        env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns)},
         stdin=inside,
         stdout=inside,
         stderr=inside,

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from restow.plan.search import compiled
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-pytestmark = pytest.mark.skipif(not compiled.COMPILES, reason="numba is not installed")
 
 
 def test_cache_is_emptied_when_the_sources_changed_and_kept_otherwise(tmp_path: Path) -> None:
