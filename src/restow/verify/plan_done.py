@@ -38,7 +38,7 @@ def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = N
     checks = (
         *promise_checks(plan, snapshot),
         *_moves_done(plan, snapshot),
-        _sound(plan),
+        plan_sound(plan),
         _no_throttles(plan, snapshot, ours),
     )
     if same.outcome is not CheckOutcome.HOLDS:
@@ -51,7 +51,7 @@ def _not_made(name: str, why: str) -> Check:
     return Check(name=name, outcome=CheckOutcome.UNKNOWN, evidence=f"not looked at: {why}")
 
 
-def _sound(plan: Plan) -> Check:
+def plan_sound(plan: Plan) -> Check:
     """Whether the judge finds nothing broken in the plan itself."""
     return none_of(
         "plan sound",

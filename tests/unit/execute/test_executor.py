@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from restow.client import ConfigResource, Unreachable
 from restow.execute.progress.outcome import Ending
 from restow.execute.run.lock import ClusterLocked, Holder, cluster_lock
 from restow.execute.run.options import RunOptions
-from restow.execute.run.start import NotNow
+from restow.execute.run.start import NotNow, examine
 from restow.execute.throttle.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -19,7 +20,7 @@ from restow.execute.throttle.throttles import (
     LEADER_REPLICAS,
     ThrottleRates,
 )
-from restow.model import Limits, Plan, ReplicaAssignment, TopicPartition
+from restow.model import CheckOutcome, Limits, Plan, ReplicaAssignment, TopicPartition
 from restow.plan.judge.waves import BrokenPlan
 from restow.plan.schedule.schedule import steps_of
 from restow.runtime.disk import SystemDisk
@@ -98,9 +99,11 @@ def test_run_moves_partitions_of_special_topics_one_at_a_time(stage: Stage) -> N
 def test_plan_that_the_judge_finds_broken_is_refused(stage: Stage) -> None:
     plan = plan_for(stage, AWAY)
     halfway = replace(plan.moves[0], after=(1, 2, 3))
-    waves = (steps_of(halfway, 1),)
+    broken = replace(plan, waves=(steps_of(halfway, 1),))
     with pytest.raises(BrokenPlan, match=r"t-0: arrives"):
-        stage.execute(replace(plan, waves=waves))
+        stage.execute(broken)
+    checked = asyncio.run(examine(stage.world, broken))
+    assert [each.name for each in checked.checks if each.outcome is CheckOutcome.FAILS] == ["plan sound"]
     assert stage.admin.calls == []
 
 

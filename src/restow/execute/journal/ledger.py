@@ -1,4 +1,4 @@
-"""The ledger: the sum of a journal's entries (configs set, steps under way, steps done). A `Book` keeps both.
+"""The ledger: the sum of a journal's entries (configs set, steps under way, steps done).
 
     began      the plan, and who executes it              resumed    who executes it from here on
     throttle   configs about to be set, with prior values      throttled    which of them failed

@@ -36,6 +36,7 @@ from restow.sizes import count
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
 from restow.verify.evidence import none_of, some
+from restow.verify.plan_done import plan_sound
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -350,7 +351,12 @@ async def examine(world: RunContext, plan: Plan) -> Verdict:
     snapshot = await capture(world.admin, world.clock)
     verdict = await readiness(world.admin, plan, snapshot)
     elsewhere = await other_at_it(world, runs)
-    own = (_nobody_at_it(world, runs, elsewhere), _earlier_runs(runs, snapshot), _limits(plan, snapshot))
+    own = (
+        plan_sound(plan),
+        _nobody_at_it(world, runs, elsewhere),
+        _earlier_runs(runs, snapshot),
+        _limits(plan, snapshot),
+    )
     return replace(verdict, checks=(*verdict.checks, *own))
 
 
