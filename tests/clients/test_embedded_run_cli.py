@@ -105,7 +105,7 @@ def test_invalid_command_is_refused_in_one_line_and_changes_nothing(
         (("resume", "--run", "nobody"), 2, "there is no run 'nobody'"),
         (("cancel",), 2, "no run on this cluster needs care"),
         (("control", "--pause"), 2, "no run is being carried out"),
-        (("control",), 2, "nothing is requested"),
+        (("control",), 2, "nothing to change"),
     ):
         found, (said,) = restow(*arguments)
         assert (found, words in said) == (code, True), (arguments, said)

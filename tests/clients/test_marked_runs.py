@@ -179,11 +179,11 @@ async def two_that_come_together(admin: KafkaAdmin) -> None:
 
 HOLDER = """
 import asyncio, sys
-from restow.client import Settings, connected
+from restow.client import ConnectionSettings, connected
 
 async def main():
-    async with connected(Settings(bootstrap=sys.argv[1])) as admin:
-        seat = admin.seat(sys.argv[2], "killed", b"", float(sys.argv[3]))
+    async with connected(ConnectionSettings(bootstrap=sys.argv[1])) as admin:
+        seat = admin.group_lock(sys.argv[2], "killed", b"", float(sys.argv[3]))
         async with seat.kept():
             assert await seat.taken() is None
             print("held", flush=True)

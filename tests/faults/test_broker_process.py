@@ -191,7 +191,7 @@ def test_brokers_survive_a_zookeeper_outage(start_brokers: Start, pause: bool) -
             for broker in brokers.values():
                 wait_for(
                     f"broker {broker.id} misses it",
-                    lambda it=broker: "lost its session" in it.log.read_text(),
+                    lambda it=broker: "lost its store session" in it.log.read_text(),
                 )
     else:
         brokers.restart_zookeeper()
@@ -208,7 +208,9 @@ def home_of(broker: BrokerProcess, partition: int) -> str:
 
 
 def offline(broker: BrokerProcess, directory: str) -> bool:
-    return f"the log dir {broker.data / directory} is offline" in broker.log.read_text()
+    return (
+        f"the log dir {broker.data / directory} and the replicas in it are offline" in broker.log.read_text()
+    )
 
 
 def without(brokers: BrokerProcesses, partitions: set[int], broker_id: int) -> bool:

@@ -57,8 +57,8 @@ def same_session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     def given(*about: object, **more: object) -> Iterator[SparkSession]:
         yield spark
 
-    for module in ("spark_flags", "collect"):
-        monkeypatch.setattr(f"restow.cli.{module}.spark_for", given)
+    for module in ("options", "collect"):
+        monkeypatch.setattr(f"restow.cli.pipeline.{module}.spark_for", given)
 
 
 @pytest.fixture(autouse=True)
