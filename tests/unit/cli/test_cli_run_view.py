@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -75,6 +76,16 @@ def test_picture_shows_progress_brokers_stalls_and_health() -> None:
     ):
         assert words in text
     assert "\x1b" not in text
+
+
+def test_picture_fills_the_bar_of_a_broker_that_has_sent_everything() -> None:
+    sender = BrokerPart(
+        broker=77, done_bytes=0, to_do_bytes=0, replicas=0, sent_bytes=9_000_000, to_send_bytes=9_000_000
+    )
+    shown = drawn(run_status(report=replace(run_status().report, brokers=(sender,))))
+    row = next(line for line in shown.splitlines() if line.strip().startswith("77"))
+    assert "█" in row
+    assert "·" not in row
 
 
 def test_picture_gives_the_reason_of_a_pause() -> None:

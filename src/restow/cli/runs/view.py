@@ -119,7 +119,7 @@ def _brokers(brokers: tuple[BrokerPart, ...]) -> Grid:
         done, total = max(
             (each.done_bytes, each.to_do_bytes),
             (each.sent_bytes, each.to_send_bytes),
-            key=lambda pair: pair[1] - pair[0],
+            key=lambda pair: (pair[1] - pair[0], pair[1]),
         )
         table.add_row(
             str(each.broker),

@@ -30,7 +30,7 @@ class Ending(Enum):
 
 
 _NEXT = {
-    Ending.DONE: "nothing is left to do; `restow undo` would bring everything back",
+    Ending.DONE: "every move of the plan is done; `restow undo` would bring everything back",
     Ending.IN_PART: "see why above, then `restow resume` for the rest or `restow undo` for all of it",
     Ending.CANCELLED: "`restow resume` goes on from here, `restow undo` brings back what had arrived",
     Ending.LEFT: "throttles stay on until `restow resume` or `restow cancel` has seen to the rest",
@@ -40,7 +40,7 @@ _NEXT = {
 }
 
 _WITHOUT_UNDO = {
-    Ending.DONE: "nothing is left to do",
+    Ending.DONE: "every move of the plan is done",
     Ending.IN_PART: "see why above, then `restow resume` for the rest",
     Ending.CANCELLED: "`restow resume` goes on from here",
     Ending.STUCK: "remove what hinders it, then `restow resume`",

@@ -119,7 +119,7 @@ def check_replacements(arrays: Arrays, request: PlanRequest, slots: Slots) -> No
         raise InvalidInput(
             f"broker {arrays.brokers[new]} cannot have all that broker {arrays.brokers[old]} has: of "
             f"{len(twice):,} partitions it has a replica already: {_named(arrays, twice)}. Choose another "
-            f"broker, or empty this one: restow plan drain {arrays.brokers[old]}"
+            f"broker, or spread what is there over several: restow plan drain {arrays.brokers[old]}"
         )
     if one_rack:
         number, old, new = one_rack[0]
