@@ -146,18 +146,18 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class RunGroupLock(Protocol):
-    """A seat on the cluster that one process at a time can hold."""
+    """A lock on the cluster that one process at a time can hold."""
 
     lost_to: GroupLockHolder | None
 
     async def holder(self) -> GroupLockHolder | None:
-        """Return the present holder without taking the seat."""
+        """Return the present holder without taking the lock."""
 
     def kept(self) -> AbstractAsyncContextManager[None]:
-        """Take the seat, and keep it until the context ends."""
+        """Take the lock, and keep it until the context ends."""
 
     async def taken(self) -> GroupLockHolder | None:
-        """Wait for the answer; return the other holder, or None if the seat is ours."""
+        """Wait for the answer; return the other holder, or None if the lock is ours."""
 
 
 class GroupLocks(Protocol):
@@ -218,7 +218,7 @@ async def other_at_it(world: RunContext, runs: Runs) -> str | None:
 
 
 async def _occupant(group_lock: RunGroupLock) -> GroupLockHolder | None:
-    """Return the holder of the seat; None on an error, which comes up again when the seat is taken."""
+    """Return the holder of the lock; None on an error, which comes up again when the lock is taken."""
     try:
         return await group_lock.holder()
     except ClientError:
