@@ -22,17 +22,21 @@ would scan them over and over while they are made.
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run to completion on a new loop and return the result.
 
-    The process is taken for ours: objects imported so far are excluded from garbage collection.
+    The process is taken for ours: objects imported so far are excluded from garbage collection. A caller that has
+    excluded objects already keeps them excluded.
     """
     before = gc.get_threshold()
-    gc.freeze()
+    is_first = gc.get_freeze_count() == 0
+    if is_first:
+        gc.freeze()
     gc.set_threshold(*_LOOK_FOR_GARBAGE_EVERY)
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             return runner.run(main)
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        if is_first:
+            gc.unfreeze()
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
