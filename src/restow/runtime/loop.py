@@ -22,8 +22,8 @@ would scan them over and over while they are made.
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run to completion on a new loop and return the result.
 
-    The process is taken for ours: objects imported so far are excluded from garbage collection. A caller that has
-    excluded objects already keeps them excluded.
+    The process is taken for ours: objects imported so far are excluded from garbage collection.
+    Objects that the caller has excluded before stay excluded.
     """
     before = gc.get_threshold()
     is_first = gc.get_freeze_count() == 0
