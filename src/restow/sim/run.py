@@ -11,36 +11,20 @@ from typing import TYPE_CHECKING
 from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
 from restow.sim.checkers import Invariants, InvariantViolation
-from restow.sim.client import SimClient
-from restow.sim.clock import NodeClock
 from restow.sim.cluster import SimCluster, SimulatedClusterSettings
-from restow.sim.faults import KINDS, Nemesis
+from restow.sim.faults import Nemesis
 from restow.sim.loop import run
-from restow.sim.producer import SimProducer
-from restow.sim.reading import read_all
-from restow.wire.messages import CreateTopicsRequest, MetadataRequest
+from restow.sim.scenario import Scenario
+from restow.sim.workloads import WORKLOADS, WorkContext, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-TOPIC = "orders"
 _CHECK_EVERY_S = 0.25
-_ROUND_EVERY_S = 0.1
 _LAST_EVENTS = 40
 _QUIET_S = 120.0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """Settings of a run. The same scenario gives the same run."""
-
-    seed: int = 0
-    duration_s: float = 60.0
-    brokers: int = 5
-    partitions: int = 20
-    records_per_s: int = 50
-    faults: tuple[str, ...] = KINDS
-    fault_every_s: float = 30.0
+__all__ = ["Scenario", "SimulationReport", "simulate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +84,11 @@ class _Simulation:
         settings = SimulatedClusterSettings(seed=scenario.seed, properties={"min.insync.replicas": "2"})
         async with SimCluster(scenario.brokers, settings) as cluster:
             cluster.network.trace = self._note_frame
-            client = SimClient("client", cluster.network, NodeClock())
-            await _create(client, scenario.partitions)
-            producer = SimProducer(client, cluster.nodes, TOPIC)
-            watch = asyncio.create_task(self._watch(Invariants(cluster)))
+            context = WorkContext(scenario=scenario, cluster=cluster, note=self._note)
+            workloads = [WORKLOADS[name](context) for name in _drawn(scenario)]
+            for each in workloads:
+                await each.start()
+            watch = asyncio.create_task(self._watch(Invariants(cluster), workloads))
             nemesis = Nemesis(
                 cluster,
                 SeededChance(f"{scenario.seed} faults"),
@@ -111,16 +96,18 @@ class _Simulation:
                 self._note,
                 every_s=scenario.fault_every_s,
             )
-            work = asyncio.create_task(self._produce(producer, loop.time() + scenario.duration_s))
-            await nemesis.harm(loop.time() + scenario.duration_s)
-            await work
+            until_s = loop.time() + scenario.duration_s
+            await asyncio.gather(nemesis.harm(until_s), *(each.run(until_s) for each in workloads))
             self.faults = nemesis.count
-            await self._become_healthy(cluster, producer)
+            await self._settle(cluster, workloads)
+            for each in workloads:
+                async for what in each.finish():
+                    self._violated(what)
+                self.acked += each.acked
+                self.lost += each.lost
             if watch.done():
                 watch.result()
             watch.cancel()
-            await self._compare(client, cluster, producer)
-            client.close()
         return loop.time()
 
     def _note_frame(self, at_s: float, source: str, target: str, payload: bytes) -> None:
@@ -139,55 +126,42 @@ class _Simulation:
             self.violations.append(violation)
             self._note(f"VIOLATION: {what}")
 
-    async def _watch(self, invariants: Invariants) -> None:
+    async def _watch(self, invariants: Invariants, workloads: Sequence[Workload]) -> None:
         while True:
             for what in invariants.check():
                 self._violated(what)
+            for each in workloads:
+                for what in each.check():
+                    self._violated(what)
             await asyncio.sleep(_CHECK_EVERY_S)
 
-    async def _produce(self, producer: SimProducer, until_s: float) -> None:
-        chance = SeededChance(f"{self._scenario.seed} producer")
-        loop = asyncio.get_running_loop()
-        number, owed = 0, 0.0
-        while loop.time() < until_s:
-            owed += self._scenario.records_per_s * _ROUND_EVERY_S
-            while owed >= 1:
-                producer.put(chance.randrange(self._scenario.partitions), b"%d" % number)
-                number, owed = number + 1, owed - 1
-            await producer.round()
-            await asyncio.sleep(_ROUND_EVERY_S)
-
-    async def _become_healthy(self, cluster: SimCluster, producer: SimProducer) -> None:
-        """Wait, without further faults, until everything is acknowledged and in sync again."""
+    async def _settle(self, cluster: SimCluster, workloads: Sequence[Workload]) -> None:
+        """Wait, without further faults, until all work is done and all replicas are in sync again."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _QUIET_S
-        while loop.time() < until_s:
-            await producer.round()
-            await asyncio.sleep(_ROUND_EVERY_S)
-            if producer.is_idle and not any(_unhealthy(cluster)):
-                return
+        tasks = {each.name: asyncio.create_task(each.settle()) for each in workloads}
+        await asyncio.wait(tasks.values(), timeout=_QUIET_S)
+        for name, task in tasks.items():
+            if task.done():
+                task.result()
+            else:
+                task.cancel()
+                self._violated(f"the workload {name} did not end within {_QUIET_S:g} s after the last fault")
+        while any(_unhealthy(cluster)) and loop.time() < until_s:
+            await asyncio.sleep(_CHECK_EVERY_S)
         for what in _unhealthy(cluster):
             self._violated(f"not healthy {_QUIET_S:g} s after the last fault: {what}")
-        if not producer.is_idle:
-            self._violated(f"not everything was acknowledged {_QUIET_S:g} s after the last fault")
 
-    async def _compare(self, client: SimClient, cluster: SimCluster, producer: SimProducer) -> None:
-        self.acked = producer.acknowledged
-        for partition, lane in sorted(producer.lanes.items()):
-            found = await read_all(client, cluster.nodes, TOPIC, partition)
-            if found is None:
-                self._violated(f"{TOPIC}-{partition} cannot be read")
-                continue
-            there = {value: at for at, value in enumerate(found)}
-            if len(there) < len(found):
-                self._violated(f"{TOPIC}-{partition} has {len(found) - len(there)} records twice")
-            missing = [value for value in lane.acknowledged if value not in there]
-            if missing:
-                self.lost += len(missing)
-                self._violated(f"{TOPIC}-{partition} lost {len(missing)} acknowledged records")
-            order = [there[value] for value in lane.acknowledged if value in there]
-            if order != sorted(order):
-                self._violated(f"{TOPIC}-{partition} has acknowledged records in another order")
+
+def _drawn(scenario: Scenario) -> Iterator[str]:
+    """Yield the workloads that this seed has."""
+    chance = SeededChance(f"{scenario.seed} workloads")
+    for name, workload in WORKLOADS.items():
+        drawn = bool(chance.randrange(3))
+        if (scenario.workloads is None or name in scenario.workloads) and (
+            drawn or workload.is_always_drawn or scenario.workloads is not None
+        ):
+            yield name
 
 
 def _unhealthy(cluster: SimCluster) -> Iterator[str]:
@@ -204,13 +178,3 @@ def _unhealthy(cluster: SimCluster) -> Iterator[str]:
                     yield f"{partition.topic_partition} has the ISR {partition.isr}"
     if not led:
         yield "no partition has a leader"
-
-
-async def _create(client: SimClient, partitions: int) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=partitions, replication_factor=3, assignments=[], configs=[]
-    )
-    metadata = await client.ask(MetadataRequest(topics=[]), 0)
-    answer = await client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), metadata.controller_id)
-    if answer.topics[0].error_code:
-        raise RuntimeError(f"the topic cannot be made: {answer.topics[0].error_message}")

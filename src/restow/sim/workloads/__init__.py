@@ -1,0 +1,9 @@
+"""Work on a simulated cluster, by name. A seed draws which of them a run has."""
+
+from restow.sim.workloads.base import WorkContext, Workload
+from restow.sim.workloads.producing import Producing
+
+WORKLOADS: dict[str, type[Workload]] = {each.name: each for each in (Producing,)}
+"""Every workload by its name. Add new ones at the end."""
+
+__all__ = ["WORKLOADS", "WorkContext", "Workload"]
