@@ -142,7 +142,7 @@ def test_ctrl_c_asks_what_to_do(tmp_path: Path) -> None:
                 "(?s)ancel the moves.*under way.*ancel the moves.*under way"
             )  # it is drawn while it asks
             screen.type("p")
-            screen.wait_for("paused: asked to pause")
+            screen.wait_for("paused: an operator paused the run")
             screen.forget()
             screen.interrupt()
             screen.wait_for("ancel the moves")

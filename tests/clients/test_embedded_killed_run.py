@@ -175,7 +175,7 @@ class Onlooker:
 
     async def says_what_it_waits_for(self, broker: int, run: asyncio.Task[RunOutcome]) -> bool:
         """Return whether the run names the dead broker or a missing replica; False if it ended without."""
-        reasons = (f"broker {broker} is not there", "have become under-replicated")
+        reasons = (f"broker {broker} is not there", "became under-replicated")
         async with asyncio.timeout(WAIT_S):
             while not run.done():
                 if self.statuses and any(each in _said(self.statuses[-1]) for each in reasons):

@@ -9,11 +9,13 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from restow.cli.runs.screen import conclude, log_line
 from restow.cli.runs.view import draw_outcome, duration, picture, until
 from restow.execute.progress.outcome import Ending, RunOutcome, Summary
 from restow.execute.progress.progress import BrokerPart, Copying, DirPart, Eta, ProgressReport
-from restow.execute.progress.status import RunStatus, status_of
+from restow.execute.progress.status import RunEvent, RunStatus, status_of
 from restow.execute.progress.stuck import Cause, StuckReplica
+from restow.execute.throttle.pace import ASKED_TO_PAUSE
 from restow.model import TopicPartition
 
 GB = 10**9
@@ -89,8 +91,39 @@ def test_picture_fills_the_bar_of_a_broker_that_has_sent_everything() -> None:
 
 
 def test_picture_gives_the_reason_of_a_pause() -> None:
-    assert "paused: asked to pause" in drawn(run_status(paused="asked to pause"))
+    assert "paused: an operator paused the run" in drawn(run_status(paused=ASKED_TO_PAUSE))
     assert "waits: broker 3 is not there" in drawn(run_status(waits="broker 3 is not there"))
+
+
+def test_picture_of_a_paused_run_gives_no_time_left() -> None:
+    shown = drawn(run_status(paused=ASKED_TO_PAUSE))
+    assert "time left unknown while paused" in shown
+    assert "min left" not in shown
+
+
+def test_log_line_of_a_pause_is_a_sentence() -> None:
+    paused = RunEvent(at_ms=0, kind="paused", facts={"why": ASKED_TO_PAUSE})
+    assert log_line(paused).startswith("paused: an operator paused the run")
+    refused = RunEvent(at_ms=0, kind="refused", facts={"partition": "t-0", "why": "nobody knows it"})
+    assert log_line(refused) == "refused: partition t-0: nobody knows it"
+    assert log_line(RunEvent(at_ms=0, kind="goes on", facts={})) == "goes on"
+
+
+@pytest.mark.parametrize(
+    ("ending", "wanted", "code"),
+    [
+        (Ending.DONE, Ending.DONE, 0),
+        (Ending.CANCELLED, Ending.DONE, 1),
+        (Ending.CANCELLED, Ending.CANCELLED, 0),
+        (Ending.LEFT, Ending.CANCELLED, 1),
+    ],
+)
+def test_exit_code_is_0_only_for_the_ending_that_the_command_wants(
+    ending: Ending, wanted: Ending, code: int
+) -> None:
+    assert conclude(RunOutcome(ending=ending), interactive=False, wanted=wanted) == code
+    left_over = RunOutcome(ending=ending, throttles_left=("a rate of broker 1",))
+    assert conclude(left_over, interactive=False, wanted=wanted) == 1
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_run_pauses_on_new_under_replicated_partitions_until_they_recover(stage:
     plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
     assert stage.execute(plan, RunOptions(guards=Guards())).is_good
     why = [each.facts["why"] for each in stage.events if each.kind == "paused"]
-    assert why == ["1 partitions have become under-replicated, such as other-0"]
+    assert why == ["1 partition became under-replicated during the run, such as other-0"]
 
 
 def test_step_waits_while_a_replica_is_out_of_sync(stage: Stage) -> None:

@@ -58,7 +58,7 @@ def command(
                 as_json=as_json,
             )
         confirm("Take it back?", lambda console: console.print(sentence))
-    carry_out(bootstrap, journal, work, as_json=as_json)
+    carry_out(bootstrap, journal, work, as_json=as_json, cancels=True)
     if told != [True]:
         return None
     return Answer(

@@ -106,12 +106,18 @@ def carry_out(
     work: Callable[[RunContext, RunListener], Awaitable[RunOutcome | None]],
     *,
     as_json: bool,
+    cancels: bool = False,
 ) -> None:
-    """Connect, run, show the progress, and exit with the code of the outcome."""
+    """Connect, run, show the progress, and exit with the code of the outcome.
+
+    A run that was cancelled is a success only for a command that `cancels`.
+    """
     from restow.cli.runs.screen import Screen, conclude, leave_at_once
     from restow.cli.shared.frame import FAILED, INTERRUPTED, complain
+    from restow.execute.progress.outcome import Ending
     from restow.execute.run.start import run_context
 
+    wanted = Ending.CANCELLED if cancels else Ending.DONE
     screen = Screen(as_json=as_json)
 
     async def main(admin: KafkaAdmin) -> RunOutcome | None:
@@ -129,12 +135,17 @@ def carry_out(
                 leave_at_once(FAILED)
             raise
         if screen.cut_short:  # closing the connection would wait for answers that do not come
-            leave_at_once(FAILED if outcome is None else conclude(outcome, interactive=screen.interactive))
+            code = (
+                FAILED
+                if outcome is None
+                else conclude(outcome, interactive=screen.interactive, wanted=wanted)
+            )
+            leave_at_once(code)
         return outcome
 
     outcome = on_cluster(bootstrap, main)
     if outcome is not None:
-        code = conclude(outcome, interactive=screen.interactive)
+        code = conclude(outcome, interactive=screen.interactive, wanted=wanted)
         if code:
             raise typer.Exit(code)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 from restow.cli.runs.flags import can_ask
 from restow.cli.shared.frame import FAILED, complain, console
 from restow.cli.shared.keys import Keys
+from restow.execute.progress.outcome import Ending
 from restow.execute.progress.status import RunEvent, RunListener
 from restow.execute.run.control import CANCEL, LEAVE, Control, ControlRequest
 from restow.execute.throttle.pace import ASKED_TO_PAUSE
@@ -90,8 +91,7 @@ class Screen:
         if not self.interactive:
             self._line(event)
         elif event.kind not in _QUIET:
-            facts = ", ".join(f"{key} {value}" for key, value in event.facts.items())
-            self._log = [*self._log[1 - _LOG_ROWS :], f"{event.kind}: {facts}"]
+            self._log = [*self._log[1 - _LOG_ROWS :], log_line(event)]
             self._draw()
 
     def _status(self, status: RunStatus) -> None:
@@ -178,6 +178,12 @@ class Screen:
         leave_at_once(FAILED)
 
 
+def log_line(event: RunEvent) -> str:
+    """Return an event as one line: what happened, to what, and why (`refused: partition t-0: no answer`)."""
+    facts = ", ".join(f"{name} {value}" for name, value in event.facts.items() if name != "why")
+    return ": ".join(filter(None, (event.kind, facts, str(event.facts.get("why", "")))))
+
+
 def leave_at_once(code: int) -> NoReturn:
     """End the process without waiting for threads whose request hangs."""
     sys.stdout.flush()
@@ -185,10 +191,10 @@ def leave_at_once(code: int) -> NoReturn:
     os._exit(code)
 
 
-def conclude(outcome: RunOutcome, *, interactive: bool) -> int:
-    """Print the outcome, unless an event has done so, and return the exit code."""
+def conclude(outcome: RunOutcome, *, interactive: bool, wanted: Ending = Ending.DONE) -> int:
+    """Print the outcome, unless an event has done so; return exit code 0 if it is the ending `wanted`."""
     if interactive:
         from restow.cli.runs.view import draw_outcome
 
         draw_outcome(console(), outcome)
-    return 0 if outcome.is_good else FAILED
+    return 0 if outcome.ending is wanted and not outcome.throttles_left else FAILED

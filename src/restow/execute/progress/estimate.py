@@ -50,6 +50,10 @@ class Speeds:
         while at_s - self._samples[0].at_s > _LONG_S:
             self._samples.popleft()
 
+    def forget(self) -> None:
+        """Forget all samples: rates from before a pause say nothing about the time after it."""
+        self._samples.clear()
+
     @property
     def span_s(self) -> float:
         """Return the seconds between the oldest and the newest sample."""

@@ -9,7 +9,7 @@ from restow.client import BrokerError
 from restow.model import Copy, TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from restow.client import Admin, PartitionReassignment
     from restow.model import BrokerId, LogDir, Partition, Step
@@ -30,6 +30,8 @@ class Observation:
     """The future replica that will replace the one in use, by broker."""
     dirs: Mapping[BrokerId, tuple[LogDir, ...]] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    in_progress: frozenset[TopicPartition] = frozenset()
+    """Partitions whose reassignment the caller knew to be in progress when the observation began."""
     latency_s: float = 0.0
     """How long the metadata request took."""
 
@@ -59,11 +61,15 @@ class Observation:
 
     @property
     def under_replicated(self) -> frozenset[TopicPartition]:
-        """Return partitions with a replica out of sync, except moving ones, where that is expected."""
+        """Return partitions with a replica out of sync, except moving ones, where that is expected.
+
+        The metadata is read before the list of reassignments. A reassignment that ends in between is no
+        longer listed, so those known from before are left out, too.
+        """
         return frozenset(
             name
             for name, each in self.partitions.items()
-            if len(each.isr) < len(each.replicas) and name not in self.moves
+            if len(each.isr) < len(each.replicas) and name not in self.moves and name not in self.in_progress
         )
 
     @property
@@ -71,8 +77,12 @@ class Observation:
         return frozenset(name for name, each in self.partitions.items() if each.leader is None)
 
 
-async def look(admin: Admin, clock: Clock) -> Observation:
-    """Ask the cluster for everything. A broker that does not describe its log dirs is missing from `dirs`."""
+async def look(admin: Admin, clock: Clock, in_progress: Iterable[TopicPartition] = ()) -> Observation:
+    """Ask the cluster for everything. A broker that does not describe its log dirs is missing from `dirs`.
+
+    `in_progress` are the partitions whose reassignment the caller knows to be in progress.
+    """
+    known = frozenset(in_progress)
     began_s = clock.monotonic_s()
     view = await admin.describe_cluster()
     latency_s = clock.monotonic_s() - began_s
@@ -107,5 +117,6 @@ async def look(admin: Admin, clock: Clock) -> Observation:
         futures=futures,
         dirs=dirs,
         topic_ids={topic.name: topic.id for topic in topics if topic.id is not None},
+        in_progress=known,
         latency_s=latency_s,
     )

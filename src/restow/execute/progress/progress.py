@@ -179,8 +179,12 @@ class RunProgress:
         throttle: ThrottleRates | None = None,
         foreign_rates: Mapping[BrokerId, int] | None = None,
         stretch: Callable[[float], float] = lambda seconds: seconds,
+        paused: bool = False,
     ) -> ProgressReport:
-        """Return the progress. `stretch` turns seconds at the present throttle into real seconds."""
+        """Return the progress. `stretch` turns seconds at the present throttle into real seconds.
+
+        A paused run has no estimate: nobody knows when it goes on.
+        """
         throttle = throttle or ThrottleRates()
         self._observation = observation
         self._settle(observation)
@@ -195,8 +199,10 @@ class RunProgress:
             _add(left, each.job, each.leader, each.size_bytes)
         done = Traffic(self._done.by_channel + now.by_channel)
         self.copied = Traffic(done.by_channel - found.by_channel - self._found_done.by_channel)
+        if paused and not copying:
+            self._speeds.forget()
         self._speeds.see(observation.at_s, done, {channel for each in copying for channel in _channels(each)})
-        eta = estimate(left, self._speeds, throttle)
+        eta = None if paused else estimate(left, self._speeds, throttle)
         if not self._reported:
             self._reported = True
             predicted = left.seconds_at(throttle.by_way())

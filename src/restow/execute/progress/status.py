@@ -280,6 +280,7 @@ class RunReporter:
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
             stretch=self._pace.stretch,
+            paused=paused is not None,
         )
         if ended is None:
             self._pace.learn(self._last)

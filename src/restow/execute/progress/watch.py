@@ -33,7 +33,7 @@ async def watch(world: RunContext, every_s: float) -> AsyncGenerator[RunStatus, 
     followed: str | None = None
     strangers = Strangers()
     while True:
-        observation = await look(world.admin, world.clock)
+        observation = await look(world.admin, world.clock, strangers.known)
         holder = holder_of(world.disk, runs.folder)
         if holder is not None:
             followed = holder.run
@@ -53,29 +53,30 @@ class Strangers:
 
     def __init__(self) -> None:
         self._progress = RunProgress(_STALL_S)
-        self._known: dict[TopicPartition, Step] = {}
+        self.known: dict[TopicPartition, Step] = {}
+        """The moves that were in progress at the last look."""
         self._done = 0
 
     def see(self, observation: Observation, ours: Collection[TopicPartition] = ()) -> RunStatus:
         """Return the progress of these moves."""
         now = {name: step for name, step in steps_in_progress(observation).items() if name not in ours}
-        for name, step in tuple(self._known.items()):
+        for name, step in tuple(self.known.items()):
             if name in ours or (name in now and now[name].after != step.after):
-                self._progress.forget([self._known.pop(name)])
+                self._progress.forget([self.known.pop(name)])
             elif name not in now:
                 self._done += 1
-                self._progress.finish(self._known.pop(name), observation.at_s)
+                self._progress.finish(self.known.pop(name), observation.at_s)
         for name, step in now.items():
-            if name not in self._known:
+            if name not in self.known:
                 lies = {broker: copy.log_dir for broker, copy in observation.copies.get(name, {}).items()}
                 self._progress.expect([step], lies)
-                self._known[name] = step
+                self.known[name] = step
         return RunStatus(
             run="",
-            report=self._progress.report(observation, self._known.values()),
+            report=self._progress.report(observation, self.known.values()),
             steps_done=self._done,
-            steps_left=len(self._known),
-            under_way=len(self._known),
+            steps_left=len(self.known),
+            under_way=len(self.known),
             throttle=None,
             auto=False,
             paused=None,

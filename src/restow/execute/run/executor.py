@@ -181,7 +181,7 @@ class Executor:
         if self._observation is None and self.pace.auto:
             self.pace.start(await look(self._admin, self._clock))
             await self._clock.sleep(self._options.survey_every_s)
-        self._observation = await look(self._admin, self._clock)
+        self._observation = await look(self._admin, self._clock, self._running)
         self._surveyed_s = self._clock.monotonic_s()
         self._survey_took_s = self._surveyed_s - began_s
         self.pace.see(self._observation, self._steps())

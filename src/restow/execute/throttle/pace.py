@@ -14,6 +14,7 @@ from restow.execute.throttle.auto import Signs, decide, first
 from restow.execute.throttle.hours import HourlyThrottle, Rate
 from restow.execute.throttle.regulator import ThrottleRegulator
 from restow.execute.throttle.throttles import ThrottleRates
+from restow.sizes import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from restow.execute.run.control import Control, ControlRequest
     from restow.execute.run.options import RunOptions
     from restow.execute.throttle.throttling import Throttling
-    from restow.model import BrokerId, Step, TopicPartition
+    from restow.model import BrokerId, Step
     from restow.plan.schedule.admission import Admission
     from restow.runtime.clock import Clock
 
-ASKED_TO_PAUSE = "asked to pause"
+ASKED_TO_PAUSE = "an operator paused the run; `restow control --go-on` lets it go on"
 
 # The end of a step is noticed late by at most this share of its duration.
 _LATE = 0.05
@@ -85,7 +86,7 @@ class Pace:
             minute = int(self._minute())
             if not hours.contain(minute):
                 now = f"{minute // 60:02}:{minute % 60:02}"
-                return f"it is {now}, and moves may begin only within {hours}"
+                return f"--hours lets moves begin only within {hours}, and it is {now}"
         return self._alarm
 
     def obey(self) -> None:
@@ -204,18 +205,18 @@ class Pace:
         if guards.offline is not None:
             offline = now.offline - baseline.offline
             if len(offline) > guards.offline:
-                return f"{len(offline)} partitions have gone offline, such as {min(offline)}"
+                return (
+                    f"{count(len(offline), 'partition')} went offline during the run, such as {min(offline)}"
+                )
         if guards.under_replicated is not None:
-            lacking = now.under_replicated - baseline.under_replicated - self._just_moved(now)
+            lacking = now.under_replicated - baseline.under_replicated
             if len(lacking) > guards.under_replicated:
-                return f"{len(lacking)} partitions have become under-replicated, such as {min(lacking)}"
+                few = count(len(lacking), "partition")
+                return f"{few} became under-replicated during the run, such as {min(lacking)}"
         if guards.latency_s is not None and now.latency_s > guards.latency_s:
-            return f"a broker took {now.latency_s * 1000:.0f} ms to answer"
+            took = f"{now.latency_s * 1000:.0f} ms"
+            return f"a broker took {took} to answer, and the run allows {guards.latency_s * 1000:.0f} ms"
         return None
-
-    def _just_moved(self, now: Observation) -> frozenset[TopicPartition]:
-        """Return our moving partitions, which are no alarm: metadata and moves are read separately."""
-        return frozenset(step.partition for step in self._admission.under_way) & now.partitions.keys()
 
 
 def signs_of(before: Observation, now: Observation, steps: Sequence[Step], *, lag_grows: bool) -> Signs:
@@ -236,6 +237,6 @@ def signs_of(before: Observation, now: Observation, steps: Sequence[Step], *, la
         incoming=max(written.values(), default=0) / took_s,
         copied=max(copied.values(), default=0) / took_s,
         latency_s=now.latency_s,
-        shrunk=len(now.under_replicated - before.under_replicated - {step.partition for step in steps}),
+        shrunk=len(now.under_replicated - before.under_replicated),
         lag_grows=lag_grows,
     )

@@ -1,0 +1,110 @@
+"""What a run tells its user: health as a move ends, time left while paused, exit code of a cancel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from typer.testing import CliRunner
+
+from restow.cli import app
+from restow.cli.runs import flags
+from restow.execute.progress.watch import watch
+from restow.execute.run import start
+from restow.execute.run.control import ControlRequest
+from restow.model import Limits, TopicPartition
+from tests.unit.execute.fake_admin import MB, FakeAdmin
+from tests.unit.execute.stage import AWAY, THROTTLED, Stage, control_of, plan_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pytest
+
+    from restow.execute.progress.status import RunStatus
+    from restow.model import Topic
+
+
+def end_moves_after_metadata_was_read(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Let the moves of the next observations end between its metadata and its list of reassignments."""
+    describe, ended = stage.admin.describe_topics, []
+
+    async def then_end_moves(names: Sequence[str] | None = None) -> tuple[Topic, ...]:
+        found = await describe(names)
+        moving = sum(each.is_moving for each in stage.admin.assignments.values())
+        if names is None and moving:
+            ended.append(moving)
+            FakeAdmin.tick(stage.admin, 1000)
+        return found
+
+    monkeypatch.setattr(stage.admin, "describe_topics", then_end_moves)
+    return ended
+
+
+def test_status_counts_no_partition_as_under_replicated_when_its_move_has_just_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = end_moves_after_metadata_was_read(stage, monkeypatch)
+    assert stage.execute(plan_for(stage, AWAY), THROTTLED).is_good
+    assert ended, "some move ended during an observation"
+    assert {each.under_replicated for each in stage.statuses} == {0}
+    assert "paused" not in stage.kinds()
+
+
+def test_watch_counts_no_partition_as_under_replicated_when_its_move_has_just_ended(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def statuses() -> list[RunStatus]:
+        await stage.admin.alter_partition_reassignments({TopicPartition("t", 0): (1, 3)})
+        async with aclosing(watch(stage.world, 1)) as seen:
+            first = await anext(seen)
+            end_moves_after_metadata_was_read(stage, monkeypatch)
+            return [first, await anext(seen)]
+
+    first, second = asyncio.run(statuses())
+    assert (first.under_way, second.under_way) == (1, 0)
+    assert (first.under_replicated, second.under_replicated) == (0, 0)
+
+
+def test_time_left_is_unknown_while_a_run_is_paused_and_known_again_when_it_goes_on(stage: Stage) -> None:
+    stage.after(30, lambda: control_of(stage).request(ControlRequest(paused=True)))
+    stage.after(330, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    one_by_one = Limits(moves_in=1, moves_out=1)
+    targets = [(4, 2), (1, 4), (2, 4), (2, 4)]
+    stage.admin.rate = 5 * MB
+    assert stage.execute(plan_for(stage, targets, limits=one_by_one)).is_good
+    paused = [each for each in stage.statuses if each.paused]
+    assert paused
+    assert {each.report.eta for each in paused} == {None}
+    assert paused[-1].report.rate == 0
+    assert {each.document()["eta_s"] for each in paused} == {None}
+    later = stage.statuses[stage.statuses.index(paused[-1]) + 1 :]
+    left_bytes = paused[-1].report.to_do_bytes - paused[-1].report.done_bytes
+    known = [each.report.eta for each in later if each.report.eta is not None]
+    assert known
+    assert known[0].latest_s < 2 * left_bytes / stage.admin.rate, "the pause counts as no time of copying"
+
+
+def test_pause_says_who_paused_the_run_and_how_it_goes_on(stage: Stage) -> None:
+    plan = plan_for(stage, AWAY, limits=Limits(moves_in=1, moves_out=1))
+    stage.after(1, lambda: control_of(stage).request(ControlRequest(paused=True)))
+    stage.after(60, lambda: control_of(stage).request(ControlRequest(paused=False)))
+    assert stage.execute(plan).is_good
+    (why,) = [each.facts["why"] for each in stage.events if each.kind == "paused"]
+    assert why == "an operator paused the run; `restow control --go-on` lets it go on"
+
+
+def test_cancel_command_exits_with_0_when_it_has_cancelled_a_run_without_a_process(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.after(2, lambda: control_of(stage).request(ControlRequest(stop="leave")))
+    stage.execute(plan_for(stage, AWAY), THROTTLED)
+    monkeypatch.setattr(start, "run_context", lambda *_: stage.world)
+    monkeypatch.setattr(flags, "on_cluster", lambda _, work: asyncio.run(work(stage.admin)))
+    result = CliRunner().invoke(app, ["cancel", "--yes", "-b", "nowhere:1"])
+    assert result.exit_code == 0, result.output
+    ended = json.loads(result.stdout.splitlines()[-1])
+    assert ended["outcome"] == "cancelled"
+    assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
