@@ -22,6 +22,9 @@ class ClientError(RestowError):
 class Unreachable(ClientError):
     """No broker, or not the right one, answers; or the answer is not Kafka's protocol."""
 
+    retriable = False
+    """Whether the same request may succeed a little later."""
+
 
 class LoginRefused(Unreachable):
     """The broker answers, but refuses the login. Do not retry: that is how accounts get locked."""

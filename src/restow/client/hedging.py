@@ -30,8 +30,8 @@ async def first_answer(
                 at, ask = waiting.pop(0)
                 asked[asyncio.create_task(ask())] = at
             patience_s = long_s if waiting else None
-            done, _ = await asyncio.wait(asked, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
+            await asyncio.wait(asked, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+            for task in [each for each in asked if each.done()]:
                 at = asked.pop(task)
                 try:
                     return at, task.result()

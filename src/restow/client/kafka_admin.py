@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from restow.client import configs, groups, offsets, reassignments, rights, topics
 from restow.client.errors import BrokerError
 from restow.client.group_lock import SESSION_S, GroupLock
-from restow.client.link import open_link
+from restow.client.sockets import open_link
 from restow.client.values import ClusterView, Node
 from restow.wire.messages import ApiVersionsRequest, MetadataRequest
 

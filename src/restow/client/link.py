@@ -1,17 +1,15 @@
-"""Connections to a cluster: one request, one response.
+"""Requests to a cluster: to one broker, to any broker, to the controller.
 
-kafka-python's client connects, encrypts, authenticates and negotiates versions. Requests and responses are
-Kafka's messages unchanged, so that no error code is lost. Its calls block, and run in threads of their own.
+A transport carries one request and its response, unchanged, so that no error code is lost. A link adds what
+is the same for every transport: retries, the choice of a broker, the search for the controller.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from restow.client.bootstrap import connect, in_words
 from restow.client.errors import BrokerError, ClientError, Unreachable
 from restow.client.hedging import first_answer
 from restow.wire.error_codes import ErrorCode
@@ -20,7 +18,6 @@ from restow.wire.messages import MetadataRequest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from restow.client.bootstrap import ConnectionSettings
     from restow.wire.messages import Message
 
 _TRIES = 5
@@ -29,52 +26,64 @@ _ASKED_BESIDE = 8
 _LONG_S = 1.0
 _LEAST_S = 1.0
 """The time for a retry if those before have used up almost all of it."""
-_ASKED_AT_ONCE = 64
-"""A broker that does not answer holds a thread until its timeout, and must not starve the others."""
+
+
+class Transport(Protocol):
+    """Carries requests to brokers, and their responses back. The simulator has its own."""
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Return the brokers in the latest metadata, sorted."""
+
+    async def ask(self, request: Message, broker: int | None, timeout_s: float) -> Message:
+        """Return a broker's response; any broker's if none is named. Raise Unreachable without one."""
+
+    def reluctance(self, broker: int) -> tuple[bool, bool]:
+        """Return whether it is not connected, and whether it was unreachable just now."""
+
+    async def another(self) -> Transport:
+        """Connect to the same cluster once more."""
+
+    async def close(self) -> None:
+        """Close all connections."""
 
 
 class Link:
-    """An open connection to a cluster. Made by `open_link`."""
+    """An open connection to a cluster."""
 
-    def __init__(self, client: Any, settings: ConnectionSettings) -> None:
-        self._client = client
-        # kafka-python does not guarantee this attribute, so its minor version is pinned.
-        self._manager = client._manager  # noqa: SLF001
-        self._settings = settings
+    def __init__(self, transport: Transport, timeout_s: float = 30.0) -> None:
+        self._transport = transport
+        self._timeout_s = timeout_s
         self._controller: int | None = None
         self._answered: int | None = None
-        self._threads = ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="restow-link")
 
     async def another(self) -> Link:
         """Open a second link to the same cluster. Brokers answer the requests of one connection in order."""
-        return await open_link(self._settings)
+        return Link(await self._transport.another(), self._timeout_s)
 
     @property
     def timeout_ms(self) -> int:
-        return int(self._settings.timeout_s * 1000)
+        return int(self._timeout_s * 1000)
 
     @property
     def brokers(self) -> tuple[int, ...]:
         """The brokers in the latest metadata."""
-        return tuple(sorted(node.node_id for node in self._manager.cluster.brokers()))
+        return self._transport.brokers
 
     async def ask(self, request: Message, broker: int | None = None) -> Message:
-        """Return a broker's response; any broker's if none is named. All retries share `timeout_s`."""
-        from kafka.errors import KafkaError
-
+        """Return a broker's response; any broker's if none is named. All retries share the timeout."""
         loop = asyncio.get_running_loop()
-        deadline_s = loop.time() + self._settings.timeout_s
+        deadline_s = loop.time() + self._timeout_s
         for attempt in range(_TRIES):
             if attempt:
                 await asyncio.sleep(_PAUSE_S * 2**attempt)
             left_s = max(deadline_s - loop.time(), _LEAST_S)
             try:
-                return await loop.run_in_executor(self._threads, self._ask, request, broker, left_s)
-            except KafkaError as error:
-                again = getattr(error, "retriable", False) and loop.time() < deadline_s
+                return await self._transport.ask(request, broker, left_s)
+            except Unreachable as error:
+                again = error.retriable and loop.time() < deadline_s
                 if not again or attempt == _TRIES - 1:
-                    where = self._settings.bootstrap if broker is None else f"broker {broker}"
-                    raise in_words(error, where, self._settings) from error
+                    raise
         raise AssertionError("the last try returns or raises")
 
     async def ask_anyone(self, request: Message) -> Message:
@@ -87,16 +96,14 @@ class Link:
 
     def _reluctance(self, broker: int) -> tuple[bool, bool, bool]:
         """Return a sort key: connected brokers first, those recently unreachable last."""
-        connection = self._manager._conns.get(broker)  # noqa: SLF001
-        connected = connection is not None and connection.connected
-        return not connected, self._manager.connection_delay(broker) > 0, broker != self._answered
+        return *self._transport.reluctance(broker), broker != self._answered
 
     async def ask_controller(self, request: Message, code_of: Callable[[Message], int]) -> Message:
         """Return the response of the controller, even if it changes meanwhile.
 
-        A controller that does not answer gets `timeout_s`, and its successor the same again.
+        A controller that does not answer gets the whole timeout, and its successor the same again.
         """
-        deadline_s = asyncio.get_running_loop().time() + self._settings.timeout_s
+        deadline_s = asyncio.get_running_loop().time() + self._timeout_s
         refusal: ClientError = BrokerError(ErrorCode.NOT_CONTROLLER)
         for attempt in range(_TRIES):
             if self._controller is None:
@@ -115,18 +122,7 @@ class Link:
         raise refusal
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._client.close)
-        self._threads.shutdown(wait=False)
-
-    def _ask(self, request: Message, broker: int | None, timeout_s: float) -> Message:
-        cluster = self._manager.cluster
-
-        async def send() -> Message:
-            if broker is not None and cluster.broker_metadata(broker) is None:
-                await cluster.refresh_metadata()  # it may have joined since the last metadata
-            return await self._manager.send(request, node_id=broker, request_timeout_ms=int(timeout_s * 1000))
-
-        return self._manager.run(send)
+        await self._transport.close()
 
     async def _find_controller(self) -> int:
         for attempt in range(_TRIES):
@@ -135,8 +131,3 @@ class Link:
                 return int(answer.controller_id)
             await asyncio.sleep(_PAUSE_S * 2**attempt)
         raise Unreachable("the cluster has no controller at the moment: try again when it has elected one")
-
-
-async def open_link(settings: ConnectionSettings) -> Link:
-    """Connect, or raise an error that says in one sentence why it failed."""
-    return Link(await connect(settings), settings)

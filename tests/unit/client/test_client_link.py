@@ -19,6 +19,7 @@ from restow.client import ConnectionSettings, Unreachable, connected
 from restow.client import bootstrap as client_bootstrap
 from restow.client.bootstrap import Attempt
 from restow.client.link import Link
+from restow.client.sockets import SocketTransport
 from restow.cluster.embedded import EmbeddedCluster
 from restow.errors import InvalidInput
 
@@ -134,7 +135,8 @@ class NeverReady:
 
 def test_ask_shares_one_timeout_among_all_retries() -> None:
     manager = NeverReady()
-    link = Link(SimpleNamespace(_manager=manager), ConnectionSettings(bootstrap="h:1", timeout_s=3))
+    settings = ConnectionSettings(bootstrap="h:1", timeout_s=3)
+    link = Link(SocketTransport(SimpleNamespace(_manager=manager), settings), settings.timeout_s)
     with pytest.raises(Unreachable, match="broker 1"):
         asyncio.run(link.ask(object(), 1))
     assert manager.given_ms[0] <= 3000

@@ -51,22 +51,28 @@ class BadStateFolder(RestowError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holder:
-    """The process that executes a run."""
+class ProcessIdentity:
+    """A process, its machine and its user."""
 
     pid: int
     host: str
     user: str
-    run: str
-    since_ms: int | None = None
 
     @classmethod
-    def this_process(cls, run: str, since_ms: int | None = None) -> Holder:
+    def own(cls) -> ProcessIdentity:
         try:
             user = getpass.getuser()
         except (KeyError, OSError):
             user = str(os.getuid())
-        return cls(pid=os.getpid(), host=platform.node(), user=user, run=run, since_ms=since_ms)
+        return cls(pid=os.getpid(), host=platform.node(), user=user)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder(ProcessIdentity):
+    """The process that executes a run."""
+
+    run: str
+    since_ms: int | None = None
 
 
 @contextmanager
@@ -195,7 +201,7 @@ class Mark:
 @asynccontextmanager
 async def claimed(world: RunContext, runs: Runs, run: str, plan: Plan | None = None) -> AsyncIterator[Mark]:
     """Hold this machine's lock and the cluster's mark; `Mark.confirm` says whether the mark is ours."""
-    holder = Holder.this_process(run, since_ms=world.clock.now_ms())
+    holder = Holder(**asdict(world.process), run=run, since_ms=world.clock.now_ms())
     with cluster_lock(world.disk, runs.folder, holder):
         if world.group_locks is None:
             yield Mark(None)
@@ -239,7 +245,7 @@ def _identity(world: RunContext, runs: Runs, *, make: bool = True) -> str:
             world.disk.write_atomically(path, drawn.encode())
     except OSError as error:
         raise BadStateFolder(f"{path} cannot be used: {error.strerror or error}. Remove it") from error
-    return _UNFIT.sub("_", f"restow-{platform.node()[:100]}-{drawn[:64]}")
+    return _UNFIT.sub("_", f"restow-{world.process.host[:100]}-{drawn[:64]}")
 
 
 def who_is(other: GroupLockHolder) -> str:

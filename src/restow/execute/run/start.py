@@ -19,7 +19,7 @@ from restow.execute.progress.status import RunEvent, RunListener, status_writer
 from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, ControlRequest
 from restow.execute.run.executor import Executor
-from restow.execute.run.lock import Holder, Mark, claimed, holder_of, other_at_it
+from restow.execute.run.lock import Holder, Mark, ProcessIdentity, claimed, holder_of, other_at_it
 from restow.execute.run.options import RunOptions
 from restow.execute.run.steps import chains_of
 from restow.model import Check, CheckOutcome
@@ -70,6 +70,7 @@ class RunContext:
     group_locks: GroupLocks | None = None
     """Makes the mark on the cluster; None to rely on this machine's lock alone."""
     chance: Chance = field(default_factory=SystemChance)
+    process: ProcessIdentity = field(default_factory=ProcessIdentity.own)
 
     async def runs(self) -> Runs:
         """Return the runs of the cluster that `admin` is connected to."""
@@ -122,7 +123,7 @@ async def resume(
             _check_cluster(book.ledger.plan, snapshot, run.folder)
             await _check_rest(world, rest_of(book.ledger.plan, snapshot), snapshot, watcher)
             await mark.confirm(world, watcher)
-            book.write("resumed", who=asdict(Holder.this_process(run.name)), turn=runs.next_turn())
+            book.write("resumed", who=_who(world, run.name), turn=runs.next_turn())
             return await _run(world, book, snapshot, options, watcher, mark)
 
 
@@ -299,7 +300,7 @@ def begun(
     folder = runs.path(name)
     world.disk.make_directory(folder)
     journal = Journal(world.disk, world.clock, folder)
-    who = asdict(Holder.this_process(name))
+    who = _who(world, name)
     ids = {**topic_ids(snapshot, plan.moves), **plan.topic_ids}
     turn = runs.next_turn()
     journal.write("began", plan=document_of(plan), who=who, turn=turn, undo_of=undo_of, topic_ids=ids)
@@ -308,6 +309,10 @@ def begun(
         yield book
     finally:
         book.close()
+
+
+def _who(world: RunContext, run: str) -> dict[str, object]:
+    return asdict(Holder(**asdict(world.process), run=run))
 
 
 @contextmanager
