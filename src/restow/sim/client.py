@@ -20,7 +20,7 @@ class SimClient:
     """A client with a host of its own and a connection to each broker it talks to."""
 
     def __init__(self, name: str, network: SimNetwork, clock: NodeClock) -> None:
-        self.clock = clock
+        self.name, self.network, self.clock = name, network, clock
         self._peers = Peers(network.at(name, clock), clock, _locate, client_id=name)
         self._versions: dict[int, dict[int, tuple[int, int]]] = {}
 
@@ -29,7 +29,7 @@ class SimClient:
     ) -> Message:
         """Return a broker's response. After ConnectionError or TimeoutError the outcome is unknown.
 
-        Without a version, use the newest that both sides support.
+        Without a version, use the newest that both sides support and the request allows.
         """
         key = int(request.API_KEY)
         if broker not in self._versions:
@@ -41,7 +41,12 @@ class SimClient:
             }
         if version is None:
             version = min(self._versions[broker][key][1], request.valid_versions[1])
+            allowed = request._max_version  # noqa: SLF001  (kafka-python has no other name for it)
+            version = version if allowed is None else min(version, allowed)
         return await self._peers.call(broker, key, version, request, timeout_s=timeout_s)
+
+    def is_connected(self, broker: int) -> bool:
+        return self._peers.is_connected(broker)
 
     def close(self) -> None:
         self._peers.close()

@@ -65,10 +65,12 @@ class Peers:
         timeout_s: float = 30.0,
     ) -> Message:
         """Return the response. After ConnectionError or TimeoutError the outcome is unknown."""
-        link = self._links.get(broker_id)
-        if link is None or not link.is_open:
-            link = await self._connect(broker_id)
+        link = self._links[broker_id] if self.is_connected(broker_id) else await self._connect(broker_id)
         return await link.ask(api_key, version, body, timeout_s)
+
+    def is_connected(self, broker_id: int) -> bool:
+        link = self._links.get(broker_id)
+        return link is not None and link.is_open
 
     def hang_up(self, broker_id: int) -> None:
         """Drop the connection to a peer; its pending calls get ConnectionError."""
@@ -83,9 +85,8 @@ class Peers:
 
     async def _connect(self, broker_id: int) -> PeerLink:
         async with self._connecting.setdefault(broker_id, asyncio.Lock()):
-            link = self._links.get(broker_id)
-            if link is not None and link.is_open:
-                return link
+            if self.is_connected(broker_id):
+                return self._links[broker_id]
             address = await self._locate(broker_id)
             link = PeerLink(self._clock, self._client_id)
             try:
