@@ -91,6 +91,7 @@ from restow.cli.shared.frame import (
     Root,
     let_go_of_stdout,
 )
+from restow.cli.shared.options import flattened
 from restow.cli.snapshot import diff as snapshot_diff
 from restow.cli.snapshot import take as snapshot_take
 from restow.cli.topics import create as topics_create
@@ -188,7 +189,7 @@ groups, cluster, topics = _group(_GROUPS_HELP), _group(_CLUSTER_HELP), _group(_T
 plans = _group(_PLAN_HELP)
 pipelines, lakes = _group(_PIPELINE_HELP), _group(_LAKE_HELP)
 snapshots = _group(snapshot_take.HELP)
-snapshots.callback()(snapshot_take.command)
+snapshots.callback()(flattened(snapshot_take.command))
 
 _ALIASES = ((topics, "expand"),)
 """Former names of commands, which still work."""
@@ -243,7 +244,7 @@ for _typer, _name, _module in _commands:
         short_help=_module.ABOUT,
         context_settings=_SETTINGS | _own,
         hidden=(_typer, _name) in _ALIASES,
-    )(_module.command)
+    )(flattened(_module.command))
 for _typer, _name in (
     (groups, "groups"),
     (cluster, "cluster"),

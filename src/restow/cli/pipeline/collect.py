@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import Conf, Master, SparkLog, spark_for
+from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput, LakeFailed
 
@@ -39,6 +39,7 @@ Examples:
 
 
 def command(
+    *,
     bootstrap: Bootstrap,
     lake: Annotated[
         str | None,
@@ -56,9 +57,7 @@ def command(
             metavar="DIR", help="Folder of the checkpoint. Default: in the lake or the user's state folder."
         ),
     ] = None,
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
+    spark: SparkOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per sample.")] = False,
 ) -> None:
     from restow.pipeline.checkpoints import local_path
@@ -71,7 +70,7 @@ def command(
     every_ms = None if once else milliseconds(every, "--every")
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, to_topic))
     place = checkpoint or _checkpoint(cluster, lake, to_topic)
-    folder = None if lake is None or master or conf or spark_log else local_path(lake)
+    folder = None if lake is None or any(vars(spark).values()) else local_path(lake)
     noted_in = local_path(place)
     if folder is not None and noted_in is not None:
         options = {**properties_for(), "bootstrap.servers": bootstrap, "cluster": cluster}
@@ -79,9 +78,9 @@ def command(
             options["every"] = f"{every_ms}ms"
         _collect_here(options, folder, noted_in, most=1 if once else samples, as_json=as_json)
         return
-    with spark_for("collect", master, conf, spark_log, kafka=to_topic is not None) as spark:
+    with spark_for("collect", spark, kafka=to_topic is not None) as session:
         _collect(
-            spark,
+            session,
             bootstrap,
             lake=lake,
             topic=to_topic,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import PipelineOptions, on_lake
+from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
 from restow.pipeline.running import STATISTICS, check_statistic
 
@@ -27,9 +27,8 @@ Examples:
 """
 
 
-@on_lake
 def command(
-    options: PipelineOptions,
+    *,
     plans: Annotated[str | None, typer.Option(metavar="DIR", help="Write each plan to this folder.")] = None,
     band: Annotated[float | None, typer.Option(metavar="SHARE", help="How uneven brokers may be.")] = None,
     fix_racks: Annotated[bool, typer.Option(help="Spread replicas over racks too.")] = False,
@@ -37,10 +36,9 @@ def command(
         str, typer.Option(metavar="|".join(STATISTICS), help="Plan with this statistic of the load.")
     ] = "mean",
     seconds: Annotated[float, typer.Option(min=0.1, help="Search time for each plan.")] = 30.0,
+    options: PipelineOptions,
 ) -> Answer:
-    from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.pipeline.planning import GOALS, FleetRequest
-    from restow.pipeline.work import Work
     from restow.plan.request.request import PlanRequest
 
     check_statistic(statistic)
@@ -50,20 +48,19 @@ def command(
         seconds=seconds,
         measure=statistic,
     )
-    with opened("pipeline fleet", options) as lake:
-        work = Work(lake, options.scope())
+    with options.work("pipeline fleet") as work:
         work.check()
         found = work.keep("fleet", work.fleet(asked)).orderBy("urgency", "cluster", ascending=[False, True])
         written = _write_plans(found, plans)
-        save(found, options)
-        rows = documents(found.drop("plan"), options.rows)
+        options.output.save(found)
+        rows = options.output.first_rows(found.drop("plan"))
 
-    def draw(console: Console) -> None:
+    def draw(console: Console, rows: list[dict[str, Any]]) -> None:
         _draw(console, rows)
         if plans is not None:
             console.print(f"{written:,} plans are in {plans}.")
 
-    return Answer(document=lambda: {"clusters": plain(rows)}, draw=draw, as_json=options.as_json)
+    return options.output.answer("clusters", rows, draw)
 
 
 def _write_plans(found: Any, folder: str | None) -> int:

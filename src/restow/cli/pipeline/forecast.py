@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from restow.cli.pipeline.options import PipelineOptions, on_lake
+from restow.cli.pipeline.options import PipelineOptions
+from restow.cli.pipeline.run import LimitOptions
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -24,34 +23,18 @@ Examples:
 """
 
 
-@on_lake
-def command(
-    options: PipelineOptions,
-    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may become.")] = 0.9,
-    limit: Annotated[
-        list[str], typer.Option(metavar="NAME=RATE", help="A broker's limit, like bytes_in=100MB/s.")
-    ] = [],  # noqa: B006
-) -> Answer:
-    from restow.cli.pipeline.options import documents, opened, plain, save
-    from restow.cli.pipeline.run import limits_from
-    from restow.pipeline.work import Work
-
-    limits = limits_from(fill, limit)
-    with opened("pipeline forecast", options) as lake:
-        work = Work(lake, options.scope())
+def command(*, limits: LimitOptions, options: PipelineOptions) -> Answer:
+    parsed = limits.parsed()
+    with options.work("pipeline forecast") as work:
         work.check()
         work.need("rates")
-        found: Any = work.keep("forecast", work.forecast(limits))
-        save(found, options)
+        found: Any = work.keep("forecast", work.forecast(parsed))
+        options.output.save(found)
         soon = found.orderBy(
             found["passes"].asc_nulls_last(), (found["now"] / found["limit"]).desc(), "cluster", "broker"
         )
-        rows = documents(soon, options.rows)
-    return Answer(
-        document=lambda: {"forecast": plain(rows)},
-        draw=lambda console: _draw(console, rows),
-        as_json=options.as_json,
-    )
+        rows = options.output.first_rows(soon)
+    return options.output.answer("forecast", rows, _draw)
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:

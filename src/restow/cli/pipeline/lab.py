@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import PipelineOptions, on_lake
+from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -26,34 +26,26 @@ Examples:
 """
 
 
-@on_lake
 def command(
-    options: PipelineOptions,
+    *,
     assignors: Annotated[
         str, typer.Option(metavar="A,B", help="Assignors to try, plug-ins too. Default: all.")
     ] = "range,roundrobin,sticky,cooperative-sticky",
+    options: PipelineOptions,
 ) -> Answer:
     from restow.assignors import get
-    from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.cli.shared.flags import parse_names
-    from restow.pipeline.work import Work
 
     names = parse_names(assignors, "--assignors")
     for name in names:
         get(name)
-    with opened("pipeline lab", options) as lake:
-        work = Work(lake, options.scope())
+    with options.work("pipeline lab") as work:
         work.check("groups")
         found = work.keep("lab", work.lab(names))
-        save(found, options)
-        worst = found.orderBy("skew_now", "cluster", "group", "assignor", ascending=[False, True, True, True])
-        rows = documents(worst, options.rows)
-
-    return Answer(
-        document=lambda: {"groups": plain(rows)},
-        draw=lambda console: _draw(console, rows),
-        as_json=options.as_json,
-    )
+        options.output.save(found)
+        order = ["skew_now", "cluster", "group", "assignor"]
+        rows = options.output.first_rows(found.orderBy(*order, ascending=[False, True, True, True]))
+    return options.output.answer("groups", rows, _draw)
 
 
 def _draw(console: Console, rows: list[dict[str, Any]]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.pipeline.options import AsJson, Clusters, Conf, LakeFolder, Master, SparkLog  # noqa: TC001  (typer reads them)  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.options import AsJson, Clusters, LakeFolder, SparkOptions, opened
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -25,22 +25,17 @@ Examples:
 
 
 def command(
+    *,
     lake: LakeFolder,
     cluster: Clusters = [],  # noqa: B006
     keep_days: Annotated[int, typer.Option(min=0, help="Leave this many latest days as they are.")] = 1,
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
+    spark: SparkOptions,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import PipelineOptions, opened
     from restow.pipeline.schemas import SAMPLED
 
     fewer = {}
-    with opened(
-        "lake compact",
-        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
-    ) as there:
+    with opened("lake compact", lake, spark, as_json=as_json) as there:
         for table in SAMPLED:
             fewer[table.name] = there.compact(table.name, clusters=cluster or None, days=keep_days)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.pipeline.options import AsJson, Conf, LakeFolder, Master, SparkLog  # noqa: TC001  (typer reads them)  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, documents, opened, plain
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -21,18 +21,12 @@ Examples:
 
 
 def command(
+    *,
     lake: LakeFolder,
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
+    spark: SparkOptions,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import PipelineOptions, documents, opened, plain
-
-    with opened(
-        "lake describe",
-        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
-    ) as there:
+    with opened("lake describe", lake, spark, as_json=as_json) as there:
         rows = documents(there.describe())
 
     def draw(console: Console) -> None:

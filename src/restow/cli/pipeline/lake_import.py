@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.pipeline.options import AsJson, Conf, LakeFolder, Master, SparkLog  # noqa: TC001  (typer reads them)  # noqa: TC001  (typer reads them)
+from restow.cli.pipeline.options import AsJson, LakeFolder, SparkOptions, opened
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
@@ -24,25 +24,20 @@ Examples:
 
 
 def command(
+    *,
     files: Annotated[list[str], typer.Argument(metavar="FILE…", help="Files or folders, all of one format.")],
     lake: LakeFolder,
     mapping: Annotated[
         str, typer.Option(metavar="FILE", help="TOML file: the table, the format, the source of each column.")
     ],
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
+    spark: SparkOptions,
     as_json: AsJson = False,
 ) -> Answer:
-    from restow.cli.pipeline.options import PipelineOptions, opened
     from restow.pipeline.importing import import_map, imported
     from restow.text_files import read_text
 
     given = import_map(read_text(mapping), mapping)
-    with opened(
-        "lake import",
-        PipelineOptions(lake=lake, master=master, conf=conf, spark_log=spark_log, as_json=as_json),
-    ) as there:
+    with opened("lake import", lake, spark, as_json=as_json) as there:
         there.write(imported(there.spark, files, given), given.table.name)
 
     def draw(console: Console) -> None:

@@ -5,60 +5,27 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from inspect import Parameter, Signature, signature
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from restow.cli.shared.frame import Answer, console
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
-    from restow.cli.shared.frame import Answer
+    from rich.console import Console
+
     from restow.pipeline.lake import Lake
-    from restow.pipeline.work import Scope
+    from restow.pipeline.work import Work
 
-
-SPARK = "Spark"
-
-Master: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        envvar="RESTOW_SPARK_MASTER",
-        help="Spark's master: local[N], spark://…, yarn, k8s://…. Default: all cores of this machine.",
-        rich_help_panel=SPARK,
-    ),
-]
-Conf: TypeAlias = Annotated[
-    list[str],
-    typer.Option("--conf", metavar="NAME=VALUE", help="Set a Spark property.", rich_help_panel=SPARK),
-]
-SparkLog: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Write Spark's log to this file. Default: discard it.", rich_help_panel=SPARK
-    ),
-]
-
-
-@contextmanager
-def spark_for(
-    name: str, master: str | None, conf: Sequence[str], log: Path | None, *, kafka: bool = False
-) -> Iterator[Any]:
-    """Start a Spark session with the flags' settings."""
-    from restow.pipeline.session import conf_from, session
-
-    with session(name, master=master, conf=conf_from(conf), kafka=kafka, log=log) as spark:
-        yield spark
-
-
-SCOPE, OUTPUT = "Which samples", "Output"
-FORMATS = ("parquet", "csv", "json")
+_SCOPE, _OUTPUT = "Which samples", "Output"
+_FORMATS = ("parquet", "csv", "json")
 _EVERY_S = 0.3
 
 LakeFolder: TypeAlias = Annotated[
@@ -72,100 +39,126 @@ LakeFolder: TypeAlias = Annotated[
 ]
 Clusters: TypeAlias = Annotated[
     list[str],
-    typer.Option("--cluster", metavar="ID", help="Only this cluster; repeatable.", rich_help_panel=SCOPE),
-]
-Since: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME|7d", help="Only samples since 2026-11-01T00:00, or of 7d.", rich_help_panel=SCOPE
-    ),
-]
-Until: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="TIME|1h", help="Only samples before this time.", rich_help_panel=SCOPE)
-]
-Out: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Also write all rows here.", rich_help_panel=OUTPUT),
-]
-Format: TypeAlias = Annotated[
-    str, typer.Option(metavar="|".join(FORMATS), help="Format of --out.", rich_help_panel=OUTPUT)
-]
-Rows: TypeAlias = Annotated[
-    int, typer.Option(min=1, max=10_000, help="Show this many rows.", rich_help_panel=OUTPUT)
+    typer.Option("--cluster", metavar="ID", help="Only this cluster; repeatable.", rich_help_panel=_SCOPE),
 ]
 AsJson: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=OUTPUT)
+    bool, typer.Option("--json", help="Print JSON instead of tables.", rich_help_panel=_OUTPUT)
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelineOptions:
-    """The values of the shared options."""
+@section("Spark")
+class SparkOptions:
+    """Where Spark runs, and how."""
 
-    lake: str
-    master: str | None
-    conf: list[str]
-    spark_log: Path | None = None
-    cluster: list[str] = field(default_factory=list)
-    since: str | None = None
-    until: str | None = None
-    out: str | None = None
-    format: str = FORMATS[0]
-    rows: int = 0
-    as_json: bool = False
-
-    def scope(self) -> Scope:
-        """Return the range of samples, checked."""
-        from restow.pipeline.work import Scope
-
-        since, until = _moment(self.since, "--since"), _moment(self.until, "--until")
-        if since is not None and until is not None and since >= until:
-            raise InvalidInput(f"--since {self.since} is not before --until {self.until}")
-        return Scope(clusters=tuple(self.cluster) or None, since=since, until=until)
-
-
-def _shared(
-    lake: LakeFolder,
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
-    cluster: Clusters = [],  # noqa: B006
-    since: Since = None,
-    until: Until = None,
-    out: Out = None,
-    format: Format = "parquet",  # noqa: A002
-    rows: Rows = 20,
-    as_json: AsJson = False,
-) -> None:
-    """Declare the options that all pipeline commands share."""
-
-
-def on_lake(work: Callable[..., Answer]) -> Callable[..., Answer]:
-    """Turn a function of the shared options and its own arguments into a command."""
-    _, *own = signature(work, eval_str=True).parameters.values()
-    shared = signature(_shared, eval_str=True).parameters
-
-    def command(**values: Any) -> Answer:
-        options = PipelineOptions(**{name: values.pop(name) for name in shared})
-        if options.format not in FORMATS:
-            raise InvalidInput(f"--format {options.format!r} cannot be: choose one of {', '.join(FORMATS)}")
-        return work(options, **values)
-
-    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*own, *shared.values())]
-    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
-    return command
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="RESTOW_SPARK_MASTER",
+            help="Spark's master: local[N], spark://…, yarn, k8s://…. Default: all cores of this machine.",
+        ),
+    ] = None
+    conf: Annotated[list[str], typer.Option(metavar="NAME=VALUE", help="Set a Spark property.")] = field(
+        default_factory=list
+    )
+    spark_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write Spark's log to this file. Default: discard it."),
+    ] = None
 
 
 @contextmanager
-def opened(name: str, options: PipelineOptions) -> Iterator[Lake]:
+def spark_for(name: str, options: SparkOptions, *, kafka: bool = False) -> Iterator[Any]:
+    """Start a Spark session with the flags' settings."""
+    from restow.pipeline.session import conf_from, session
+
+    conf = conf_from(options.conf)
+    with session(name, master=options.master, conf=conf, kafka=kafka, log=options.spark_log) as spark:
+        yield spark
+
+
+@contextmanager
+def opened(name: str, folder: str, options: SparkOptions, *, as_json: bool) -> Iterator[Lake]:
     """Open the lake with a Spark session for this block; show Spark's progress on a terminal."""
     from restow.pipeline.lake import Lake
 
-    with spark_for(name, options.master, options.conf, options.spark_log) as spark:
-        lake = Lake(spark, options.lake)
-        with _watched(spark, quiet=options.as_json or not sys.stderr.isatty()):
-            yield lake
+    with spark_for(name, options) as spark, _watched(spark, quiet=as_json or not sys.stderr.isatty()):
+        yield Lake(spark, folder)
+
+
+@section(_SCOPE)
+class SampleRange:
+    """The clusters and the period whose samples count."""
+
+    cluster: Clusters = field(default_factory=list)
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME|7d", help="Only samples since 2026-11-01T00:00, or of 7d.")
+    ] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME|1h", help="Only samples before this time.")] = (
+        None
+    )
+
+
+@section(_OUTPUT)
+class TableOutput:
+    """What a command shows of a table, and where it writes the whole of it."""
+
+    out: Annotated[
+        str | None, typer.Option("--out", "-o", metavar="DIR", help="Also write all rows here.")
+    ] = None
+    format: Annotated[str, typer.Option(metavar="|".join(_FORMATS), help="Format of --out.")] = _FORMATS[0]
+    rows: Annotated[int, typer.Option(min=1, max=10_000, help="Show this many rows.")] = 20
+    as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        if self.format not in _FORMATS:
+            raise InvalidInput(f"--format {self.format!r} cannot be: choose one of {', '.join(_FORMATS)}")
+
+    def save(self, frame: Any) -> None:
+        """Write all rows to `--out`, one file per Spark task."""
+        if self.out is None:
+            return
+        writer = frame.write.mode("error")
+        if self.format == "csv":
+            writer = writer.option("header", "true")
+        getattr(writer, self.format)(self.out)
+        if not self.as_json:
+            console().print(f"All rows are in {self.out}.", style="dim")
+
+    def first_rows(self, frame: Any) -> list[dict[str, Any]]:
+        """Return the rows to show, never all of a large table."""
+        return documents(frame.limit(self.rows))
+
+    def answer(
+        self, name: str, rows: list[dict[str, Any]], draw: Callable[[Console, list[dict[str, Any]]], None]
+    ) -> Answer:
+        return Answer(
+            document=lambda: {name: plain(rows)},
+            draw=lambda console: draw(console, rows),
+            as_json=self.as_json,
+        )
+
+
+@section()
+class PipelineOptions:
+    """The options of a pipeline command."""
+
+    lake: LakeFolder
+    spark: SparkOptions
+    range: SampleRange
+    output: TableOutput
+
+    @contextmanager
+    def work(self, name: str) -> Iterator[Work]:
+        """Open the lake for this block, to compute tables from the samples in the range."""
+        from restow.pipeline.work import Scope, Work
+
+        since, until = _moment(self.range.since, "--since"), _moment(self.range.until, "--until")
+        if since is not None and until is not None and since >= until:
+            raise InvalidInput(f"--since {self.range.since} is not before --until {self.range.until}")
+        scope = Scope(clusters=tuple(self.range.cluster) or None, since=since, until=until)
+        with opened(name, self.lake, self.spark, as_json=self.output.as_json) as lake:
+            yield Work(lake, scope)
 
 
 @contextmanager
@@ -216,10 +209,9 @@ def _moment(text: str | None, flag: str) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def documents(frame: Any, most: int | None = None) -> list[dict[str, Any]]:
-    """Return at most `most` rows for the table or for JSON, never all of a large table."""
-    rows = frame.collect() if most is None else frame.limit(most).collect()
-    return [row.asDict(recursive=True) for row in rows]
+def documents(frame: Any) -> list[dict[str, Any]]:
+    """Return the rows of a small table."""
+    return [row.asDict(recursive=True) for row in frame.collect()]
 
 
 def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -228,17 +220,3 @@ def plain(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {name: value.isoformat() if hasattr(value, "isoformat") else value for name, value in row.items()}
         for row in rows
     ]
-
-
-def save(frame: Any, options: PipelineOptions) -> None:
-    """Write all rows to `--out`, one file per Spark task."""
-    from restow.cli.shared.frame import console
-
-    if options.out is None:
-        return
-    writer = frame.write.mode("error")
-    if options.format == "csv":
-        writer = writer.option("header", "true")
-    getattr(writer, options.format)(options.out)
-    if not options.as_json:
-        console().print(f"All rows are in {options.out}.", style="dim")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import PipelineOptions, on_lake
+from restow.cli.pipeline.options import PipelineOptions, plain
 from restow.cli.shared.frame import Answer
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 from restow.pipeline.running import STATISTICS
 
@@ -30,9 +32,30 @@ Examples:
 """
 
 
-@on_lake
+@section()
+class LimitOptions:
+    """The limits of a forecast."""
+
+    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may become.")] = 0.9
+    limit: Annotated[
+        list[str], typer.Option(metavar="NAME=RATE", help="A broker's limit, like bytes_in=100MB/s.")
+    ] = field(default_factory=list)
+
+    def parsed(self) -> ForecastLimits:
+        from restow.pipeline.jobs.forecast import ForecastLimits
+        from restow.sizes import parse_rate
+
+        rates: dict[str, float] = {}
+        for each in self.limit:
+            name, _, value = each.partition("=")
+            if name not in ("bytes_in", "bytes_out") or not value:
+                raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
+            rates[name] = float(parse_rate(value, f"--limit {name}"))
+        return ForecastLimits(fill=self.fill, rates=rates)
+
+
 def command(
-    options: PipelineOptions,
+    *,
     window: Annotated[str, typer.Option(metavar="TIME", help="Length of a window of rates.")] = "5m",
     load: Annotated[
         str | None, typer.Option(metavar="DIR", help="Write load models to this folder, as CLUSTER.parquet.")
@@ -40,26 +63,20 @@ def command(
     statistic: Annotated[
         str, typer.Option(metavar="|".join(STATISTICS), help="Statistic that counts as the load.")
     ] = "mean",
-    fill: Annotated[float, typer.Option(min=0.01, max=1, help="How full a log dir may become.")] = 0.9,
-    limit: Annotated[
-        list[str],
-        typer.Option(metavar="NAME=RATE", help="A broker's limit, like bytes_in=100MB/s."),
-    ] = [],  # noqa: B006
+    limits: LimitOptions,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML report.")] = None,
+    options: PipelineOptions,
 ) -> Answer:
-    from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.pipeline.running import check_statistic, make_tables
-    from restow.pipeline.work import Work
     from restow.sizes import count, milliseconds
 
     check_statistic(statistic)
     milliseconds(window, "--window")
-    limits = limits_from(fill, limit)
-    with opened("pipeline run", options) as lake:
-        work = Work(lake, options.scope())
-        made = make_tables(work, window=window, limits=limits, load=load, statistic=statistic, report=report)
-        save(work.made("model"), options)
-        skew = documents(_most_uneven(work.made("skew")), options.rows)
+    parsed = limits.parsed()
+    with options.work("pipeline run") as work:
+        made = make_tables(work, window=window, limits=parsed, load=load, statistic=statistic, report=report)
+        options.output.save(work.made("model"))
+        skew = options.output.first_rows(_most_uneven(work.made("skew")))
 
     def draw(console: Console) -> None:
         draw_skew(console, skew)
@@ -84,21 +101,7 @@ def command(
             "skew": plain(skew),
         }
 
-    return Answer(document=document, draw=draw, as_json=options.as_json)
-
-
-def limits_from(fill: float, given: list[str]) -> ForecastLimits:
-    """Parse --fill and --limit, for this command and `restow pipeline forecast`."""
-    from restow.pipeline.jobs.forecast import ForecastLimits
-    from restow.sizes import parse_rate
-
-    rates: dict[str, float] = {}
-    for each in given:
-        name, _, value = each.partition("=")
-        if name not in ("bytes_in", "bytes_out") or not value:
-            raise InvalidInput(f"--limit: {each!r} is not like bytes_in=100MB/s or bytes_out=200MB/s")
-        rates[name] = float(parse_rate(value, f"--limit {name}"))
-    return ForecastLimits(fill=fill, rates=rates)
+    return Answer(document=document, draw=draw, as_json=options.output.as_json)
 
 
 def _most_uneven(skew: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from restow.cli.pipeline.options import PipelineOptions, on_lake
+from restow.cli.pipeline.options import PipelineOptions
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
@@ -22,37 +22,30 @@ Examples:
 """
 
 
-@on_lake
 def command(
-    options: PipelineOptions,
+    *,
     of: Annotated[
         str | None, typer.Option(metavar="WHAT", help="Only broker, rack, log_dir, topic or leader.")
     ] = None,
     measure: Annotated[
         str | None, typer.Option(help="Only size, bytes_in, bytes_out, messages_in, replicas or leaders.")
     ] = None,
+    options: PipelineOptions,
 ) -> Answer:
-    from restow.cli.pipeline.options import documents, opened, plain, save
     from restow.cli.pipeline.run import draw_skew
     from restow.pipeline.jobs.skew import DIMENSIONS, MEASURES
-    from restow.pipeline.work import Work
 
     for given, known, flag in ((of, DIMENSIONS, "--of"), (measure, MEASURES, "--measure")):
         if given is not None and given not in known:
             raise InvalidInput(f"{flag} {given!r} cannot be: choose one of {', '.join(known)}")
-    with opened("pipeline skew", options) as lake:
-        work = Work(lake, options.scope())
+    with options.work("pipeline skew") as work:
         work.check()
         work.need("model")
         found: Any = work.keep("skew", work.skew())
         for name, value in (("dimension", of), ("measure", measure)):
             if value is not None:
                 found = found.where(found[name] == value)
-        save(found, options)
+        options.output.save(found)
         order = ["share", "cluster", "dimension", "measure", "member"]
-        rows = documents(found.orderBy(*order, ascending=[False, True, True, True, True]), options.rows)
-    return Answer(
-        document=lambda: {"skew": plain(rows)},
-        draw=lambda console: draw_skew(console, rows),
-        as_json=options.as_json,
-    )
+        rows = options.output.first_rows(found.orderBy(*order, ascending=[False, True, True, True, True]))
+    return options.output.answer("skew", rows, draw_skew)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.pipeline.options import Conf, Master, SparkLog, spark_for
+from restow.cli.pipeline.options import SparkOptions, spark_for
 from restow.cli.shared.connection import Bootstrap, on_cluster, properties_for
 from restow.errors import InvalidInput
 
@@ -31,6 +31,7 @@ Examples:
 
 
 def command(
+    *,
     bootstrap: Bootstrap,
     from_topic: Annotated[str, typer.Option(metavar="TOPIC", help="Topic with samples.")],
     lake: Annotated[str, typer.Option(metavar="DIR", help="Lake to write to.")],
@@ -39,9 +40,7 @@ def command(
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Folder of the checkpoint. Default: in the lake.")
     ] = None,
-    master: Master = None,
-    conf: Conf = [],  # noqa: B006
-    spark_log: SparkLog = None,
+    spark: SparkOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per batch.")] = False,
 ) -> None:
     from queue import SimpleQueue
@@ -55,16 +54,16 @@ def command(
     cluster = on_cluster(bootstrap, lambda admin: _looked_at(admin, from_topic))
     place = checkpoint or f"{lake.rstrip('/')}/_stream/{file_name(cluster)}/{file_name(from_topic)}"
     batches: SimpleQueue[Arrived] = SimpleQueue()
-    with spark_for("pipeline stream", master, conf, spark_log, kafka=True) as spark:
+    with spark_for("pipeline stream", spark, kafka=True) as session:
         from restow.pipeline.lake import Lake
         from restow.pipeline.topic import connector_options
         from restow.pipeline.topic import from_topic as streamed
 
         stream = streamed(
-            spark,
+            session,
             from_topic,
             connector_options(bootstrap, properties_for()),
-            Lake(spark, lake),
+            Lake(session, lake),
             batches.put,
             every_ms=every_ms,
             checkpoint=place,

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from restow.cli.place.options import (
-    AsJson,
-    Brokers,
-    ByHand,
-    Current,
-    DisableRackAware,
-    File,
+    ExistingTopicOptions,
     Format,
-    Mode,
-    Output,
-    Partitions,
+    NewTopicOptions,
+    PlacementOutput,
     RackModeFlag,
-    Racks,
-    ReplicationFactor,
-    Rows,
-    Seed,
-    StartIndex,
-    StartPartition,
-    To,
-    TopicName,
+    RackOptions,
 )
-from restow.cli.shared.drawing import DEFAULT_ROWS
 from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
 
@@ -225,48 +213,32 @@ def _refuse(request: PlaceRequest, name: str, why: str) -> None:
 
 
 def command(
-    file: File = None,
-    brokers: Brokers = None,
-    partitions: Partitions = None,
-    replication_factor: ReplicationFactor = None,
-    start_index: StartIndex = None,
-    start_partition: StartPartition = None,
-    seed: Seed = None,
-    racks: Racks = None,
-    rack_mode: Mode = None,
-    disable_rack_aware: DisableRackAware = False,
-    current: Current = None,
-    to: To = None,
-    by_hand: ByHand = None,
-    topic: TopicName = None,
-    output: Output = Format.TABLE,
-    as_json: AsJson = False,
-    rows: Rows = DEFAULT_ROWS,
+    *,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="The topic as JSON or YAML; - reads standard input.")
+    ] = None,
+    new: NewTopicOptions,
+    racks: RackOptions,
+    existing: ExistingTopicOptions,
+    output: PlacementOutput,
 ) -> Answer:
     from restow.cli.place.request import PlaceRequest, place_request
     from restow.cli.place.view import draw_placement
 
-    if disable_rack_aware and rack_mode not in (None, RackModeFlag.DISABLED):
-        raise InvalidInput(f"--disable-rack-aware and --rack-mode {rack_mode} disagree: use one of the two")
     flags = PlaceRequest(
-        brokers=brokers,
-        racks=racks,
-        partitions=partitions,
-        replication_factor=replication_factor,
-        start_index=start_index,
-        start_partition=start_partition,
-        seed=seed,
-        rack_mode=RackModeFlag.DISABLED if disable_rack_aware else rack_mode,
-        topic=topic,
-        by_hand=by_hand,
-        to=to,
+        **vars(new),
+        racks=racks.racks,
+        rack_mode=racks.mode,
+        topic=output.topic,
+        by_hand=existing.by_hand,
+        to=existing.to,
     )
-    request = place_request(file, flags, current)
-    if output is Format.KAFKA and request.topic is None:
+    request = place_request(file, flags, existing.current)
+    if output.form is Format.KAFKA and request.topic is None:
         raise InvalidInput("--format kafka needs the topic's name: give --topic")
     report = place_topic(request)
     return Answer(
-        document=report.kafka_document if output is Format.KAFKA else report.document,
-        draw=lambda console: draw_placement(console, report, rows),
-        as_json=as_json or output is not Format.TABLE,
+        document=report.kafka_document if output.form is Format.KAFKA else report.document,
+        draw=lambda console: draw_placement(console, report, output.rows),
+        as_json=output.as_json or output.form is not Format.TABLE,
     )

@@ -2,88 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
     from restow.plan.request.request import PlanRequest
 
-ALSO = "Other requests for the same plan"
 
-Balance: TypeAlias = Annotated[
-    bool, typer.Option("--balance", help="Bring every goal into its band.", rich_help_panel=ALSO)
-]
-Leaders: TypeAlias = Annotated[
-    bool, typer.Option("--leaders", help="Even out leaders.", rich_help_panel=ALSO)
-]
-Disks: TypeAlias = Annotated[
-    bool, typer.Option("--disks", help="Even out log dirs within brokers.", rich_help_panel=ALSO)
-]
-FixRacks: TypeAlias = Annotated[
-    bool, typer.Option("--fix-racks", help="Spread replicas over racks.", rich_help_panel=ALSO)
-]
-SpreadTopics: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--spread-topics", help="Spread each topic over the brokers, with --balance.", rich_help_panel=ALSO
-    ),
-]
-Add: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="7,8", help="Give new brokers their share.", rich_help_panel=ALSO)
-]
-Drain: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="1,2", help="Empty these brokers.", rich_help_panel=ALSO)
-]
-Demote: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="1,2", help="Take leadership from these brokers.", rich_help_panel=ALSO)
-]
-AnyRack: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--any-rack",
-        help="Let a replacement put two replicas of a partition into one rack.",
-        rich_help_panel=ALSO,
-    ),
-]
-Replace: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="OLD:NEW,…",
-        help="Replace brokers by others, with the same replicas.",
-        rich_help_panel=ALSO,
-    ),
-]
-ReplicationFactor: TypeAlias = Annotated[
-    int | None,
-    typer.Option(
-        "--replication-factor",
-        "--rf",
-        min=1,
-        help="Set the replication factor of --topics, which is required; '*' for all but internal topics.",
-        rich_help_panel=ALSO,
-    ),
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section("Other requests for the same plan")
 class Also:
-    """The values of these options."""
+    """The options for further requests."""
 
-    balance: bool
-    leaders: bool
-    disks: bool
-    fix_racks: bool
-    spread_topics: bool
-    add: str | None
-    drain: str | None
-    demote: str | None
-    replace: str | None
-    any_rack: bool
-    replication_factor: int | None
+    balance: Annotated[bool, typer.Option("--balance", help="Bring every goal into its band.")] = False
+    add: Annotated[str | None, typer.Option(metavar="7,8", help="Give new brokers their share.")] = None
+    drain: Annotated[str | None, typer.Option(metavar="1,2", help="Empty these brokers.")] = None
+    demote: Annotated[str | None, typer.Option(metavar="1,2", help="Take leadership from these brokers.")] = (
+        None
+    )
+    replace: Annotated[
+        str | None,
+        typer.Option(metavar="OLD:NEW,…", help="Replace brokers by others, with the same replicas."),
+    ] = None
+    any_rack: Annotated[
+        bool,
+        typer.Option("--any-rack", help="Let a replacement put two replicas of a partition into one rack."),
+    ] = False
+    replication_factor: Annotated[
+        int | None,
+        typer.Option(
+            "--replication-factor",
+            "--rf",
+            min=1,
+            help="Set the replication factor of --topics, which is required; "
+            "'*' for all but internal topics.",
+        ),
+    ] = None
+    fix_racks: Annotated[bool, typer.Option("--fix-racks", help="Spread replicas over racks.")] = False
+    leaders: Annotated[bool, typer.Option("--leaders", help="Even out leaders.")] = False
+    disks: Annotated[bool, typer.Option("--disks", help="Even out log dirs within brokers.")] = False
+    spread_topics: Annotated[
+        bool, typer.Option("--spread-topics", help="Spread each topic over the brokers, with --balance.")
+    ] = False
 
     def added_to(self, request: PlanRequest) -> PlanRequest:
         """Merge these options into the command's own request."""
@@ -92,7 +56,8 @@ class Also:
             if replication_factors:
                 raise InvalidInput("the replication factor is given twice: leave --replication-factor out")
             replication_factors = replication_factors_of(request.only_topics, self.replication_factor)
-        both = request.replace.keys() & _pairs(self.replace).keys()
+        replaced = {} if self.replace is None else pairs(self.replace, "--replace")
+        both = request.replace.keys() & replaced.keys()
         if both:
             raise InvalidInput(f"--replace: broker {min(both)} is replaced already")
         return replace(
@@ -106,7 +71,7 @@ class Also:
             drain=request.drain | broker_ids(self.drain, "--drain"),
             demote=request.demote | broker_ids(self.demote, "--demote"),
             any_rack=self.any_rack,
-            replace={**request.replace, **_pairs(self.replace)},
+            replace={**request.replace, **replaced},
             replication_factors=replication_factors,
         )
 
@@ -140,7 +105,3 @@ def pairs(text: str, flag: str) -> dict[int, int]:
             raise InvalidInput(f"{flag}: {item!r} is not OLD:NEW, like 3:9")
         found[int(old)] = int(new)
     return found
-
-
-def _pairs(text: str | None) -> dict[int, int]:
-    return {} if text is None else pairs(text, "--replace")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.files import PlanFile  # noqa: TC001  (typer reads it)
-from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import PlanFile
+from restow.cli.plan.options import AsJson
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import typer
 
 from restow.cli.place.options import Format
 from restow.cli.shared.frame import Answer, save_document
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,14 +54,23 @@ Digest: TypeAlias = Annotated[
 ]
 
 
-SignedBy: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Refuse a plan without a signature of this public key (PEM, Ed25519).",
-        rich_help_panel=APPROVED,
-    ),
-]
+@section(APPROVED)
+class Approval:
+    """What the plan of a command has to be approved by."""
+
+    digest: Digest = None
+    signed_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Refuse a plan without a signature of this public key (PEM, Ed25519)."
+        ),
+    ] = None
+
+    def read(self, path: str) -> Plan:
+        """Read the plan, and refuse one that is not approved so."""
+        from restow.plan import read_plan
+
+        return read_plan(path, digest=self.digest, signed_by=self.signed_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,17 +8,9 @@ import typer
 
 from restow.cli.place.options import Format
 from restow.cli.plan.files import AsFormat, Output, PlanOutput, Rollback
-from restow.cli.plan.options import (
-    USUAL,
-    AsJson,
-    Bootstrap,
-    ExtraCopies,
-    Fill,
-    MovesIn,
-    MovesOut,
-    SnapshotFile,
-)
-from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.cli.plan.options import USUAL, AsJson, ExecutionLimits, Fill
+from restow.cli.shared.frame import Answer
+from restow.cli.snapshot.source import SnapshotSource
 from restow.text_files import read_text
 
 ABOUT = "Turn Kafka's reassignment JSON into a plan."
@@ -38,11 +30,8 @@ Examples:
 
 def command(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The JSON file for kafka-reassign-partitions.")],
-    bootstrap: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    extra_copies: ExtraCopies = USUAL.extra_copies,
-    moves_in: MovesIn = None,
-    moves_out: MovesOut = None,
+    source: SnapshotSource,
+    limits: ExecutionLimits,
     fill: Fill = USUAL.fill,
     title: Annotated[str, typer.Option(help="The plan's title.")] = "",
     output: Output = None,
@@ -51,20 +40,17 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.plan.show_view import document, draw
-    from restow.cli.snapshot.files import snapshot_from
     from restow.plan.explain.view import view_of
     from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
-    from restow.plan.pin import check_limits, plan_from_targets
-    from restow.plan.request.request import RequestedLimits, settled
+    from restow.plan.pin import plan_from_targets
 
     wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    limits = RequestedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
-    check_limits(settled(limits, ()))
+    requested = limits.requested(fill)
     targets = parse_reassignment(read_text(file), file)
     check_reassignment(targets, file)
-    taken = snapshot_from(bootstrap, snapshot)
-    plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=limits, title=title)
+    taken = source.read()
+    plan = plan_from_targets(taken, targets, created_ms=taken.taken_ms, limits=requested, title=title)
     wanted.save(plan)
     view = view_of(plan, taken)
     return wanted.answer(plan, lambda: document(plan, view), lambda console: draw(console, plan, view))

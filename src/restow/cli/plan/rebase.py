@@ -6,17 +6,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import (
-    AsFormat,
-    Digest,
-    Output,
-    PlanFile,
-    PlanOutput,
-    Rollback,
-    SignedBy,
-)
-from restow.cli.plan.options import AsJson, Bootstrap, Partial, SnapshotFile  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import Approval, AsFormat, Output, PlanFile, PlanOutput, Rollback
+from restow.cli.plan.options import AsJson, Partial
 from restow.cli.shared.frame import INCOMPLETE, Answer
+from restow.cli.snapshot.source import SnapshotSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +37,8 @@ Examples:
 
 def command(
     file: PlanFile,
-    bootstrap: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    digest: Digest = None,
-    signed_by: SignedBy = None,
+    source: SnapshotSource,
+    approval: Approval,
     output: Output = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
@@ -55,15 +46,13 @@ def command(
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.plan.show_view import document
-    from restow.cli.snapshot.files import snapshot_from
-    from restow.plan import read_plan
     from restow.plan.drift import differences, rebase
     from restow.plan.explain.view import view_of
 
     wanted = PlanOutput(output=output, form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    old = read_plan(file, digest=digest, signed_by=signed_by)
-    taken = snapshot_from(bootstrap, snapshot)
+    old = approval.read(file)
+    taken = source.read()
     plan = rebase(old, taken, created_ms=taken.taken_ms)
     changed = differences(old, taken)
     view = view_of(plan, taken)

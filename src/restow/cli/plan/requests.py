@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from restow.cli.plan.also import broker_ids, pairs, replication_factors_of
-from restow.cli.plan.options import Given, planning, shares
+from restow.cli.plan.options import PlanOptions, shares
+from restow.cli.shared.frame import Answer
 from restow.errors import InvalidInput
-from restow.plan.request.request import PlanRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from restow.cli.shared.frame import Answer
 
 
 class PlanCommand(NamedTuple):
@@ -25,69 +23,68 @@ class PlanCommand(NamedTuple):
     command: Callable[..., Answer]
 
 
-def _balance(given: Given) -> PlanRequest:
-    return PlanRequest(balance=True, **given)
+def _balance(options: PlanOptions) -> Answer:
+    return options.plan(balance=True)
 
 
 def _add_brokers(
-    given: Given,
-    brokers: Annotated[str, typer.Argument(metavar="7,8", help="The new brokers.")],
-) -> PlanRequest:
-    return PlanRequest(add=broker_ids(brokers, "BROKERS"), **given)
+    brokers: Annotated[str, typer.Argument(metavar="7,8", help="The new brokers.")], options: PlanOptions
+) -> Answer:
+    return options.plan(add=broker_ids(brokers, "BROKERS"))
 
 
 def _drain(
-    given: Given,
-    brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers to empty.")],
-) -> PlanRequest:
-    return PlanRequest(drain=broker_ids(brokers, "BROKERS"), **given)
+    brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers to empty.")], options: PlanOptions
+) -> Answer:
+    return options.plan(drain=broker_ids(brokers, "BROKERS"))
 
 
 def _demote(
-    given: Given,
     brokers: Annotated[str, typer.Argument(metavar="3,4", help="The brokers to take leadership from.")],
-) -> PlanRequest:
-    return PlanRequest(demote=broker_ids(brokers, "BROKERS"), **given)
+    options: PlanOptions,
+) -> Answer:
+    return options.plan(demote=broker_ids(brokers, "BROKERS"))
 
 
 def _replace(
-    given: Given,
     brokers: Annotated[
         str, typer.Argument(metavar="OLD:NEW,…", help="The old broker and the new one, like 3:9.")
     ],
-) -> PlanRequest:
-    return PlanRequest(replace=pairs(brokers, "BROKERS"), **given)
+    options: PlanOptions,
+) -> Answer:
+    return options.plan(replace=pairs(brokers, "BROKERS"))
 
 
 def _change_rf(
-    given: Given,
     replicas: Annotated[
         int,
         typer.Argument(
             min=1, metavar="REPLICATION_FACTOR", help="The new number of replicas of each partition."
         ),
     ],
-) -> PlanRequest:
-    return PlanRequest(replication_factors=replication_factors_of(given["only_topics"], replicas), **given)
+    options: PlanOptions,
+) -> Answer:
+    factors = replication_factors_of(options.exclusions.only_topics, replicas)
+    return options.plan(replication_factors=factors)
 
 
-def _fix_racks(given: Given) -> PlanRequest:
-    return PlanRequest(fix_racks=True, **given)
+def _fix_racks(options: PlanOptions) -> Answer:
+    return options.plan(fix_racks=True)
 
 
-def _leaders(given: Given) -> PlanRequest:
-    return PlanRequest(leaders=True, **given)
+def _leaders(options: PlanOptions) -> Answer:
+    return options.plan(leaders=True)
 
 
-def _disks(given: Given) -> PlanRequest:
-    return PlanRequest(disks=True, **given)
+def _disks(options: PlanOptions) -> Answer:
+    return options.plan(disks=True)
 
 
 def _relieve(
-    given: Given,
     limits: Annotated[list[str], typer.Argument(metavar="GOAL=LIMIT…", help="Goals, each with its limit.")],
-) -> PlanRequest:
-    return PlanRequest(relieve=limits_of(limits), **given)
+    options: PlanOptions,
+) -> Answer:
+    return options.plan(relieve=limits_of(limits))
 
 
 def limits_of(items: list[str]) -> dict[str, float]:
@@ -114,7 +111,7 @@ Examples:
   $ restow plan drain 3 -b localhost:9092 -o plan.json
   $ restow plan drain 3 --partial -b localhost:9092 -o plan.json
 """,
-    planning(_drain),
+    _drain,
 )
 COMMANDS = {
     "balance": PlanCommand(
@@ -129,7 +126,7 @@ Examples:
   $ restow plan balance -b localhost:9092 -o plan.json
   $ restow plan balance --snapshot now.json --load load.json --band 0.05 --drain 3
 """,
-        planning(_balance),
+        _balance,
     ),
     "add-brokers": PlanCommand(
         "Give new brokers their share.",
@@ -140,7 +137,7 @@ brokers; leaders may change on any broker.
 Examples:
   $ restow plan add-brokers 7,8 -b localhost:9092 -o plan.json
 """,
-        planning(_add_brokers),
+        _add_brokers,
     ),
     "drain": _DRAIN,
     "demote": PlanCommand(
@@ -154,7 +151,7 @@ A plan that finds no other leader for a partition names it with the reason, and 
 Examples:
   $ restow plan demote 3 -b localhost:9092 -o plan.json
 """,
-        planning(_demote),
+        _demote,
     ),
     "remove-brokers": _DRAIN,
     "replace": PlanCommand(
@@ -171,7 +168,7 @@ Examples:
   $ restow plan replace 3:9 -b localhost:9092 -o plan.json
   $ restow plan replace 3:9 --any-rack -b localhost:9092 -o plan.json
 """,
-        planning(_replace),
+        _replace,
     ),
     "change-rf": PlanCommand(
         "Change replication factors.",
@@ -187,7 +184,7 @@ Examples:
   $ restow plan change-rf 3 --topics orders,payments -b localhost:9092 -o plan.json
   $ restow plan change-rf 3 --topics '*' -b localhost:9092 -o plan.json
 """,
-        planning(_change_rf),
+        _change_rf,
     ),
     "fix-racks": PlanCommand(
         "Spread replicas over racks.",
@@ -198,7 +195,7 @@ Nothing else moves. The plan names partitions that cannot move now, and is then 
 Examples:
   $ restow plan fix-racks -b localhost:9092 -o plan.json
 """,
-        planning(_fix_racks),
+        _fix_racks,
     ),
     "leaders": PlanCommand(
         "Even out leaders; no data moves.",
@@ -209,7 +206,7 @@ copied. Partitions with a lagging replica keep their leaders, and the plan names
 Examples:
   $ restow plan leaders -b localhost:9092 -o plan.json
 """,
-        planning(_leaders),
+        _leaders,
     ),
     "disks": PlanCommand(
         "Even out log dirs within brokers.",
@@ -220,7 +217,7 @@ file system. Nothing crosses the network. Cordoned log dirs get nothing. The pla
 Examples:
   $ restow plan disks -b localhost:9092 -o plan.json
 """,
-        planning(_disks),
+        _disks,
     ),
     "relieve": PlanCommand(
         "Move load off brokers above a limit.",
@@ -231,6 +228,6 @@ names brokers that stay above it, with the reason.
 Examples:
   $ restow plan relieve disk=1.2 -b localhost:9092 -o plan.json
 """,
-        planning(_relieve),
+        _relieve,
     ),
 }

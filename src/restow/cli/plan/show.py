@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from restow.cli.place.options import Format
-from restow.cli.plan.files import AsFormat, Digest, PlanFile, PlanOutput, Rollback, SignedBy
-from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
-from restow.cli.shared.frame import Answer  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import Approval, AsFormat, PlanFile, PlanOutput, Rollback
+from restow.cli.plan.options import AsJson
+from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +30,7 @@ Examples:
 
 
 def command(
+    *,
     file: PlanFile,
     moves: Annotated[bool, typer.Option("--moves", help="List every move.")] = False,
     throttle: Annotated[
@@ -42,12 +43,10 @@ def command(
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write an HTML page.")] = None,
     form: AsFormat = Format.TABLE,
     rollback: Rollback = None,
-    digest: Digest = None,
-    signed_by: SignedBy = None,
+    approval: Approval,
     as_json: AsJson = False,
 ) -> Answer:
     from restow.cli.plan.show_view import document, draw, draw_judgement
-    from restow.plan import read_plan
     from restow.plan.drift import check_same_cluster
     from restow.plan.explain.view import view_of
     from restow.plan.judge.waves import violations_of
@@ -57,7 +56,7 @@ def command(
     rate = None if throttle is None else parse_rate(throttle, "--throttle")
     wanted = PlanOutput(form=form, rollback=rollback, as_json=as_json)
     wanted.check()
-    plan = read_plan(file, digest=digest, signed_by=signed_by)
+    plan = approval.read(file)
     taken = None
     if snapshot is not None:
         from restow.snapshot import read_snapshot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.runs.flags import JournalFolder, RunName, Yes, can_ask, carry_out, confirm
+from restow.cli.runs.flags import JournalFolder, RunName, Yes, carry_out, preview
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
@@ -51,13 +51,10 @@ def command(
             f"run {clean(name)}: {count(len(moves), 'move')} and {count(throttles, 'throttle setting')} "
             "would be taken back"
         )
-        if not can_ask(as_json=as_json):
-            return Answer(
-                document=lambda: {"run": name, "under_way": moves, "throttles": throttles},
-                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
-                as_json=as_json,
-            )
-        confirm("Take it back?", lambda console: console.print(sentence))
+        found = {"run": name, "under_way": moves, "throttles": throttles}
+        asked = preview(sentence, lambda: found, "Take it back?", "Add --yes to do it", as_json=as_json)
+        if asked is not None:
+            return asked
     carry_out(bootstrap, journal, work, as_json=as_json, cancels=True)
     if told != [True]:
         return None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
+from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.frame import FAILED, Answer, show
 

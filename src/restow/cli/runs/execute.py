@@ -6,19 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import Approval, PlanFile
 from restow.cli.runs.flags import (
     BY_HOUR,
     PACE,
     RATES,
-    DirThrottle,
-    Elect,
-    GiveUp,
-    HoursOnly,
     JournalFolder,
-    MaxLatency,
-    MaxUnderReplicated,
-    SpecialLast,
+    RunSettings,
     Yes,
     can_ask,
     carry_out,
@@ -57,6 +51,7 @@ Examples:
 
 
 def command(
+    *,
     plan: PlanFile,
     bootstrap: Bootstrap,
     throttle: Annotated[
@@ -67,16 +62,9 @@ def command(
             rich_help_panel=PACE,
         ),
     ] = None,
-    dir_throttle: DirThrottle = None,
-    hours: HoursOnly = None,
-    max_under_replicated: MaxUnderReplicated = 0,
-    max_latency_ms: MaxLatency = None,
-    special_last: SpecialLast = True,
-    elect: Elect = True,
-    give_up_after: GiveUp = 600,
+    settings: RunSettings,
     journal: JournalFolder = None,
-    digest: Digest = None,
-    signed_by: SignedBy = None,
+    approval: Approval,
     check: Annotated[
         bool, typer.Option("--check", help="Check whether the run could begin, and change nothing.")
     ] = False,
@@ -86,11 +74,9 @@ def command(
     yes: Yes = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per event.")] = False,
 ) -> None:
-    from restow.execute.run.options import run_options
     from restow.execute.run.start import check_complete, execute
-    from restow.plan import read_plan
 
-    wanted = read_plan(plan, digest=digest, signed_by=signed_by)
+    wanted = approval.read(plan)
     if not partial:
         check_complete(wanted, plan, "--partial")
     if check:
@@ -98,16 +84,7 @@ def command(
         return
     if throttle is None:
         raise InvalidInput("--throttle is needed: a rate per broker like 50MB/s, `auto`, or `none`")
-    options = run_options(
-        throttle=throttle,
-        dir_throttle=dir_throttle,
-        hours=hours,
-        max_under_replicated=max_under_replicated,
-        max_latency_ms=max_latency_ms,
-        special_last=special_last,
-        elect=elect,
-        give_up_after=give_up_after,
-    )
+    options = settings.options(throttle)
     if not yes:
         if not can_ask(as_json=as_json):
             demand_yes("execute")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from restow.cli.shared.connection import on_cluster
-from restow.cli.shared.frame import FAILED, console
+from restow.cli.shared.frame import FAILED, Answer, console
+from restow.cli.shared.options import section
 from restow.errors import InvalidInput, RestowError
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from restow.client import KafkaAdmin
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.progress.status import RunListener
+    from restow.execute.run.options import RunOptions
     from restow.execute.run.start import RunContext
-
 
 PACE, SAFETY = "Pace", "Safety"
 RATES = "RATE|auto|none[,HOURS=…]"
@@ -47,57 +48,58 @@ Throttle: TypeAlias = Annotated[
         metavar=RATES, help=f"Rate per broker, like 50MB/s; auto adapts it. {BY_HOUR}", rich_help_panel=PACE
     ),
 ]
-DirThrottle: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RATE",
-        help="Rate for copies between a broker's log dirs. Default: as --throttle.",
-        rich_help_panel=PACE,
-    ),
-]
-HoursOnly: TypeAlias = Annotated[
-    str | None,
-    typer.Option("--hours", metavar="22:00-06:00", help="Start moves only then.", rich_help_panel=PACE),
-]
-MaxUnderReplicated: TypeAlias = Annotated[
-    int,
-    typer.Option(
-        min=-1,
-        help="Pause when more than this many partitions become under-replicated; -1 never pauses.",
-        rich_help_panel=SAFETY,
-    ),
-]
-MaxLatency: TypeAlias = Annotated[
-    float | None,
-    typer.Option(
-        "--max-latency-ms",
-        min=1,
-        help="Pause when brokers answer more slowly.",
-        rich_help_panel=SAFETY,
-    ),
-]
-SpecialLast: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--special-last/--no-special-last",
-        help="Move __consumer_offsets and __transaction_state last, one partition at a time.",
-        rich_help_panel=PACE,
-    ),
-]
-Elect: TypeAlias = Annotated[
-    bool, typer.Option("--elect/--no-elect", help="Elect the first replica leader once it is in sync.")
-]
-GiveUp: TypeAlias = Annotated[
-    float,
-    typer.Option(
-        "--give-up-after",
-        metavar="SECONDS",
-        min=1,
-        help="End the run when no move could start for this long.",
-        rich_help_panel=SAFETY,
-    ),
-]
 Yes: TypeAlias = Annotated[bool, typer.Option("--yes", help="Do not ask; required without a terminal.")]
+
+
+@section(PACE)
+class PaceOptions:
+    """When moves start, and how fast log dirs are copied."""
+
+    dir_throttle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATE", help="Rate for copies between a broker's log dirs. Default: as --throttle."
+        ),
+    ] = None
+    hours: Annotated[str | None, typer.Option(metavar="22:00-06:00", help="Start moves only then.")] = None
+    special_last: Annotated[
+        bool,
+        typer.Option(help="Move __consumer_offsets and __transaction_state last, one partition at a time."),
+    ] = True
+
+
+@section(SAFETY)
+class SafetyOptions:
+    """When a run pauses, and when it ends."""
+
+    max_under_replicated: Annotated[
+        int,
+        typer.Option(
+            min=-1, help="Pause when more than this many partitions become under-replicated; -1 never pauses."
+        ),
+    ] = 0
+    max_latency_ms: Annotated[
+        float | None, typer.Option(min=1, help="Pause when brokers answer more slowly.")
+    ] = None
+    give_up_after: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=1, help="End the run when no move could start for this long."),
+    ] = 600
+
+
+@section()
+class RunSettings:
+    """The options of a run that `execute` and `resume` take beside the throttle."""
+
+    pace: PaceOptions
+    safety: SafetyOptions
+    elect: Annotated[bool, typer.Option(help="Elect the first replica leader once it is in sync.")] = True
+
+    def options(self, throttle: str) -> RunOptions:
+        """Return the options, checked."""
+        from restow.execute.run.options import run_options
+
+        return run_options(throttle=throttle, elect=self.elect, **vars(self.pace), **vars(self.safety))
 
 
 def carry_out(
@@ -153,6 +155,18 @@ def carry_out(
 def can_ask(*, as_json: bool) -> bool:
     """Return whether a terminal can show a question and take the answer."""
     return not as_json and sys.stdout.isatty() and sys.stdin.isatty()
+
+
+def preview(
+    sentence: str, document: Callable[[], object], question: str, advice: str, *, as_json: bool
+) -> Answer | None:
+    """Return the answer that only says what would change, or ask on a terminal whether to change it."""
+    if can_ask(as_json=as_json):
+        confirm(question, lambda console: console.print(sentence))
+        return None
+    return Answer(
+        document=document, draw=lambda console: console.print(f"{sentence}. {advice}"), as_json=as_json
+    )
 
 
 def confirm(question: str, draw: Callable[[Console], None]) -> None:

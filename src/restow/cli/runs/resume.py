@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.cli.plan.files import Digest  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import Digest
 from restow.cli.runs.flags import (
-    DirThrottle,
-    Elect,
-    GiveUp,
-    HoursOnly,
     JournalFolder,
-    MaxLatency,
-    MaxUnderReplicated,
     RunName,
-    SpecialLast,
+    RunSettings,
     Throttle,
     Yes,
-    can_ask,
     carry_out,
-    confirm,
+    preview,
 )
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
@@ -41,43 +34,24 @@ Examples:
 
 
 def command(
+    *,
     bootstrap: Bootstrap,
     run: RunName = None,
     throttle: Throttle = "auto",
-    dir_throttle: DirThrottle = None,
-    hours: HoursOnly = None,
-    max_under_replicated: MaxUnderReplicated = 0,
-    max_latency_ms: MaxLatency = None,
-    special_last: SpecialLast = True,
-    elect: Elect = True,
-    give_up_after: GiveUp = 600,
+    settings: RunSettings,
     journal: JournalFolder = None,
     digest: Digest = None,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> Answer | None:
-    from restow.execute.run.options import run_options
     from restow.execute.run.start import resume
 
-    options = run_options(
-        throttle=throttle,
-        dir_throttle=dir_throttle,
-        hours=hours,
-        max_under_replicated=max_under_replicated,
-        max_latency_ms=max_latency_ms,
-        special_last=special_last,
-        elect=elect,
-        give_up_after=give_up_after,
-    )
+    options = settings.options(throttle)
     if not yes:
         left = on_cluster(bootstrap, lambda admin: _left(admin, journal, run))
-        if not can_ask(as_json=as_json):
-            return Answer(
-                document=lambda: left,
-                draw=lambda console: console.print(f"{_sentence(left)}. Add --yes to go on"),
-                as_json=as_json,
-            )
-        confirm("Go on?", lambda console: console.print(_sentence(left)))
+        told = preview(_sentence(left), lambda: left, "Go on?", "Add --yes to go on", as_json=as_json)
+        if told is not None:
+            return told
     carry_out(
         bootstrap,
         journal,

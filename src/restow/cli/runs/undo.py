@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import (
-    JournalFolder,
-    RunName,
-    Throttle,
-    Yes,
-    can_ask,
-    carry_out,
-    confirm,
-)
+from restow.cli.runs.flags import JournalFolder, RunName, Throttle, Yes, carry_out, preview
 from restow.cli.shared.connection import AsJson, Bootstrap, on_cluster
 from restow.cli.shared.drawing import clean
 from restow.cli.shared.frame import Answer
@@ -67,13 +59,11 @@ def command(
             f"run {clean(name)}: {count(len(plan.moves), 'partition')} would be moved back, with "
             f"{human_bytes(plan.bytes_to_copy)} to copy"
         )
-        if not can_ask(as_json=as_json):
-            return Answer(
-                document=lambda: _document(name, plan),
-                draw=lambda console: console.print(f"{sentence}. Add --yes to do it"),
-                as_json=as_json,
-            )
-        confirm("Move them back?", lambda console: console.print(sentence))
+        told = preview(
+            sentence, lambda: _document(name, plan), "Move them back?", "Add --yes to do it", as_json=as_json
+        )
+        if told is not None:
+            return told
     carry_out(bootstrap, journal, work, as_json=as_json)
     return None
 

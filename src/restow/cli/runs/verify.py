@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from restow.cli.plan.files import Digest, PlanFile, SignedBy  # noqa: TC001  (typer reads it)
-from restow.cli.plan.options import AsJson, Bootstrap, SnapshotFile  # noqa: TC001  (typer reads it)
-from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
+from restow.cli.plan.files import Approval, PlanFile
+from restow.cli.plan.options import AsJson
+from restow.cli.runs.flags import JournalFolder
+from restow.cli.snapshot.source import SnapshotSource
 
 ABOUT = "Check that a plan is done and nothing is left over."
 HELP = """Check that a plan is done. First its goals, against the cluster's present state with new partitions:
@@ -23,20 +24,16 @@ Examples:
 
 
 def command(
+    *,
     file: PlanFile,
-    bootstrap: Bootstrap = None,
-    snapshot: SnapshotFile = None,
+    source: SnapshotSource,
     journal: JournalFolder = None,
-    digest: Digest = None,
-    signed_by: SignedBy = None,
+    approval: Approval,
     as_json: AsJson = False,
 ) -> None:
     from restow.cli.runs.verdict_view import tell
-    from restow.cli.snapshot.files import snapshot_from
     from restow.execute.journal.runs import throttles_on
-    from restow.plan import read_plan
     from restow.verify import verify
 
-    plan = read_plan(file, digest=digest, signed_by=signed_by)
-    now = snapshot_from(bootstrap, snapshot)
-    tell(verify(plan, now, throttles_on(plan, journal)), as_json=as_json)
+    plan = approval.read(file)
+    tell(verify(plan, source.read(), throttles_on(plan, journal)), as_json=as_json)

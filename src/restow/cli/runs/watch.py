@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.runs.flags import JournalFolder  # noqa: TC001  (typer reads it)
+from restow.cli.runs.flags import JournalFolder
 from restow.cli.shared.connection import Bootstrap, on_cluster
 
 if TYPE_CHECKING:

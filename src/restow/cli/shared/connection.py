@@ -11,11 +11,13 @@ import asyncio
 import logging
 import os
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
+
+from restow.cli.shared.options import flattened, section
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,53 +32,48 @@ T = TypeVar("T")
 PANEL = "Connection"
 BOOTSTRAP = "--bootstrap-server"
 
-Bootstrap: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        BOOTSTRAP,
-        "-b",
-        metavar="HOST:PORT[,…]",
-        envvar="RESTOW_BOOTSTRAP_SERVER",
-        help="Brokers to connect to first; any of the cluster.",
-        rich_help_panel=PANEL,
-    ),
-]
-CommandConfig: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--command-config",
-        metavar="FILE",
-        envvar="RESTOW_COMMAND_CONFIG",
-        help="Read Kafka client properties: TLS, SASL, timeouts.",
-        rich_help_panel=PANEL,
-    ),
-]
-CommandProperties: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--command-property",
-        metavar="NAME=VALUE",
-        help="Set one client property, such as security.protocol=SSL; secrets go into files "
-        "(sasl.password.file=/run/secrets/kafka) or the environment (RESTOW_CLIENT_SASL_PASSWORD).",
-        rich_help_panel=PANEL,
-    ),
-]
+_BOOTSTRAP_SERVER = typer.Option(
+    BOOTSTRAP,
+    "-b",
+    metavar="HOST:PORT[,…]",
+    envvar="RESTOW_BOOTSTRAP_SERVER",
+    help="Brokers to connect to first; any of the cluster.",
+    rich_help_panel=PANEL,
+)
+Bootstrap: TypeAlias = Annotated[str, _BOOTSTRAP_SERVER]
+OptionalBootstrap: TypeAlias = Annotated[str | None, _BOOTSTRAP_SERVER]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@section(PANEL)
 class Manner:
-    """The connection options as given on the command line."""
+    """How to connect. `Command` adds these options to every command with `--bootstrap-server`."""
 
-    command_config: str | None = None
-    command_property: tuple[str, ...] = ()
+    command_config: Annotated[
+        str | None,
+        typer.Option(
+            "--command-config",
+            metavar="FILE",
+            envvar="RESTOW_COMMAND_CONFIG",
+            help="Read Kafka client properties: TLS, SASL, timeouts.",
+        ),
+    ] = None
+    command_property: Annotated[
+        list[str],
+        typer.Option(
+            "--command-property",
+            metavar="NAME=VALUE",
+            help="Set one client property, such as security.protocol=SSL; secrets go into files "
+            "(sasl.password.file=/run/secrets/kafka) or the environment (RESTOW_CLIENT_SASL_PASSWORD).",
+        ),
+    ] = field(default_factory=list)
 
 
 _said: ContextVar[Manner | None] = ContextVar("restow_connection", default=None)
 
 
-def _shared(command_config: CommandConfig = None, command_property: CommandProperties = []) -> None:  # noqa: B006
-    """Declare the options."""
+def _connecting(manner: Manner) -> None:
+    """Declare the options for `_options`."""
 
 
 def add_connection_options(command: TyperCommand | TyperGroup) -> None:
@@ -90,7 +87,7 @@ def add_connection_options(command: TyperCommand | TyperGroup) -> None:
 def _options() -> tuple[Any, ...]:
     """Return the options. Each stores its value itself; the command's function does not receive it."""
     application = typer.Typer(add_completion=False)
-    application.command()(_shared)
+    application.command()(flattened(_connecting))
     found = tuple(typer.main.get_command(application).params)
     for option in found:
         option.expose_value = False
@@ -99,11 +96,7 @@ def _options() -> tuple[Any, ...]:
 
 
 def _keep(context: Any, option: Any, value: Any) -> Any:  # noqa: ARG001
-    said = _said.get() or Manner()
-    if option.multiple:
-        _said.set(replace(said, command_property=tuple(value or ())))
-    else:
-        _said.set(replace(said, command_config=value))
+    _said.set(replace(_said.get() or Manner(), **{option.name: value}))
     return value
 
 

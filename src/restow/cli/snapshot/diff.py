@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.options import AsJson  # noqa: TC001  (typer reads it)
+from restow.cli.plan.options import AsJson
 from restow.cli.shared.frame import Answer
 
 if TYPE_CHECKING:

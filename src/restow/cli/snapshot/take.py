@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from restow.cli.plan.options import AsJson, Bootstrap  # noqa: TC001  (typer reads the annotations)
+from restow.cli.plan.options import AsJson
+from restow.cli.shared.connection import OptionalBootstrap
 from restow.cli.shared.frame import Answer
+from restow.cli.snapshot.source import SnapshotSource
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,18 +30,17 @@ Examples:
 
 def command(
     ctx: typer.Context,
-    bootstrap: Bootstrap = None,
+    bootstrap: OptionalBootstrap = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file.")
     ] = None,
     as_json: AsJson = False,
 ) -> Answer | None:
-    from restow.cli.snapshot.files import snapshot_from
     from restow.snapshot import write_snapshot
 
     if ctx.invoked_subcommand is not None:
         return None
-    taken = snapshot_from(bootstrap, None)
+    taken = SnapshotSource(bootstrap=bootstrap).read()
     if output is not None:
         write_snapshot(taken, output)
     return Answer(
