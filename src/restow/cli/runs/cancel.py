@@ -70,4 +70,4 @@ async def _under_way(admin: KafkaAdmin, journal: str | None, name: str | None) -
 
     runs = await run_context(admin, journal).runs()
     run = runs.get(name) if name else runs.latest(unsettled=True)
-    return run.name, [str(partition) for partition in run.ledger.under_way], len(run.ledger.ours)
+    return run.name, [str(partition) for partition in run.ledger.in_progress], len(run.ledger.ours)

@@ -82,7 +82,7 @@ async def _left(admin: KafkaAdmin, journal: str | None, name: str | None) -> dic
         "run": run.name,
         "partitions_left": len(chains.steps),
         "steps_left": sum(map(len, chains.steps)),
-        "under_way": len(chains.under_way),
+        "under_way": len(chains.in_progress),
         "throttles": len(run.ledger.ours),
         "left_alone": {str(partition): reason for partition, reason in chains.strange.items()},
     }

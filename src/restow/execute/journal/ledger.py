@@ -1,4 +1,4 @@
-"""The ledger: the sum of a journal's entries (configs set, steps under way, steps done).
+"""The ledger: the sum of a journal's entries (configs set, steps in progress, steps done).
 
     began      the plan, and who executes it              resumed    who executes it from here on
     throttle   configs about to be set, with prior values      throttled    which of them failed
@@ -55,7 +55,7 @@ class RunLedger:
     """The values that the run may have set each config to. Restored configs are in neither mapping."""
     borrowed: frozenset[Setting] = frozenset()
     """Configs that belonged to another run when we first set them: their prior value may lose its owner."""
-    under_way: Mapping[TopicPartition, Step] = field(default_factory=dict)
+    in_progress: Mapping[TopicPartition, Step] = field(default_factory=dict)
     finished: tuple[Step, ...] = ()
     submitted: frozenset[TopicPartition] = frozenset()
     """Partitions that this run has ever submitted. It has changed no others."""
@@ -67,8 +67,8 @@ class RunLedger:
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the run has left nothing on the cluster: no throttle and no move under way."""
-        return self.outcome is not None and not self.ours and not self.under_way
+        """Return whether the run has left no throttle on the cluster, and no reassignment in progress."""
+        return self.outcome is not None and not self.ours and not self.in_progress
 
     def after(self, entry: JournalEntry) -> RunLedger:
         """Return the ledger with one more entry."""
@@ -131,18 +131,18 @@ def _turn(facts: Mapping[str, Any]) -> int:
 def has_heard_of(ledger: RunLedger, snapshot: Snapshot) -> bool:
     """Return whether the snapshot is at least as new as the run's last entry.
 
-    Finished steps must have their replicas, and steps under way must be moving or at either end. A broker
+    Finished steps must have their replicas, and steps in progress must be moving or at either end. A broker
     with older metadata shows neither.
     """
     last = {step.partition: step for step in ledger.finished}
 
     def may_be(name: TopicPartition, replicas: tuple[int, ...]) -> bool:
-        begun = ledger.under_way.get(name)
+        begun = ledger.in_progress.get(name)
         if begun is None:
             return replicas == last[name].after
         return replicas == begun.after or set(replicas) == set(begun.before)
 
-    seen = {name: snapshot.partition(name) for name in last.keys() | ledger.under_way.keys()}
+    seen = {name: snapshot.partition(name) for name in last.keys() | ledger.in_progress.keys()}
     return all(each is None or each.moving or may_be(name, each.replicas) for name, each in seen.items())
 
 
@@ -177,7 +177,7 @@ def _submit(ledger: RunLedger, facts: Any) -> RunLedger:
     begun = {step.partition: step for step in map(step_of, facts["steps"])}
     return replace(
         ledger,
-        under_way={**ledger.under_way, **begun},
+        in_progress={**ledger.in_progress, **begun},
         submitted=ledger.submitted | begun.keys(),
         outcome=None,
     )
@@ -187,7 +187,7 @@ def _finished(ledger: RunLedger, facts: Any) -> RunLedger:
     steps = tuple(map(step_of, facts["steps"]))
     return replace(
         ledger,
-        under_way=_without(ledger.under_way, (step.partition for step in steps)),
+        in_progress=_without(ledger.in_progress, (step.partition for step in steps)),
         finished=(*ledger.finished, *steps),
     )
 
@@ -196,19 +196,21 @@ def _dropped(ledger: RunLedger, facts: Any) -> RunLedger:
     partition = partition_of(facts["partition"])
     return replace(
         ledger,
-        under_way=_without(ledger.under_way, (partition,)),
+        in_progress=_without(ledger.in_progress, (partition,)),
         dropped={**ledger.dropped, partition: fields.text(facts["reason"])},
     )
 
 
 def _found(ledger: RunLedger, facts: Any) -> RunLedger:
     partitions = frozenset(map(partition_of, facts["partitions"]))
-    return replace(ledger, under_way=_without(ledger.under_way, partitions), found=ledger.found | partitions)
+    return replace(
+        ledger, in_progress=_without(ledger.in_progress, partitions), found=ledger.found | partitions
+    )
 
 
 def _cancelled(ledger: RunLedger, facts: Any) -> RunLedger:
     partitions = map(partition_of, facts["partitions"])
-    return replace(ledger, under_way=_without(ledger.under_way, partitions))
+    return replace(ledger, in_progress=_without(ledger.in_progress, partitions))
 
 
 def _resumed(ledger: RunLedger, facts: Any) -> RunLedger:
@@ -220,10 +222,10 @@ def _ended(ledger: RunLedger, facts: Any) -> RunLedger:
 
 
 def _without(
-    under_way: Mapping[TopicPartition, Step], partitions: Iterable[TopicPartition]
+    in_progress: Mapping[TopicPartition, Step], partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Step]:
     gone = set(partitions)
-    return {partition: step for partition, step in under_way.items() if partition not in gone}
+    return {partition: step for partition, step in in_progress.items() if partition not in gone}
 
 
 _CHANGES: dict[str, Callable[[RunLedger, Any], RunLedger]] = {
@@ -260,9 +262,9 @@ class RunJournal:
         self._ledger = self._ledger.after(entry)
         return entry
 
-    def settle(self, under_way: Collection[TopicPartition], snapshot: Snapshot) -> None:
-        """Record how steps ended that are no longer `under_way`: nothing was watching when they ended."""
-        lost = [step for name, step in self._ledger.under_way.items() if name not in under_way]
+    def settle(self, in_progress: Collection[TopicPartition], snapshot: Snapshot) -> None:
+        """Record how steps ended that are no longer `in_progress`: nothing was watching when they ended."""
+        lost = [step for name, step in self._ledger.in_progress.items() if name not in in_progress]
         now = {step.partition: snapshot.partition(step.partition) for step in lost}
         arrived = [s for s in lost if (p := now[s.partition]) is not None and p.replicas == s.after]
         if arrived:

@@ -143,7 +143,7 @@ class RunProgress:
             there.update({broker: path for broker, path in targets.items() if path != ANY_DIR})
             self._jobs[step] = (*(Job(step.partition, broker) for broker in step.adding), *within)
 
-    def found_under_way(self, step: Step, snapshot: Snapshot) -> None:
+    def found_in_progress(self, step: Step, snapshot: Snapshot) -> None:
         """Note that a step began earlier, so that bytes copied before do not count for this run."""
         known = snapshot.partition(step.partition)
         copies = () if known is None else known.copies
@@ -174,7 +174,7 @@ class RunProgress:
     def report(
         self,
         observation: Observation,
-        under_way: Iterable[Step],
+        in_progress: Iterable[Step],
         *,
         throttle: ThrottleRates | None = None,
         foreign_rates: Mapping[BrokerId, int] | None = None,
@@ -188,7 +188,7 @@ class RunProgress:
         throttle = throttle or ThrottleRates()
         self._observation = observation
         self._settle(observation)
-        copying, waiting = self._look(observation, under_way)
+        copying, waiting = self._look(observation, in_progress)
         now, left, found = Traffic(), Traffic(), Traffic()
         for each in copying:
             copied = min(each.copied_bytes, each.size_bytes)
@@ -221,10 +221,10 @@ class RunProgress:
         )
 
     def _look(
-        self, observation: Observation, under_way: Iterable[Step]
+        self, observation: Observation, in_progress: Iterable[Step]
     ) -> tuple[tuple[Copying, ...], tuple[Copying, ...]]:
         """Return the replicas that are being copied, and those that are waiting."""
-        steps = dict.fromkeys(under_way)
+        steps = dict.fromkeys(in_progress)
         copying = [_copying(job, step, observation) for step in steps for job in self._jobs.get(step, ())]
         waiting = [
             _copying(job, step, observation, waits=True)

@@ -16,14 +16,14 @@ from restow.execute.progress.stuck import Cause, StuckReplica
 from restow.model import TopicPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.observation import Observation
     from restow.execute.progress.progress import RunProgress
+    from restow.execute.run.in_progress import ReassignmentsInProgress
     from restow.execute.throttle.pace import Pace
     from restow.execute.throttle.throttling import Throttling
-    from restow.model import Step
     from restow.plan.schedule.schedule import Schedule
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -260,23 +260,23 @@ class RunReporter:
         schedule: Schedule,
         throttling: Throttling,
         pace: Pace,
+        in_progress: ReassignmentsInProgress,
         listener: Callable[[RunStatus], object],
     ) -> None:
         self._run, self._clock, self._progress, self._schedule = run, clock, progress, schedule
-        self._throttling, self._pace, self._listener = throttling, pace, listener
+        self._throttling, self._pace, self._in_progress = throttling, pace, in_progress
+        self._listener = listener
         self._began_s = clock.monotonic_s()
         self._begun = frozenset(step.partition for step in schedule.waiting)
         self._last: ProgressReport | None = None
         self.steps_done = 0
 
-    def report(
-        self, observation: Observation, under_way: Collection[Step], paused: str | None, ended: str | None
-    ) -> None:
+    def report(self, observation: Observation, paused: str | None, ended: str | None) -> None:
         """Report the status, and adjust the throttle to the progress."""
         wanted = self._throttling.wanted
         self._last = self._progress.report(
             observation,
-            under_way,
+            self._in_progress.steps,
             throttle=wanted,
             foreign_rates=self._throttling.foreign_rates,
             stretch=self._pace.stretch,
@@ -290,7 +290,7 @@ class RunReporter:
                 report=self._last,
                 steps_done=self.steps_done,
                 steps_left=self._schedule.left,
-                under_way=len(under_way),
+                under_way=len(self._in_progress),
                 throttle=wanted.rate,
                 dir_throttle=wanted.dir_rate,
                 auto=self._pace.auto,

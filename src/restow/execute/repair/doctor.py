@@ -118,7 +118,7 @@ def settings_of(snapshot: Snapshot) -> dict[Setting, str]:
 def _open_runs(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
     for run in runs:
         ledger = run.ledger
-        moving = [n for n in ledger.under_way if (p := snapshot.partition(n)) is not None and p.moving]
+        moving = [n for n in ledger.in_progress if (p := snapshot.partition(n)) is not None and p.moving]
         said = "was killed" if ledger.outcome is None else f"ended: {ledger.outcome}"
         yield Finding(
             ill=Ill.OPEN_RUN,
@@ -159,7 +159,7 @@ def _busy(snapshot: Snapshot) -> tuple[set[str], set[str]]:
 
 
 def _moves(snapshot: Snapshot, runs: Iterable[Run]) -> Iterator[Finding]:
-    ours = {name for run in runs for name in run.ledger.under_way}
+    ours = {name for run in runs for name in run.ledger.in_progress}
     for name, partition in snapshot.all_partitions():
         if not partition.moving or name in ours:
             continue

@@ -44,7 +44,7 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     strangers = remade(run.ledger.topic_ids, ids_of(snapshot))
     changed = [m for m in plan.moves if m.partition in run.ledger.submitted - run.ledger.found]
     for move in sorted(changed, key=lambda each: -arrived.get(each.partition, -1)):
-        now = _at_rest(snapshot.partition(move.partition), run.ledger.under_way.get(move.partition))
+        now = _at_rest(snapshot.partition(move.partition), run.ledger.in_progress.get(move.partition))
         if now is None:
             problems.append(f"{move.partition} does not exist any more")
             continue
@@ -75,13 +75,13 @@ def inverse(run: Run, snapshot: Snapshot, *, as_far_as_possible: bool = False) -
     )
 
 
-def _at_rest(now: Partition | None, under_way: Step | None) -> Partition | None:
+def _at_rest(now: Partition | None, in_progress: Step | None) -> Partition | None:
     """Return the partition as it will be once our own move of it is cancelled, which `undo` does first."""
-    if now is None or under_way is None or not now.moving:
+    if now is None or in_progress is None or not now.moving:
         return now
     moving = ReplicaAssignment(now.replicas, now.adding, now.removing)
-    ours = moving.target == under_way.after and set(moving.origin) == set(under_way.before)
-    return now._replace(replicas=under_way.before, adding=(), removing=()) if ours else now
+    ours = moving.target == in_progress.after and set(moving.origin) == set(in_progress.before)
+    return now._replace(replicas=in_progress.before, adding=(), removing=()) if ours else now
 
 
 def _back(move: Move, now: Partition) -> Move | None:

@@ -17,6 +17,13 @@ from restow.execute.progress.status import RunEvent, RunListener, RunReporter
 from restow.execute.repair.undo import cancel_moves
 from restow.execute.run.elections import Elections
 from restow.execute.run.give_up import GiveUpTimer, WaitReasons
+from restow.execute.run.in_progress import (
+    ReassignmentsInProgress,
+    StepState,
+    SubmittedStep,
+    fulfil_dirs,
+    target_log_dirs,
+)
 from restow.execute.run.other_tools import (
     REFUSED_FOR_GOOD,
     Clearance,
@@ -26,14 +33,7 @@ from restow.execute.run.other_tools import (
     dir_taken,
     look_at,
 )
-from restow.execute.run.steps import (
-    Running,
-    StepState,
-    chains_of,
-    fulfil_dirs,
-    partitions_now,
-    target_log_dirs,
-)
+from restow.execute.run.steps import chains_of, partitions_now
 from restow.execute.throttle.pace import Pace
 from restow.execute.throttle.throttling import Throttling
 from restow.plan.drift import REMADE, remade
@@ -83,7 +83,7 @@ class Executor:
         self._holding = WaitReasons(clock, self._other_tools, special_last=options.special_last)
         first = (steps[0].partition for steps in chains.steps)
         self._holding.ordinary.update(name for name in first if name.topic not in SPECIAL_TOPICS)
-        self._running: dict[TopicPartition, Running] = {}
+        self._in_progress = ReassignmentsInProgress(book)
         self._progress = RunProgress(options.stall_s)
         for steps in chains.steps:
             self._progress.expect(steps, places(snapshot, steps[0].partition))
@@ -94,9 +94,9 @@ class Executor:
         self._elections = Elections(admin, clock, book, self._aims, options.elections_at_once, self.tell)
         run, tell = book.folder.rpartition("/")[2], watcher.status
         self._reporter = RunReporter(
-            run, clock, self._progress, self._schedule, self._throttling, self.pace, tell
+            run, clock, self._progress, self._schedule, self._throttling, self.pace, self._in_progress, tell
         )
-        self._strange, self._adopted = chains.strange, chains.under_way
+        self._strange, self._adopted = chains.strange, chains.in_progress
         self._snapshot = snapshot
         self._patience = GiveUpTimer(clock, options, self.tell)
 
@@ -109,9 +109,9 @@ class Executor:
         for partition, reason in self._strange.items():
             self._note_dropped(partition, reason)
         for step in self._adopted:
-            self._progress.found_under_way(step, self._snapshot)
+            self._progress.found_in_progress(step, self._snapshot)
             self._adopt(step, begun=False)
-        self._run_journal.settle(self._running.keys(), self._snapshot)
+        self._run_journal.settle({step.partition for step in self._adopted}, self._snapshot)
         if self._options.elect:
             over = (name for name in self._aims if name not in self._strange)
             self._elections.line_up([name for name in over if not self._schedule.rest_of(name)])
@@ -137,8 +137,8 @@ class Executor:
             if outcome is not None:
                 return outcome
             took_s = self._clock.monotonic_s() - began_s
-            all_ended = all(each.odd_since_s is not None for each in self._running.values())
-            some_wait = all_ended or self._schedule.left > len(self._running)
+            all_ended = all(each.odd_since_s is not None for each in self._in_progress)
+            some_wait = all_ended or self._schedule.left > len(self._in_progress)
             await self._clock.sleep(self.pace.until_next_look_s(took_s, some_wait=some_wait))
 
     async def _turn(self) -> RunOutcome | None:
@@ -149,7 +149,7 @@ class Executor:
             return RunOutcome(ending=Ending.LEFT, reason="told to leave its moves under way")
         if self.pace.stop == "cancel":
             return await self._cancel()
-        if (other := self._mark.lost_to) is not None and not self._running:
+        if (other := self._mark.lost_to) is not None and not self._in_progress:
             why = f"somebody else carries out a run on this cluster now: {other}"
             return RunOutcome(ending=Ending.FAILED, reason=why)
         begun = [] if self._paused else self._schedule.admit()
@@ -166,10 +166,10 @@ class Executor:
         await self._elections.hold(seen)
         if surveyed or begun:
             self._report()
-        if not self._running and not self._schedule.left and self._elections.over:
+        if not self._in_progress and not self._schedule.left and self._elections.over:
             ending = Ending.IN_PART if self._run_journal.ledger.dropped else Ending.DONE
             return RunOutcome(ending=ending)
-        idle = not self._running and not self._paused and self._schedule.left > 0
+        idle = not self._in_progress and not self._paused and self._schedule.left > 0
         return self._patience.stuck(self._schedule.why_stuck() if idle else None, idle=idle)
 
     async def _survey(self) -> bool:
@@ -181,10 +181,10 @@ class Executor:
         if self._observation is None and self.pace.auto:
             self.pace.start(await look(self._admin, self._clock))
             await self._clock.sleep(self._options.survey_every_s)
-        self._observation = await look(self._admin, self._clock, self._running)
+        self._observation = await look(self._admin, self._clock, self._in_progress.partitions)
         self._surveyed_s = self._clock.monotonic_s()
         self._survey_took_s = self._surveyed_s - began_s
-        self.pace.see(self._observation, self._steps())
+        self.pace.see(self._observation, self._in_progress.steps)
         self._drop_remade(remade(self._run_journal.ledger.topic_ids, self._observation.topic_ids))
         observation = self._observation
         seen = Seen(
@@ -197,13 +197,14 @@ class Executor:
         """Return the steps that may begin; drop, adopt or finish those that another tool has changed."""
         ready, at_s = [], self._clock.monotonic_s()
         for step in steps:
-            name, begun = step.partition, step in self._admission.under_way
+            name, begun = step.partition, self._admission.has_admitted(step)
             rest = self._schedule.rest_of(name)
             submitted = name in self._run_journal.ledger.submitted
             claim, why = self._other_tools.judge(rest, seen, at_s, submitted=submitted)
             if claim is Clearance.READY and seen.disks:
                 taken = dir_taken(self._target_log_dirs(step), self._dirs_before.get(name, {}), seen.disks)
-                claim, why = (claim, why) if taken is None else (Clearance.TAKEN, taken)
+                if taken is not None:
+                    claim, why = Clearance.TAKEN, taken
             if claim is Clearance.READY:
                 ready.append(step)
             elif claim is Clearance.TAKEN:
@@ -220,9 +221,8 @@ class Executor:
         if not begun:
             self._schedule.adopt(step)
         known = self._observation is not None
-        self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step) if known else {})
-        if step.partition not in self._run_journal.ledger.under_way:
-            self._run_journal.write("submit", steps=[step_document(step)])
+        dirs = self._target_log_dirs(step) if known else {}
+        self._in_progress.begin([SubmittedStep(step=step, dirs=dirs)])
         self.tell("found under way", partition=str(step.partition), to=list(step.after))
 
     def _count_as_done(self, rest: Sequence[Step], *, begun: bool) -> None:
@@ -238,31 +238,29 @@ class Executor:
         self._holding.ordinary.discard(name)
         self.tell("found done", partition=str(name), replicas=list(last))
 
-    def _steps(self) -> list[Step]:
-        return [each.step for each in self._running.values()]
-
     async def _see_what_arrived(self) -> dict[TopicPartition, Partition]:
         """Finish, retry or drop steps that have ended; return the metadata of the partitions at rest."""
-        if not self._running:
+        if not self._in_progress:
             return {}
-        for which, error in (await fulfil_dirs(self._admin, self._running.values())).items():
+        for which, error in (await fulfil_dirs(self._admin, self._in_progress)).items():
             where = {"partition": str(which.partition), "broker": which.broker}
             self.tell("directory refused", **where, why=str(error))
         moves = await self._admin.list_partition_reassignments()
-        quiet = {name.topic for name in self._running if name not in moves}
+        quiet = {name.topic for name in self._in_progress.partitions if name not in moves}
         now = await partitions_now(self._admin, quiet)
         at_s = self._clock.monotonic_s()
         arrived = []
-        for name, running in tuple(self._running.items()):
-            state, why = running.judge(moves.get(name), now.get(name), at_s)
-            if running.seen and name not in moves and not running.dirs:
-                self._admission.let_go(running.step)
+        for submitted in self._in_progress:
+            step, name = submitted.step, submitted.step.partition
+            state, why = submitted.judge(moves.get(name), now.get(name), at_s)
+            if submitted.seen and name not in moves and not submitted.dirs:
+                self._admission.let_go(step)
             if state is StepState.ARRIVED:
-                arrived.append(running.step)
+                arrived.append(step)
             elif state is StepState.REFUSED:
-                self._try_again(running.step, why)
+                self._try_again(step, why)
             elif state is StepState.TAKEN:
-                self._drop(running.step, why)
+                self._drop(step, why)
         if arrived:
             self._run_journal.write("finished", steps=[step_document(step) for step in arrived])
         for step in arrived:
@@ -271,7 +269,6 @@ class Executor:
 
     def _finish(self, step: Step) -> None:
         name = step.partition
-        del self._running[name]
         self._schedule.finish(step)
         self._progress.finish(step, self._clock.monotonic_s())
         self._reporter.steps_done += 1
@@ -283,18 +280,14 @@ class Executor:
                 self._elections.line_up([name])
 
     async def _throttle(self, begun: list[Step], *, look: bool) -> list[Step]:
-        """Set the throttles for all steps under way; drop the steps to begin that cannot be throttled."""
-        steps = [*self._steps(), *begun]
+        """Set the throttles for all steps in progress; drop the steps to begin that cannot be throttled."""
+        steps = [*self._in_progress.steps, *begun]
         applied = await self._throttling.apply(steps, self._dir_movers(steps), self._alive, look=look)
         applied.told(self.tell)
-        kept = []
-        for step in begun:
-            error = applied.refusal(step)
-            if error is None:
-                kept.append(step)
-            else:
-                self._drop(step, f"its throttle cannot be set: {error}")
-        return kept
+        refused = {step: error for step in begun if (error := applied.refusal(step)) is not None}
+        for step, error in refused.items():
+            self._drop(step, f"its throttle cannot be set: {error}")
+        return [step for step in begun if step not in refused]
 
     def _dir_movers(self, steps: Iterable[Step]) -> set[BrokerId]:
         return {
@@ -312,43 +305,35 @@ class Executor:
     async def _submit(self, begun: Sequence[Step]) -> None:
         if not begun:
             return
-        self._run_journal.write("submit", steps=[step_document(step) for step in begun])
+        submitted = [SubmittedStep(step=step, dirs=self._target_log_dirs(step)) for step in begun]
+        self._in_progress.begin(submitted)
         self.pace.something_changed()
         for step in begun:
-            self._running[step.partition] = Running(step=step, dirs=self._target_log_dirs(step))
             self.tell(
                 "begun", partition=str(step.partition), **{"from": list(step.before), "to": list(step.after)}
             )
-        await fulfil_dirs(self._admin, [self._running[step.partition] for step in begun])
+        await fulfil_dirs(self._admin, submitted)
         answers = await self._submitter.submit(begun, self._alive)
         for step in begun:
-            error = answers.get(step.partition)
-            if error is None:
-                continue
-            if error.code in REFUSED_FOR_GOOD:
-                self._drop(step, str(error))
-            else:
-                self._try_again(step, str(error))
+            if (error := answers.get(step.partition)) is not None:
+                give_up = error.code in REFUSED_FOR_GOOD
+                (self._drop if give_up else self._try_again)(step, str(error))
 
     def _try_again(self, step: Step, why: str) -> None:
         """Retry a step a few times, with a pause; then drop it."""
         if not self._holding.refuse(step, why):
             self._drop(step, why)
             return
-        self._running.pop(step.partition, None)
         self._run_journal.write("cancelled", partitions=[list(step.partition)])
         self._schedule.put_back(step)
         self.tell("refused", partition=str(step.partition), why=why)
 
     def _drop_remade(self, topics: frozenset[str]) -> None:
-        names = [
-            move.partition for move in self._run_journal.ledger.plan.moves if move.partition.topic in topics
-        ]
-        for steps in filter(None, map(self._schedule.rest_of, names)):
-            self._drop(steps[0], REMADE)
+        for name in self._aims:
+            if name.topic in topics and (rest := self._schedule.rest_of(name)):
+                self._drop(rest[0], REMADE)
 
     def _drop(self, step: Step, why: str) -> None:
-        self._running.pop(step.partition, None)
         rest = self._schedule.rest_of(step.partition)
         self._progress.forget(rest)
         self._schedule.drop(step)
@@ -361,11 +346,11 @@ class Executor:
 
     async def _cancel(self) -> RunOutcome:
         self._observation = await look(self._admin, self._clock)
-        taken = await cancel_moves(self._admin, self._clock, self._run_journal, self._steps(), self._alive)
-        for name in (*taken.back, *taken.arrived):
-            self._running.pop(name, None)
-        for step in [each for each in self._steps() if each.partition in taken.others]:
-            self._drop(step, taken.others[step.partition])
+        steps = self._in_progress.steps
+        taken = await cancel_moves(self._admin, self._clock, self._run_journal, steps, self._alive)
+        for step in steps:
+            if step.partition in taken.others:
+                self._drop(step, taken.others[step.partition])
         return taken.concluded(self.tell)
 
     async def _end(self, outcome: RunOutcome) -> RunOutcome:
@@ -405,8 +390,8 @@ class Executor:
 
     def _held(self, step: Step) -> str | None:
         """Say why a step has to wait now; None if it need not."""
-        return self._holding.reason(step, self._observation, busy=bool(self._admission.under_way))
+        return self._holding.reason(step, self._observation, busy=not self._admission.idle)
 
     def _report(self, ended: str | None = None) -> None:
         if self._observation is not None:
-            self._reporter.report(self._observation, self._steps(), self._paused, ended)
+            self._reporter.report(self._observation, self._paused, ended)

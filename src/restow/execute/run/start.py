@@ -156,7 +156,7 @@ async def undo(
         if not run.ledger.is_settled:
             await mark.confirm(world, watcher)
             taken = await take_back_run(world, run, watcher)
-            if taken.throttles_left or runs.get(run.name).ledger.under_way:
+            if taken.throttles_left or runs.get(run.name).ledger.in_progress:
                 raise NotNow(f"run {run.name} could not be taken back ({taken.reason}): {taken.next}")
         run = runs.get(run.name)
         plan, snapshot = await way_back(world, run, as_far_as_possible=as_far_as_possible)

@@ -176,8 +176,9 @@ class Gate(NamedTuple):
 NOWHERE = Route(frozenset(), None)
 
 
-class _UnderWay(NamedTuple):
-    step: Step
+class _Admitted(NamedTuple):
+    """The room that a step takes until it has ended."""
+
     where: dict[BrokerId, str]
     route: Route
 
@@ -195,11 +196,16 @@ class Admission:
         self._snapshot = snapshot
         self._into: Counter[BrokerId] = Counter()
         self._out_of: Counter[BrokerId] = Counter()
-        self._under_way: dict[TopicPartition, _UnderWay] = {}
+        self._admitted: dict[TopicPartition, _Admitted] = {}
 
     @property
-    def under_way(self) -> tuple[Step, ...]:
-        return tuple(each.step for each in self._under_way.values())
+    def idle(self) -> bool:
+        """Whether no step is admitted that has not ended."""
+        return not self._admitted
+
+    def has_admitted(self, step: Step) -> bool:
+        """Return whether this step has begun, for this object, and has not ended."""
+        return step.partition in self._admitted
 
     def route(self, step: Step) -> Route:
         """Return the route of a step: from the leader to the receivers, or within one broker."""
@@ -240,7 +246,7 @@ class Admission:
 
     def hindrance(self, step: Step, route: Route | None = None) -> str | None:
         """Say why this step has to wait; None if it may begin. `route` is its own, if known."""
-        if step.partition in self._under_way:
+        if step.partition in self._admitted:
             return "an earlier step of the same partition is under way"
         if reason := self.busy(self.route(step) if route is None else route):
             return reason
@@ -252,25 +258,25 @@ class Admission:
         """Count a step as under way, whether or not it would have been admitted."""
         route = self.route(step) if route is None else route
         self._count(route, 1)
-        self._under_way[step.partition] = _UnderWay(step, self.disks.begin(step), route)
+        self._admitted[step.partition] = _Admitted(self.disks.begin(step), route)
 
     def let_go(self, step: Step) -> None:
         """Let other steps copy, although the outcome of this one is not known yet: its copying has ended."""
-        under_way = self._under_way[step.partition]
-        self._count(under_way.route, -1)
-        self._under_way[step.partition] = under_way._replace(route=NOWHERE)
+        admitted = self._admitted[step.partition]
+        self._count(admitted.route, -1)
+        self._admitted[step.partition] = admitted._replace(route=NOWHERE)
 
     def finish(self, step: Step) -> None:
         """Count a step as completed."""
-        under_way = self._under_way.pop(step.partition)
-        self._count(under_way.route, -1)
-        self.disks.finish(step, under_way.where)
+        admitted = self._admitted.pop(step.partition)
+        self._count(admitted.route, -1)
+        self.disks.finish(step, admitted.where)
 
     def give_up(self, step: Step) -> None:
         """Count a step as cancelled: its copies are gone again."""
-        under_way = self._under_way.pop(step.partition)
-        self._count(under_way.route, -1)
-        self.disks.give_back(step, under_way.where)
+        admitted = self._admitted.pop(step.partition)
+        self._count(admitted.route, -1)
+        self.disks.give_back(step, admitted.where)
 
     def _count(self, route: Route, by: int) -> None:
         for broker in route.receivers:

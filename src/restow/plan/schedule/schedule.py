@@ -145,7 +145,7 @@ class Schedule:
 
     def drop(self, step: Step) -> None:
         """Remove a step that was cancelled or will not begin, and all later steps of its partition."""
-        if step in self._admission.under_way:
+        if self._admission.has_admitted(step):
             self._admission.give_up(step)
         else:
             self._leave_line(step)
@@ -162,7 +162,7 @@ class Schedule:
 
     def why_stuck(self) -> str | None:
         """Say what blocks the first waiting step if nothing is under way."""
-        if self._admission.under_way:
+        if not self._admission.idle:
             return None
         for line in self._lines.values():
             for _, step in line.steps:
