@@ -241,8 +241,6 @@ class ZooKeeperAdmin:
         targets: Mapping[TopicPartition, Sequence[BrokerId] | None],
         allow_replication_factor_change: bool,
     ) -> dict[TopicPartition, BrokerError | None]:
-        from kazoo.exceptions import NodeExistsError
-
         alive = frozenset(map(int, self._children(znodes.BROKERS)))
         assignments = self._assignments({topic for topic, _ in targets})
         outcome = {
@@ -259,14 +257,11 @@ class ZooKeeperAdmin:
                 ErrorCode.INVALID_REQUEST,
                 f"{len(accepted):,} partitions do not fit into one node of ZooKeeper: move fewer at a time",
             )
-        else:
-            try:
-                self._client.create(znodes.REASSIGN, data, makepath=True)
-            except NodeExistsError:
-                error = BrokerError(
-                    ErrorCode.REASSIGNMENT_IN_PROGRESS,
-                    f"{znodes.REASSIGN} is there: through ZooKeeper there is one reassignment at a time",
-                )
+        elif not self._created(znodes.REASSIGN, data):
+            error = BrokerError(
+                ErrorCode.REASSIGNMENT_IN_PROGRESS,
+                f"{znodes.REASSIGN} is there: through ZooKeeper there is one reassignment at a time",
+            )
         return {**outcome, **dict.fromkeys(accepted, error)}
 
     def _moves(self, wanted: frozenset[TopicPartition] | None) -> dict[TopicPartition, PartitionReassignment]:
