@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from restow.model import Check, CheckOutcome, Verdict
-from restow.verify.evidence import none_of, some
+from restow.model import Check, Verdict
+from restow.verify.evidence import fails, holds, none_of, some, unknown
 
 if TYPE_CHECKING:
     from restow.model import BrokerId, Partition, Snapshot, TopicPartition
@@ -23,7 +23,7 @@ def broker_check(
 ) -> Verdict:
     """Check one broker. `voters` are those of the metadata quorum: with one, no broker is the controller."""
     here = [(which, each) for which, each in snapshot.all_partitions() if broker in each.replicas]
-    leads = [_name(which) for which, each in snapshot.all_partitions() if each.leader == broker]
+    leads = [str(which) for which, each in snapshot.all_partitions() if each.leader == broker]
     advice = f"let others lead: restow plan demote {broker}, or move all away: restow plan drain {broker}"
     return Verdict(
         subject=f"broker {broker} may be stopped for good",
@@ -47,15 +47,15 @@ def _replicas(snapshot: Snapshot, broker: BrokerId, here: list[tuple[TopicPartit
     free = False
     for which, partition in here:
         if partition.moving:
-            told.append(f"{_name(which)} (being moved)")
+            told.append(f"{which} (being moved)")
         elif partition.leader is None:
             down = [each for each in partition.replicas if each not in snapshot.broker]
             stuck.append(which)
             alone = "its only replica" if len(partition.replicas) == 1 else f"no leader; down: {some(down)}"
-            told.append(f"{_name(which)} ({alone})")
+            told.append(f"{which} ({alone})")
         else:
             free = True
-            told.append(_name(which))
+            told.append(str(which))
     advice = [f"move them away: restow plan drain {broker}"] if free else []
     if stuck:
         missing = sorted(
@@ -63,7 +63,7 @@ def _replicas(snapshot: Snapshot, broker: BrokerId, here: list[tuple[TopicPartit
             - snapshot.broker.keys()
         )
         advice.append(
-            f"nothing can be copied of {some(map(_name, stuck))} while they have no leader: start broker "
+            f"nothing can be copied of {some(stuck)} while they have no leader: start broker "
             f"{some(missing) or broker} and drain again, or delete their topics if they are lost"
         )
     if any(partition.moving for _, partition in here):
@@ -85,7 +85,7 @@ def _moves(snapshot: Snapshot, broker: BrokerId) -> Check:
         if (down := sorted({*each.adding} - snapshot.broker.keys())) or each.leader is None
     }
     told = [
-        _name(which)
+        str(which)
         + (f" (waits for broker {some(waiting[which])}, which is down)" if waiting.get(which) else "")
         for which, _ in moving
     ]
@@ -96,10 +96,6 @@ def _moves(snapshot: Snapshot, broker: BrokerId) -> Check:
     elif waiting:
         advice = "they cannot end without a leader: start the brokers that have these partitions"
     return none_of("no moves", told, "move", good="none comes from it or goes to it", advice=advice)
-
-
-def _name(which: TopicPartition) -> str:
-    return f"{which.topic}-{which.partition}"
 
 
 def _takes_part(partition: Partition, broker: BrokerId) -> bool:
@@ -120,15 +116,14 @@ def _all_seen(snapshot: Snapshot) -> Check:
 def _known(snapshot: Snapshot, broker: BrokerId, has_replicas: bool) -> Check:
     """Check that the broker exists: an id that no replica names is likely a typing error."""
     if broker in snapshot.broker:
-        return Check(name="known", outcome=CheckOutcome.HOLDS, evidence="it is up")
+        return holds("known", "it is up")
     if has_replicas:
-        return Check(name="known", outcome=CheckOutcome.HOLDS, evidence="it is down, and has replicas")
+        return holds("known", "it is down, and has replicas")
     there = some(sorted(snapshot.broker))
-    return Check(
-        name="known",
-        outcome=CheckOutcome.UNKNOWN,
-        evidence=f"no broker of this number is up or has replicas; there are {there}",
-        advice="check the number; if it was stopped already, nothing is left to do",
+    return unknown(
+        "known",
+        f"no broker of this number is up or has replicas; there are {there}",
+        "check the number; if it was stopped already, nothing is left to do",
     )
 
 
@@ -153,21 +148,15 @@ def _on_disk(snapshot: Snapshot, broker: BrokerId) -> Check:
     """Check for unassigned replicas on disk: they are about to be deleted, or were left behind."""
     name = "nothing left on disk"
     if broker not in snapshot.broker:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence="it is down, so nobody can tell what is in its directories",
-            advice="nothing has to be done, unless it is to be started again",
+        return unknown(
+            name,
+            "it is down, so nobody can tell what is in its directories",
+            "nothing has to be done, unless it is to be started again",
         )
     if broker in snapshot.unanswered:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence="it does not tell what is in its directories",
-            advice="see whether it hangs",
-        )
+        return unknown(name, "it does not tell what is in its directories", "see whether it hangs")
     left = [
-        f"{_name(which)} in {copy.log_dir}"
+        f"{which} in {copy.log_dir}"
         for which, each in snapshot.all_partitions()
         for copy in each.copies
         if copy.broker == broker and broker not in each.replicas
@@ -186,28 +175,25 @@ def _controls(snapshot: Snapshot, broker: BrokerId, voters: tuple[BrokerId, ...]
     if voters is not None:
         if broker not in voters:
             evidence = f"the metadata quorum is {some(voters)}"
-            return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=evidence)
-        return Check(
-            name=name,
-            outcome=CheckOutcome.FAILS,
-            evidence=f"it is a voter of the metadata quorum ({some(voters)})",
-            advice="take it out of the quorum first: kafka-metadata-quorum remove-controller",
+            return holds(name, evidence)
+        return fails(
+            name,
+            f"it is a voter of the metadata quorum ({some(voters)})",
+            "take it out of the quorum first: kafka-metadata-quorum remove-controller",
         )
     if snapshot.controller is None:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence="the cluster names no controller",
-            advice="ask again when one was elected, as somebody who may describe the cluster",
+        return unknown(
+            name,
+            "the cluster names no controller",
+            "ask again when one was elected, as somebody who may describe the cluster",
         )
     if snapshot.controller == broker:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.FAILS,
-            evidence="it is the controller",
-            advice="another one takes over when it is stopped in order; do that when nothing is being moved",
+        return fails(
+            name,
+            "it is the controller",
+            "another one takes over when it is stopped in order; do that when nothing is being moved",
         )
-    return Check(name=name, outcome=CheckOutcome.HOLDS, evidence=f"that is broker {snapshot.controller}")
+    return holds(name, f"that is broker {snapshot.controller}")
 
 
 def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:
@@ -220,7 +206,7 @@ def _others_are_well(snapshot: Snapshot, broker: BrokerId) -> Check:
     down = sorted({each for missing in behind.values() for each in missing} - snapshot.broker.keys())
     return none_of(
         "nobody counts on it",
-        list(map(_name, behind)),
+        list(behind),
         "partition",
         good="no other replica of what it has is behind",
         advice=f"start broker {some(down)}, or replace it" if down else "wait until all replicas are in sync",

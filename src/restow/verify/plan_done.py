@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.plan.drift import REBASE, ids_of, remade
 from restow.plan.judge.waves import violations_of
-from restow.verify.evidence import none_of, some
+from restow.verify.evidence import fails, holds, none_of, some, unknown
 from restow.verify.promises_kept import promise_checks
 
 if TYPE_CHECKING:
@@ -42,13 +42,8 @@ def verify(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | None = N
         _no_throttles(plan, snapshot, ours),
     )
     if same.outcome is not CheckOutcome.HOLDS:
-        checks = tuple(_not_made(check.name, "this is another cluster") for check in checks)
+        checks = tuple(unknown(check.name, "not looked at: this is another cluster") for check in checks)
     return Verdict(subject=subject, checks=(same, *checks))
-
-
-def _not_made(name: str, why: str) -> Check:
-    """Return a check that could not be made."""
-    return Check(name=name, outcome=CheckOutcome.UNKNOWN, evidence=f"not looked at: {why}")
 
 
 def plan_sound(plan: Plan) -> Check:
@@ -82,8 +77,10 @@ def _moves_done(plan: Plan, snapshot: Snapshot) -> Iterator[Check]:
         advice=f"topics were deleted; if the rest is still wanted, {REBASE}",
     )
     for check in _places_checks(there, snapshot):
-        nothing = bool(found) and not there
-        yield _not_made(check.name, "none of the plan's partitions is there") if nothing else check
+        if found and not there:
+            yield unknown(check.name, "not looked at: none of the plan's partitions is there")
+        else:
+            yield check
 
 
 def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Iterator[Check]:
@@ -120,13 +117,11 @@ def _places_checks(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> I
 
 
 def _same_cluster(plan: Plan, snapshot: Snapshot) -> Check:
-    same = plan.cluster_id == snapshot.cluster_id
-    return Check(
-        name="the plan's cluster",
-        outcome=CheckOutcome.HOLDS if same else CheckOutcome.FAILS,
-        evidence=snapshot.cluster_id if same else f"{snapshot.cluster_id}, not {plan.cluster_id}",
-        advice="connect to the cluster that the plan was made for",
-    )
+    name = "the plan's cluster"
+    if plan.cluster_id == snapshot.cluster_id:
+        return holds(name, snapshot.cluster_id)
+    evidence = f"{snapshot.cluster_id}, not {plan.cluster_id}"
+    return fails(name, evidence, "connect to the cluster that the plan was made for")
 
 
 def _elsewhere(move: Move, partition: Partition) -> str:
@@ -150,7 +145,7 @@ def _min_insync(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Chec
 
 def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Check:
     """Check that replicas are in the log dirs of the plan, and none is moving to another."""
-    wrong, unknown = [], []
+    wrong, silent = [], []
     for move, partition in there:
         lies = _places(partition, future=False)
         wrong += [
@@ -161,17 +156,16 @@ def _directories(there: list[tuple[Move, Partition]], snapshot: Snapshot) -> Che
             if path == ANY_DIR:
                 continue
             if broker in snapshot.unanswered or broker not in snapshot.broker:
-                unknown.append(broker)
+                silent.append(broker)
             elif broker not in lies:
                 wrong.append(f"{move.partition} is not on broker {broker}, where it belongs in {path}")
             elif lies[broker] != path:
                 wrong.append(f"{move.partition} on broker {broker} lies in {lies[broker]}, not in {path}")
-    if unknown and not wrong:
-        return Check(
-            name="directories",
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"no word from broker {some(sorted(set(unknown)))}",
-            advice="see why it does not tell about its disks",
+    if silent and not wrong:
+        return unknown(
+            "directories",
+            f"no word from broker {some(sorted(set(silent)))}",
+            "see why it does not tell about its disks",
         )
     names_some = any(path != ANY_DIR for move, _ in there for path in move.log_dirs)
     good = "every replica lies where the plan wants it" if names_some else "the plan names none"
@@ -187,12 +181,7 @@ def _no_throttles(plan: Plan, snapshot: Snapshot, ours: Collection[Throttle] | N
     """Check that no throttle of ours is left. Without a journal, all that the plan needed count as ours."""
     known = ours is not None
     if unseen := [each for each in snapshot.denied if each.startswith("DESCRIBE_CONFIGS")]:
-        return Check(
-            name="no throttles left",
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"we may not look: {some(unseen)}",
-            advice="grant it, and ask again",
-        )
+        return unknown("no throttles left", f"we may not look: {some(unseen)}", "grant it, and ask again")
     owned = ours if ours is not None else set(_needed(plan, snapshot))
     found = list(_throttles(plan, snapshot))
     others = [_described(each) for each in found if each not in owned]

@@ -9,12 +9,12 @@ from restow.model import ANY_DIR, Check, CheckOutcome, Verdict
 from restow.model.permissions import CLUSTER, RUN, TOPIC, Permissions
 from restow.plan.drift import REBASE, Drift, differences
 from restow.sizes import count
-from restow.verify.evidence import none_of, some
+from restow.verify.evidence import fails, holds, none_of, some, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from restow.model import BrokerId, LogDir, Plan, Snapshot, TopicPartition
+    from restow.model import BrokerId, LogDir, Plan, Snapshot
 
 _NEEDED = {
     35: ("DescribeLogDirs", 1),
@@ -62,13 +62,11 @@ def blocking(verdict: Verdict, of: Collection[str] | None = None) -> tuple[Check
 
 
 def _right_cluster(snapshot: Snapshot, plan: Plan) -> Check:
-    holds = snapshot.cluster_id == plan.cluster_id
-    return Check(
-        name="cluster",
-        outcome=CheckOutcome.HOLDS if holds else CheckOutcome.FAILS,
-        evidence=f"it is {snapshot.cluster_id!r}"
-        + ("" if holds else f", the plan is for {plan.cluster_id!r}"),
-        advice="" if holds else "check the address, or plan again",
+    it_is = f"it is {snapshot.cluster_id!r}"
+    if snapshot.cluster_id == plan.cluster_id:
+        return holds("cluster", it_is)
+    return fails(
+        "cluster", f"{it_is}, the plan is for {plan.cluster_id!r}", "check the address, or plan again"
     )
 
 
@@ -88,7 +86,7 @@ def _can_do(plan: Plan, versions: Mapping[BrokerId, Mapping[int, tuple[int, int]
     needed = _NEEDED | (_NEEDED_FOR_DIRS if any(move.log_dirs for move in plan.moves) else {})
     if not versions:
         evidence = "no broker tells which requests it answers"
-        return Check(name="api versions", outcome=CheckOutcome.UNKNOWN, evidence=evidence)
+        return unknown("api versions", evidence)
     lacking = [
         f"broker {broker} has no {name} (version {least})"
         for broker, served in sorted(versions.items())
@@ -106,11 +104,10 @@ def _can_do(plan: Plan, versions: Mapping[BrokerId, Mapping[int, tuple[int, int]
 
 def _may_do(plan: Plan, permissions: Permissions) -> Check:
     if permissions.cluster is None:
-        return Check(
-            name="permissions",
-            outcome=CheckOutcome.UNKNOWN,
-            evidence="the cluster does not tell what is allowed",
-            advice="what is missing will show when it is asked for",
+        return unknown(
+            "permissions",
+            "the cluster does not tell what is allowed",
+            "what is missing will show when it is asked for",
         )
     missing = [
         f"{each.operation} on the cluster ({each.why})"
@@ -149,10 +146,10 @@ def _nobody_else_moves(snapshot: Snapshot, plan: Plan) -> Check:
     """Check for other moves. Those of other partitions are reported, since they share disks and network."""
     ours = {move.partition for move in plan.moves}
     moving = [which for which, each in snapshot.all_partitions() if each.moving]
-    others = [_name(which) for which in moving if which not in ours]
+    others = [which for which in moving if which not in ours]
     return none_of(
         "no running moves",
-        [_name(which) for which in moving if which in ours],
+        [str(which) for which in moving if which in ours],
         "partition",
         good=f"but {count(len(others), 'partition')} not in the plan: {some(others)}"
         if others
@@ -166,7 +163,7 @@ def _leaders_alive(snapshot: Snapshot, plan: Plan) -> Check:
     partitions = ((move.partition, snapshot.partition(move.partition)) for move in plan.moves)
     return none_of(
         "leaders alive",
-        [_name(which) for which, found in partitions if found is not None and found.leader is None],
+        [str(which) for which, found in partitions if found is not None and found.leader is None],
         "partition",
         good="every partition to be moved has a leader",
         advice="start a broker that has an in-sync replica, or leave these partitions out",
@@ -222,11 +219,10 @@ def _free_space(snapshot: Snapshot, plan: Plan) -> Check:
         elif size > room:
             full.append(f"broker {broker}: {size:,} bytes more, room for {max(0, room):,}")
     if untold and not full:
-        return Check(
-            name="free space",
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"{count(len(untold), 'broker')} do not tell how large their disks are: {some(untold)}",
-            advice="see to it that there is room; brokers tell it since 3.3",
+        return unknown(
+            "free space",
+            f"{count(len(untold), 'broker')} do not tell how large their disks are: {some(untold)}",
+            "see to it that there is room; brokers tell it since 3.3",
         )
     return none_of(
         "free space",
@@ -243,7 +239,3 @@ def _room(log_dirs: tuple[LogDir, ...], fill: float) -> int | None:
     if not well or any(each.total_bytes is None or each.usable_bytes is None for each in well):
         return None
     return sum(int((each.usable_bytes or 0) - (1 - fill) * (each.total_bytes or 0)) for each in well)
-
-
-def _name(which: TopicPartition) -> str:
-    return f"{which.topic}-{which.partition}"

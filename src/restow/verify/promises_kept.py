@@ -9,13 +9,12 @@ import math
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from restow.model import Check, CheckOutcome
-from restow.verify.evidence import none_of, some
+from restow.verify.evidence import none_of, some, unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from restow.model import BrokerId, Partition, Plan, Promise, Snapshot, TopicPartition
+    from restow.model import BrokerId, Check, Partition, Plan, Promise, Snapshot, TopicPartition
 
 _WILDCARDS = ("*", "?", "[")
 _COUNTED = ("replicas", "leaders")
@@ -38,11 +37,10 @@ def _check(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition, s
     }
     known = kinds.get(promise.kind)
     if known is None:
-        return Check(
-            name=promise.kind.replace("_", " "),
-            outcome=CheckOutcome.UNKNOWN,
-            evidence="this Restow does not know that kind of promise",
-            advice="verify it with the version that made the plan",
+        return unknown(
+            promise.kind.replace("_", " "),
+            "this Restow does not know that kind of promise",
+            "verify it with the version that made the plan",
         )
     return known(promise, snapshot, left)
 
@@ -75,11 +73,10 @@ def _result(
         if not promise.topics or any(fnmatchcase(topic, pattern) for pattern in promise.topics)
     ]
     if hidden and not wrong:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"topics that we may not describe have replicas too: {some(hidden)}",
-            advice="grant DESCRIBE on them, and ask again",
+        return unknown(
+            name,
+            f"topics that we may not describe have replicas too: {some(hidden)}",
+            "grant DESCRIBE on them, and ask again",
         )
     return none_of(name, wrong, "partition", good=good, advice=advice)
 
@@ -148,11 +145,10 @@ def _racks_apart(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartit
         each for _, partition in _meant(promise, snapshot) for each in partition.replicas if each not in racks
     }
     if down:
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"brokers that are down do not tell their racks: {some(sorted(down))}",
-            advice="start them, or move their replicas away",
+        return unknown(
+            name,
+            f"brokers that are down do not tell their racks: {some(sorted(down))}",
+            "start them, or move their replicas away",
         )
     possible = {racks[each] for each in promise.brokers if each in racks} or {*racks.values()}
     wrong = []
@@ -179,12 +175,7 @@ def _balanced(promise: Promise, snapshot: Snapshot, left: Mapping[TopicPartition
     missing = sorted({*promise.brokers} - snapshot.broker.keys())
     untold = missing or [each for each in promise.brokers if each in snapshot.unanswered]
     if untold and (missing or promise.goal == "disk"):
-        return Check(
-            name=name,
-            outcome=CheckOutcome.UNKNOWN,
-            evidence=f"no word from broker {some(untold)}",
-            advice="see why it does not answer",
-        )
+        return unknown(name, f"no word from broker {some(untold)}", "see why it does not answer")
     loads = _loads(promise.goal, snapshot)
     strength = _strength(promise, snapshot)
     total, whole = sum(loads.get(each, 0) for each in promise.brokers), sum(strength.values())

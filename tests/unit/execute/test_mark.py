@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from restow.client import BrokerError, GroupLockHolder
+from restow.client import BrokerError, ConfigResource, GroupLockHolder
 from restow.execute.progress.outcome import Ending
 from restow.execute.repair.doctor import fix
 from restow.execute.run.lock import GROUP, ClusterLocked, who_is
 from restow.execute.run.start import cancel, examine, resume
-from restow.model import Limits
+from restow.model import Check, CheckOutcome, Limits, Promise
+from restow.verify import blocking
 from restow.wire.error_codes import ErrorCode
 from tests.unit.execute.stage import AWAY, THROTTLED, Stage, plan_for
 
@@ -176,3 +177,42 @@ def test_text_of_a_member_is_safe_for_a_terminal() -> None:
     told = who_is(member({**ALICE, "user": "\x1b[2J" + "x" * 10_000}))
     assert "\x1b" not in told
     assert len(told) < 300
+
+
+def offsets_topic_check(stage: Stage, replication_factor: int, *drained: int) -> Check:
+    """Return what `execute --check` says of the offsets topic, for a plan that drains these brokers."""
+    settings = {"num.partitions": 2, "replication.factor": replication_factor, "segment.bytes": 100}
+    for broker in stage.admin.brokers:
+        stage.admin.set_[ConfigResource("broker", str(broker))] = {
+            f"offsets.topic.{name}": str(value) for name, value in settings.items()
+        }
+    promises = (Promise(kind="drained", brokers=drained),) if drained else ()
+    plan = replace(plan_for(stage, [(1, 3)]), promises=promises)
+    verdict = asyncio.run(examine(seated(stage, FakeGroupLock()).world, plan))
+    assert not blocking(verdict)
+    return next(each for each in verdict.checks if each.name == "offsets topic")
+
+
+def test_check_says_that_the_mark_creates_the_offsets_topic_on_a_drained_broker(stage: Stage) -> None:
+    check = offsets_topic_check(stage, 6, 2)
+    assert check.outcome is CheckOutcome.UNKNOWN
+    assert "the mark of the run, group __restow_run, makes Kafka create __consumer_offsets" in check.evidence
+    assert "also on broker 2: its partitions get 6 replicas each, and the cluster has 5 other brokers" in (
+        check.evidence
+    )
+    assert "broker 2 will hold partitions of that topic" in check.advice
+
+
+def test_check_says_that_the_run_creates_the_offsets_topic_on_other_brokers(stage: Stage) -> None:
+    check = offsets_topic_check(stage, 3, 2)
+    assert check.outcome is CheckOutcome.HOLDS
+    assert check.evidence == "the run creates __consumer_offsets, and not on broker 2"
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_check_of_the_offsets_topic_holds_if_the_mark_creates_nothing(stage: Stage, exists: bool) -> None:
+    """The topic exists already, or the plan empties no broker."""
+    if exists:
+        stage.admin.add("__consumer_offsets", [(1, 2)])
+    check = offsets_topic_check(stage, 6, *([2] if exists else []))
+    assert check.outcome is CheckOutcome.HOLDS

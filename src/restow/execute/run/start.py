@@ -20,9 +20,9 @@ from restow.execute.repair.undo import CannotUndo, inverse
 from restow.execute.run.control import CANCEL, Control, ControlRequest
 from restow.execute.run.executor import Executor
 from restow.execute.run.lock import Holder, Mark, ProcessIdentity, claimed, holder_of, other_at_it
+from restow.execute.run.offsets_topic import offsets_topic_check
 from restow.execute.run.options import RunOptions
 from restow.execute.run.steps import chains_of
-from restow.model import Check, CheckOutcome
 from restow.plan.drift import REBASE, differences
 from restow.plan.files.approval import check_digest
 from restow.plan.files.text import document_of
@@ -35,7 +35,7 @@ from restow.runtime.disk import SystemDisk
 from restow.sizes import count
 from restow.snapshot import capture
 from restow.verify import blocking, preflight
-from restow.verify.evidence import none_of, some
+from restow.verify.evidence import fails, holds, none_of, some
 from restow.verify.plan_done import plan_sound
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from restow.execute.journal.ledger import RunLedger
     from restow.execute.progress.outcome import RunOutcome
     from restow.execute.run.lock import GroupLocks
-    from restow.model import Plan, Snapshot, Verdict
+    from restow.model import Check, Plan, Snapshot, Verdict
     from restow.runtime.chance import Chance
     from restow.runtime.clock import Clock
     from restow.runtime.disk import Disk
@@ -361,6 +361,7 @@ async def examine(world: RunContext, plan: Plan) -> Verdict:
         _nobody_at_it(world, runs, elsewhere),
         _earlier_runs(runs, snapshot),
         _limits(plan, snapshot),
+        *([await offsets_topic_check(world.admin, plan)] if world.group_locks is not None else []),
     )
     return replace(verdict, checks=(*verdict.checks, *own))
 
@@ -368,21 +369,15 @@ async def examine(world: RunContext, plan: Plan) -> Verdict:
 def _nobody_at_it(world: RunContext, runs: Runs, elsewhere: str | None) -> Check:
     holder = holder_of(world.disk, runs.folder)
     if holder is None and elsewhere is not None:
-        return Check(
-            name="no other run",
-            outcome=CheckOutcome.FAILS,
-            evidence=f"another machine carries out a run: {elsewhere}",
-            advice="wait until it has ended",
+        return fails(
+            "no other run", f"another machine carries out a run: {elsewhere}", "wait until it has ended"
         )
     if holder is None:
-        return Check(
-            name="no other run", outcome=CheckOutcome.HOLDS, evidence="nobody here carries out a run on it"
-        )
-    return Check(
-        name="no other run",
-        outcome=CheckOutcome.FAILS,
-        evidence=f"{holder.user} carries out run {holder.run}, process {holder.pid} on {holder.host}",
-        advice="watch it (restow watch), or wait until it has ended",
+        return holds("no other run", "nobody here carries out a run on it")
+    return fails(
+        "no other run",
+        f"{holder.user} carries out run {holder.run}, process {holder.pid} on {holder.host}",
+        "watch it (restow watch), or wait until it has ended",
     )
 
 
@@ -391,8 +386,8 @@ def _earlier_runs(runs: Runs, snapshot: Snapshot) -> Check:
     try:
         check_earlier_runs(runs, snapshot.cluster_id)
     except NotNow as error:
-        return Check(name=name, outcome=CheckOutcome.FAILS, evidence=str(error))
-    return Check(name=name, outcome=CheckOutcome.HOLDS, evidence="all of them were brought to their end")
+        return fails(name, str(error))
+    return holds(name, "all of them were brought to their end")
 
 
 def _limits(plan: Plan, snapshot: Snapshot) -> Check:

@@ -7,12 +7,11 @@ and are left alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from restow.client import BrokerError, TopicPartitionReplica
-from restow.model import ANY_DIR, ReplicaAssignment, Step, TopicPartition
+from restow.client import BrokerError
+from restow.model import ReplicaAssignment, Step, TopicPartition
 from restow.plan.drift import REMADE, ids_of, remade
 from restow.plan.schedule.schedule import steps_of
 from restow.wire.error_codes import ErrorCode
@@ -20,8 +19,8 @@ from restow.wire.error_codes import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from restow.client import Admin, PartitionReassignment
-    from restow.model import BrokerId, Copy, Move, Partition, Plan, Snapshot, Topic
+    from restow.client import Admin
+    from restow.model import Move, Partition, Plan, Snapshot, Topic
 
 
 async def partitions_now(admin: Admin, names: Iterable[str]) -> dict[TopicPartition, Partition]:
