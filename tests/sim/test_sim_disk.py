@@ -12,6 +12,7 @@ from restow.sim.disk import SimDisk
 
 def disk_with_a_file(seed: int = 0) -> SimDisk:
     disk = SimDisk(SeededChance(seed))
+    disk.volume("/data/log")
     disk.make_directory("/data/log")
     file = disk.open("/data/log/0.log", create=True)
     file.append(b"synced")
@@ -69,11 +70,41 @@ def test_full_volume_refuses_to_grow_and_others_do_not() -> None:
 def test_failed_volume_fails_every_call() -> None:
     disk = disk_with_a_file()
     file = disk.open("/data/log/0.log")
-    disk.volume("/data/log").failed = True
+    disk.volume("/data/log").error = errno.EIO
     for call in (lambda: file.read(0, 1), lambda: disk.list("/data/log"), lambda: disk.exists("/data/log")):
         with pytest.raises(OSError) as caught:
             call()
         assert caught.value.errno == errno.EIO
+
+
+def test_slow_volume_says_how_long_each_call_took() -> None:
+    disk = disk_with_a_file()
+    took: list[float] = []
+    disk.took = took.append
+    disk.volume("/data/log").slow_s = 0.02
+    disk.open("/data/log/0.log").append(b"x")
+    assert took == [0.02, 0.02]
+
+
+def test_checker_reads_from_a_failed_volume_without_an_error() -> None:
+    disk = disk_with_a_file()
+    file = disk.open("/data/log/0.log")
+    disk.volume("/data/log").error = errno.EIO
+    with disk.looked_at():
+        assert file.read(0, 6) == b"synced"
+    with pytest.raises(OSError, match="Input/output"):
+        file.read(0, 6)
+
+
+def test_power_loss_may_forget_a_file_that_was_never_synced() -> None:
+    left = set()
+    for seed in range(50):
+        disk = SimDisk(SeededChance(seed))
+        disk.make_directory("/a")
+        disk.open("/a/new", create=True).append(b"x")
+        disk.lose_power()
+        left.add(disk.list("/a"))
+    assert left == {(), ("new",)}
 
 
 def test_directories_are_renamed_with_their_content() -> None:

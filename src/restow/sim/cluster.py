@@ -13,18 +13,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from restow.cluster.broker.broker import BrokerOptions, BrokerRuntime, BrokerServer
-from restow.cluster.store.embedded import EmbeddedStore
+from restow.errors import RestowError
 from restow.runtime.chance import SeededChance
 from restow.sim.clock import NodeClock
 from restow.sim.disk import SimDisk
 from restow.sim.network import SimNetwork
-from restow.sim.store import StoreAccess
+from restow.sim.store import SimStore, StoreAccess
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import TracebackType
 
 _PORT = 9092
+_START_AGAIN_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class SimulatedClusterSettings:
     seed: int | str = 0
     racks: tuple[str, ...] = ()
     log_dirs: int = 1
+    most_skew_ms: int = 0
+    """How far a broker's clock may be from the true time, in either direction."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Kafka's broker configs."""
     session_timeout_s: float = 18.0
@@ -43,17 +46,23 @@ class SimNode:
     """One broker, its machine, and their faults."""
 
     def __init__(
-        self, broker_id: int, network: SimNetwork, store: EmbeddedStore, settings: SimulatedClusterSettings
+        self, broker_id: int, network: SimNetwork, store: SimStore, settings: SimulatedClusterSettings
     ) -> None:
         self.id = broker_id
         self.host = f"broker-{broker_id}"
         self._network = network
-        self.clock = NodeClock()
+        skew_ms = settings.most_skew_ms
+        if skew_ms:
+            skew_ms -= SeededChance(f"{settings.seed} skew {broker_id}").randrange(2 * skew_ms + 1)
+        self.clock = NodeClock(skew_ms=skew_ms)
+        self._halts = 0
+        self._disk_busy_until_s = 0.0
         self.disk = SimDisk(SeededChance(f"{settings.seed} disk {broker_id}"))
         self.store = StoreAccess(store, self.clock, settings.session_timeout_s)
         self.log_dirs = tuple(f"/data/{broker_id}/log-{each}" for each in range(settings.log_dirs))
         for path in self.log_dirs:
             self.disk.volume(path)
+        self.disk.took = self._wait_for_disk
         racks = settings.racks
         self.broker = BrokerServer(
             BrokerOptions(
@@ -79,28 +88,58 @@ class SimNode:
     async def stop(self) -> None:
         await self.broker.stop()
 
+    async def start_until_up(self, note: Callable[[str], None]) -> None:
+        """Start the broker as a service manager does: again and again, until it is up."""
+        while not self.broker.is_running:
+            try:
+                await self.start()
+            except (RestowError, OSError) as error:
+                note(f"broker {self.id} cannot start: {error}")
+                await asyncio.sleep(_START_AGAIN_S)
+
     async def kill(self) -> None:
-        """Kill the process; written data stays."""
+        """Kill the process. Written data stays, and the store notices when the session expires."""
         self._network.end_process(self.host)
         self.disk.kill()
+        self.store.abandon()
         await self.broker.kill()
 
     async def lose_power(self) -> None:
         """Cut the machine's power; unsynced data may be lost, and peers get no notice."""
         self._network.lose_power(self.host)
         self.disk.lose_power()
+        self.store.abandon()
         await self.broker.kill()
 
     def halt(self) -> None:
-        """Halt the process."""
+        """Halt the process, until `go_on` was called as often."""
+        self._halts += 1
         self.clock.halt()
         self.store.halt()
 
     def go_on(self) -> None:
         """Continue the process, with everything that arrived meanwhile."""
-        self.clock.go_on()
-        self.store.go_on()
-        self._network.deliver(self.host)
+        self._halts -= 1
+        if self._halts == 0:
+            self.clock.go_on()
+            self.store.go_on()
+            self._network.deliver(self.host)
+
+    def _wait_for_disk(self, seconds: float) -> None:
+        """Halt, because a disk call of the process takes so long."""
+        now_s = asyncio.get_running_loop().time()
+        if self._disk_busy_until_s <= now_s:
+            self._disk_busy_until_s = now_s
+            self.halt()
+            asyncio.get_running_loop().call_later(seconds, self._disk_answered)
+        self._disk_busy_until_s += seconds
+
+    def _disk_answered(self) -> None:
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._disk_busy_until_s:
+            loop.call_at(self._disk_busy_until_s, self._disk_answered)
+        else:
+            self.go_on()
 
 
 class SimCluster:
@@ -109,7 +148,7 @@ class SimCluster:
     def __init__(self, brokers: int = 3, settings: SimulatedClusterSettings | None = None) -> None:
         settings = settings or SimulatedClusterSettings()
         self.network = SimNetwork(SeededChance(f"{settings.seed} network"))
-        self.store = EmbeddedStore(clock=NodeClock())
+        self.store = SimStore(clock=NodeClock())
         self.nodes = {each: SimNode(each, self.network, self.store, settings) for each in range(brokers)}
 
     async def __aenter__(self) -> SimCluster:
@@ -122,6 +161,5 @@ class SimCluster:
         self.network.mend()
         for node in self.nodes.values():
             node.store.mend()
-            node.go_on()
             await node.broker.stop(hand_over=False)
         await self.store.close()

@@ -3,35 +3,45 @@
     disk.kill()         the process died: the kernel still writes all of it
     disk.lose_power()   the machine died: synced bytes stay, and a random part of the rest
 
-Log dirs are separate volumes, which can be full, fail or vanish.
+Log dirs are separate volumes, which can be full, slow, fail or vanish. Disk calls block a broker, so a slow
+volume halts its node for a while after each call.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from restow.runtime.chance import Chance
     from restow.runtime.disk import Part
 
 _TOTAL_BYTES = 1 << 40
 _TEAR_ONE_IN = 4
+_FORGET_ONE_IN = 4
 _GARBAGE_BYTES = 64
 
 
 class _Inode:
     """A file's bytes, and how many of them are synced."""
 
-    __slots__ = ("data", "old", "synced")
+    __slots__ = ("data", "is_named", "old", "synced")
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
         self.synced = 0
+        self.is_named = False
+        """Whether its directory entry would survive a power loss."""
         self.old: bytes | None = None
         """The previous content of a file that was replaced without a sync."""
+
+    def sync(self) -> None:
+        self.synced, self.old, self.is_named = len(self.data), None, True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,8 +49,14 @@ class Volume:
     """The file system that holds a directory."""
 
     total_bytes: int = _TOTAL_BYTES
-    failed: bool = False
-    """Whether every call on it fails with an I/O error."""
+    error: int = 0
+    """The errno with which every call on it fails: EIO on a broken disk, ENOENT without a mount; or 0."""
+    slow_s: float = 0.0
+    """How long every call on it takes."""
+
+    def mend(self) -> None:
+        """End all faults of the volume. Its files are as they were."""
+        self.total_bytes, self.error, self.slow_s = _TOTAL_BYTES, 0, 0.0
 
 
 class SimDisk:
@@ -53,12 +69,31 @@ class SimDisk:
         self._locks: set[str] = set()
         self._volumes: dict[str, Volume] = {"/": Volume()}
         self._life = 0
+        self._is_looked_at = False
+        self.changes = 0
+        """How many calls have changed a file's bytes."""
+        self.took: Callable[[float], object] = lambda _: None
+        """Called after a call that took so many seconds."""
 
     # Faults
 
     def volume(self, path: str) -> Volume:
         """Return the volume mounted at this directory; make it if missing."""
         return self._volumes.setdefault(_tidy(path), Volume())
+
+    def fill(self, path: str, room_bytes: int) -> None:
+        """Leave only so much room on the volume mounted at this directory."""
+        total, free = self.space(path)
+        self.volume(path).total_bytes = total - free + room_bytes
+
+    @contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """Let no fault occur meanwhile: a checker reads, not the broker."""
+        self._is_looked_at = True
+        try:
+            yield
+        finally:
+            self._is_looked_at = False
 
     def kill(self) -> None:
         """End the process that uses this disk: its handles are void, and written data stays."""
@@ -70,6 +105,10 @@ class SimDisk:
         self.kill()
         for path in sorted(self._files):
             inode = self._files[path]
+            if not (inode.is_named or inode.old is not None or self._chance.randrange(_FORGET_ONE_IN)):
+                del self._files[path]
+                self._unlist(path)
+                continue
             if inode.old is not None and self._chance.randrange(2):
                 inode.data = bytearray(inode.old)
             unsynced = len(inode.data) - inode.synced
@@ -78,7 +117,7 @@ class SimDisk:
                 if not self._chance.randrange(_TEAR_ONE_IN):
                     garbage = self._chance.randrange(min(_GARBAGE_BYTES, unsynced) + 1)
                     inode.data += bytes(garbage)
-            inode.old, inode.synced = None, len(inode.data)
+            inode.sync()
 
     # The protocol of `restow.runtime.disk`
 
@@ -89,7 +128,7 @@ class SimDisk:
             if not create:
                 raise _no_such(path)
             inode = self._add(path, _Inode())
-        return SimFile(self, path, inode, self._life)
+        return SimFile(self, path, inode, self._life, self._volume_of(path)[1])
 
     def exists(self, path: str) -> bool:
         path = self._usable(path)
@@ -156,17 +195,18 @@ class SimDisk:
 
     def write_atomically(self, path: str, data: bytes, *, durable: bool = True) -> None:
         path = self._usable(path)
-        self.make_room(path, len(data))
+        self.make_room(path, len(data), self._volume_of(path)[1])
         old = self._files.get(path)
         inode = self._add(path, _Inode(data))
+        self.changes += 1
         if durable:
-            inode.synced = len(data)
+            inode.sync()
         elif old is not None:
             inode.old = bytes(old.data[: old.synced])
 
     def sync_all(self) -> None:
         for inode in self._files.values():
-            inode.synced, inode.old = len(inode.data), None
+            inode.sync()
 
     def space(self, path: str) -> tuple[int, int]:
         path = self._usable(path)
@@ -184,22 +224,23 @@ class SimDisk:
 
     # For the files
 
-    def check(self, path: str, life: int) -> None:
+    def check(self, path: str, life: int, volume: Volume) -> None:
         """Raise the error of a call on this path, if it would fail."""
         if life != self._life:
             raise OSError(errno.EBADF, "the process that opened it is gone", path)
-        if self._volume_of(path)[1].failed:
-            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+        if (volume.error or volume.slow_s) and not self._is_looked_at:
+            if volume.error:
+                raise OSError(volume.error, os.strerror(volume.error), path)
+            self.took(volume.slow_s)
 
-    def make_room(self, path: str, more: int) -> None:
+    def make_room(self, path: str, more: int, volume: Volume) -> None:
         """Raise ENOSPC if the volume cannot hold that many more bytes."""
-        total = self._volume_of(path)[1].total_bytes
-        if total < _TOTAL_BYTES and self.space(path)[1] < more:
+        if volume.total_bytes < _TOTAL_BYTES and self.space(path)[1] < more:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
     def _usable(self, path: str) -> str:
         path = _tidy(path)
-        self.check(path, self._life)
+        self.check(path, self._life, self._volume_of(path)[1])
         return path
 
     def _volume_of(self, path: str) -> tuple[str, Volume]:
@@ -225,29 +266,31 @@ class SimDisk:
 class SimFile:
     """A handle, void once its process is gone."""
 
-    __slots__ = ("_disk", "_inode", "_life", "_path")
+    __slots__ = ("_disk", "_inode", "_life", "_path", "_volume")
 
-    def __init__(self, disk: SimDisk, path: str, inode: _Inode, life: int) -> None:
-        self._disk, self._path, self._inode, self._life = disk, path, inode, life
+    def __init__(self, disk: SimDisk, path: str, inode: _Inode, life: int, volume: Volume) -> None:
+        self._disk, self._path, self._inode, self._life, self._volume = disk, path, inode, life, volume
 
     @property
     def size(self) -> int:
         return len(self._inode.data)
 
     def append(self, *parts: Part) -> int:
-        self._disk.check(self._path, self._life)
-        self._disk.make_room(self._path, sum(map(len, parts)))
+        self._disk.check(self._path, self._life, self._volume)
+        self._disk.make_room(self._path, sum(map(len, parts)), self._volume)
+        self._disk.changes += 1
         began = len(self._inode.data)
         for part in parts:
             self._inode.data += part
         return began
 
     def read(self, position: int, size: int) -> bytes:
-        self._disk.check(self._path, self._life)
+        self._disk.check(self._path, self._life, self._volume)
         return bytes(memoryview(self._inode.data)[position : position + size])
 
     def truncate(self, size: int) -> None:
-        self._disk.check(self._path, self._life)
+        self._disk.check(self._path, self._life, self._volume)
+        self._disk.changes += 1
         data = self._inode.data
         if size < len(data):
             del data[size:]
@@ -256,8 +299,8 @@ class SimFile:
         self._inode.synced = min(self._inode.synced, size)
 
     def sync(self) -> None:
-        self._disk.check(self._path, self._life)
-        self._inode.synced, self._inode.old = len(self._inode.data), None
+        self._disk.check(self._path, self._life, self._volume)
+        self._inode.sync()
 
     def close(self) -> None:
         """Do nothing, because there are no resources."""

@@ -1,78 +1,95 @@
-"""Random faults: their kinds, their targets and their durations.
+"""What can go wrong, by name. Each fault strikes, lasts for a while, and mends what it broke.
 
-A seed draws a few kinds of faults and their frequency (a swarm), so that runs differ more than if every run
-had all of them.
+    processes    kill, stop, halt, controller-kill, power-loss
+    network      isolate (both directions), isolate-in, isolate-out, isolate-clients,
+                 slow-link, lossy-link, reset, half-open, silent
+    store        store-cut, store-answers-lost, session-expiry
+    disks        disk-full, disk-failed, disk-gone, disk-slow
+    time         clock
+
+A new fault is one coroutine and one entry in `_FAULTS`; `sim/nemesis.py` draws when and where it strikes.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from restow.sim.network import Wire
+from restow.sim.states import controller_of, isr_members
+
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from restow.runtime.chance import Chance
     from restow.sim.cluster import SimCluster, SimNode
 
-_LONGEST_S = 40
-_HEAL_S = 1.0
+_LOOK_EVERY_S = 0.1
+_POWER_SETTLES_S = 60.0
+_SLOWEST_LINK_MS = 500
+_SLOWEST_LINK_BYTES_PER_S = 20_000
+_LONGEST_RETRANSMISSION_MS = 2_000
+_MOST_ROOM_BYTES = 20_000
+_SLOWEST_DISK_MS = 40
+_LARGEST_CLOCK_JUMP_S = 3_600
+
+
+class Cuts:
+    """Cut directions of links. Several faults may cut the same one; it is mended with the last of them."""
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self._network = cluster.network
+        self._cut: Counter[tuple[str, str]] = Counter()
+
+    def add(self, directions: Iterable[tuple[str, str]]) -> None:
+        for source, target in directions:
+            self._cut[source, target] += 1
+            self._network.cut(source, target)
+
+    def remove(self, directions: Iterable[tuple[str, str]]) -> None:
+        for source, target in directions:
+            self._cut[source, target] -= 1
+            if not self._cut[source, target]:
+                self._network.wire(source, target).is_cut = False
+                self._network.deliver(target)
 
 
 class Harm(NamedTuple):
-    """One fault: its target and duration."""
+    """One fault: its target, its duration and what it may use."""
 
     cluster: SimCluster
     node: SimNode
     chance: Chance
     lasts_s: float
+    cuts: Cuts
+    note: Callable[[str], None]
 
 
-class Nemesis:
-    """Causes faults in a cluster until it is stopped; then it repairs everything."""
+class Fault(NamedTuple):
+    """A kind of fault."""
 
-    def __init__(
-        self,
-        cluster: SimCluster,
-        chance: Chance,
-        kinds: Collection[str],
-        tell: Callable[[str], None],
-        *,
-        every_s: float = 30.0,
-    ) -> None:
-        self._cluster, self._chance, self._tell, self._every_s = cluster, chance, tell, every_s
-        allowed = sorted(kinds)
-        drawn = [kind for kind in allowed if chance.randrange(3)]
-        self._kinds = drawn or allowed
-        self.count = 0
+    strike: Callable[[Harm], Awaitable[None]]
+    holds: str = ""
+    """What of the node it needs for itself: its process, its store connection, its links or its clock."""
+    endangers_isr: bool = True
+    """Whether the node may drop out of an ISR, or of the cluster, because of it."""
 
-    async def harm(self, until_s: float) -> None:
-        """Cause one fault after the other until that virtual time."""
-        loop = asyncio.get_running_loop()
-        while self._kinds:
-            await asyncio.sleep(self._every_s * (500 + self._chance.randrange(1000)) / 1000)
-            left_s = until_s - loop.time()
-            if left_s <= 0:
-                return
-            kind = self._kinds[self._chance.randrange(len(self._kinds))]
-            node = self._cluster.nodes[self._chance.randrange(len(self._cluster.nodes))]
-            lasts_s = min(left_s, self._chance.randrange(_LONGEST_S * 1000) / 1000)
-            self._tell(f"{kind} of broker {node.id} for {lasts_s:.1f} s")
-            self.count += 1
-            await _FAULTS[kind](Harm(self._cluster, node, self._chance, lasts_s))
-            self._tell(f"end of {kind} of broker {node.id}")
+
+# Processes
 
 
 async def _kill(it: Harm) -> None:
     await it.node.kill()
     await asyncio.sleep(it.lasts_s)
-    await it.node.start()
+    await it.node.start_until_up(it.note)
 
 
 async def _stop(it: Harm) -> None:
     await it.node.stop()
     await asyncio.sleep(it.lasts_s)
-    await it.node.start()
+    await it.node.start_until_up(it.note)
 
 
 async def _halt(it: Harm) -> None:
@@ -81,19 +98,109 @@ async def _halt(it: Harm) -> None:
     it.node.go_on()
 
 
-async def _isolate(it: Harm) -> None:
-    """Cut a broker off from some of the others, in both directions or in one."""
-    others = [
-        each.host for each in it.cluster.nodes.values() if each is not it.node and it.chance.randrange(3)
-    ]
-    direction = it.chance.randrange(3)
-    for other in others:
-        if direction != 1:
-            it.cluster.network.cut(it.node.host, other)
-        if direction != 2:
-            it.cluster.network.cut(other, it.node.host)
+async def _lose_power(it: Harm) -> None:
+    """Cut the power, and wait until the controller has taken the broker out of every ISR.
+
+    Before that, no other fault may strike (`Nemesis`): Kafka acknowledges before it syncs, so records survive
+    only if another in-sync replica does.
+    """
+    left = isr_members(it.cluster.store.tree, it.node.id)
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    await it.node.lose_power()
+    start = asyncio.create_task(_start_later(it))
+    while left and loop.time() < began_s + _POWER_SETTLES_S:
+        await asyncio.sleep(_LOOK_EVERY_S)
+        now = isr_members(it.cluster.store.tree, it.node.id)
+        left = {key: epoch for key, epoch in left.items() if now.get(key, -1) == epoch}
+    await start
+
+
+async def _start_later(it: Harm) -> None:
     await asyncio.sleep(it.lasts_s)
-    it.cluster.network.mend()
+    await it.node.start_until_up(it.note)
+
+
+# Network
+
+
+def _directions(it: Harm, hosts: Iterable[str], *, incoming: bool, outgoing: bool) -> list[tuple[str, str]]:
+    here = it.node.host
+    return [
+        each
+        for host in hosts
+        for each, wanted in (((here, host), outgoing), ((host, here), incoming))
+        if wanted
+    ]
+
+
+def _some_others(it: Harm) -> list[str]:
+    """Return the hosts of about two thirds of the other brokers, at least one."""
+    others = [each.host for each in it.cluster.nodes.values() if each is not it.node]
+    return [each for each in others if it.chance.randrange(3)] or others[:1]
+
+
+async def _cut(it: Harm, directions: list[tuple[str, str]]) -> None:
+    it.cuts.add(directions)
+    await asyncio.sleep(it.lasts_s)
+    it.cuts.remove(directions)
+
+
+async def _isolate(it: Harm) -> None:
+    await _cut(it, _directions(it, _some_others(it), incoming=True, outgoing=True))
+
+
+async def _isolate_in(it: Harm) -> None:
+    await _cut(it, _directions(it, _some_others(it), incoming=True, outgoing=False))
+
+
+async def _isolate_out(it: Harm) -> None:
+    await _cut(it, _directions(it, _some_others(it), incoming=False, outgoing=True))
+
+
+async def _isolate_clients(it: Harm) -> None:
+    brokers = {each.host for each in it.cluster.nodes.values()}
+    clients = [host for host in it.cluster.network.clocks if host not in brokers]
+    await _cut(it, _directions(it, clients, incoming=True, outgoing=True))
+
+
+async def _change_wires(it: Harm, **settings: float) -> None:
+    hosts = _some_others(it)
+    wires = [it.cluster.network.wire(*each) for each in _directions(it, hosts, incoming=True, outgoing=True)]
+    before = Wire()
+    for wire in wires:
+        for name, value in settings.items():
+            setattr(wire, name, value)
+    await asyncio.sleep(it.lasts_s)
+    for wire in wires:
+        for name in settings:
+            setattr(wire, name, getattr(before, name))
+
+
+async def _slow_link(it: Harm) -> None:
+    latency_s = (1 + it.chance.randrange(_SLOWEST_LINK_MS)) / 1000
+    bytes_per_s = _SLOWEST_LINK_BYTES_PER_S * (1 + it.chance.randrange(50))
+    await _change_wires(it, latency_s=latency_s, bytes_per_s=bytes_per_s)
+
+
+async def _lossy_link(it: Harm) -> None:
+    """Lose packets: TCP sends them again, so data comes late and in bursts, but in order."""
+    await _change_wires(it, jitter_s=(1 + it.chance.randrange(_LONGEST_RETRANSMISSION_MS)) / 1000)
+
+
+async def _reset(it: Harm) -> None:
+    it.cluster.network.reset(it.node.host)
+
+
+async def _half_open(it: Harm) -> None:
+    it.cluster.network.half_open(it.node.host)
+
+
+async def _silent(it: Harm) -> None:
+    it.cluster.network.silence(it.node.host)
+
+
+# The store
 
 
 async def _cut_off_from_store(it: Harm) -> None:
@@ -108,27 +215,90 @@ async def _lose_answers(it: Harm) -> None:
     it.node.store.lose_answers(0)
 
 
-async def _reset(it: Harm) -> None:
-    it.cluster.network.reset(it.node.host)
-    await asyncio.sleep(_HEAL_S)
+async def _expire_session(it: Harm) -> None:
+    it.node.store.expire()
+
+
+# Disks
+
+
+async def _harm_disk(it: Harm, harm: Callable[[str], None]) -> None:
+    """Harm one log dir. An offline log dir comes back only with a restart of the broker."""
+    path = it.node.log_dirs[it.chance.randrange(len(it.node.log_dirs))]
+    harm(path)
+    await asyncio.sleep(it.lasts_s)
+    it.node.disk.volume(path).mend()
+    broker = it.node.broker
+    if not broker.is_running or broker.services.logs.offline:
+        await it.node.kill()
+        await it.node.start_until_up(it.note)
+
+
+async def _disk_full(it: Harm) -> None:
+    await _harm_disk(it, lambda path: it.node.disk.fill(path, it.chance.randrange(_MOST_ROOM_BYTES)))
+
+
+async def _disk_failed(it: Harm) -> None:
+    def fail(path: str) -> None:
+        it.node.disk.volume(path).error = errno.EIO
+
+    await _harm_disk(it, fail)
+
+
+async def _disk_gone(it: Harm) -> None:
+    def vanish(path: str) -> None:
+        it.node.disk.volume(path).error = errno.ENOENT
+
+    await _harm_disk(it, vanish)
+
+
+async def _disk_slow(it: Harm) -> None:
+    def slow_down(path: str) -> None:
+        it.node.disk.volume(path).slow_s = (1 + it.chance.randrange(_SLOWEST_DISK_MS)) / 1000
+
+    await _harm_disk(it, slow_down)
+
+
+# Time
 
 
 async def _set_clock(it: Harm) -> None:
-    by_ms = (it.chance.randrange(7_200) - 3_600) * 1000
+    by_ms = (it.chance.randrange(2 * _LARGEST_CLOCK_JUMP_S) - _LARGEST_CLOCK_JUMP_S) * 1000
     it.node.clock.jump(by_ms)
     await asyncio.sleep(it.lasts_s)
     it.node.clock.jump(-by_ms)
 
 
-_FAULTS: Mapping[str, Callable[[Harm], Awaitable[None]]] = {
-    "kill": _kill,
-    "stop": _stop,
-    "halt": _halt,
-    "isolate": _isolate,
-    "store-cut": _cut_off_from_store,
-    "store-answers-lost": _lose_answers,
-    "reset": _reset,
-    "clock": _set_clock,
+FAULTS: Mapping[str, Fault] = {
+    "kill": Fault(_kill, "process"),
+    "stop": Fault(_stop, "process"),
+    "halt": Fault(_halt, "process"),
+    "controller-kill": Fault(_kill, "process"),
+    "power-loss": Fault(_lose_power, "process"),
+    "isolate": Fault(_isolate),
+    "isolate-in": Fault(_isolate_in),
+    "isolate-out": Fault(_isolate_out),
+    "isolate-clients": Fault(_isolate_clients, endangers_isr=False),
+    "slow-link": Fault(_slow_link, "links"),
+    "lossy-link": Fault(_lossy_link, "links"),
+    "reset": Fault(_reset, endangers_isr=False),
+    "half-open": Fault(_half_open, endangers_isr=False),
+    "silent": Fault(_silent, endangers_isr=False),
+    "store-cut": Fault(_cut_off_from_store, "store"),
+    "store-answers-lost": Fault(_lose_answers, "store"),
+    "session-expiry": Fault(_expire_session, "process"),
+    "disk-full": Fault(_disk_full, "process"),
+    "disk-failed": Fault(_disk_failed, "process"),
+    "disk-gone": Fault(_disk_gone, "process"),
+    "disk-slow": Fault(_disk_slow, "process"),
+    "clock": Fault(_set_clock, "clock", endangers_isr=False),
 }
-KINDS = tuple(_FAULTS)
+KINDS = tuple(FAULTS)
 """Every kind of fault by name."""
+
+
+def target_of(kind: str, cluster: SimCluster, drawn: SimNode) -> SimNode:
+    """Return the node that the fault strikes: the drawn one, or the controller."""
+    if kind == "controller-kill":
+        return cluster.nodes.get(controller_of(cluster.store.tree), drawn)
+    return drawn

@@ -93,6 +93,17 @@ class SimNetwork:
         for end in tuple(self._ends.get(node, ())):
             end.abort(ConnectionResetError("the connection was reset"))
 
+    def half_open(self, node: str) -> None:
+        """Let this node forget its connections. The peers notice when they send."""
+        for end in tuple(self._ends.get(node, ())):
+            end.forget()
+
+    def silence(self, node: str) -> None:
+        """Let nothing through the present connections of this node, and tell nobody."""
+        for end in tuple(self._ends.get(node, ())):
+            if (other := end.other) is not None:
+                end.other = other.other = None
+
     def deliver(self, node: str) -> None:
         """Deliver to a continued node everything that has arrived meanwhile."""
         for end in tuple(self._ends.get(node, ())):
@@ -259,6 +270,10 @@ class SimConnection:
             self._put(_Bye(ConnectionResetError("the peer's process is gone")))
         self.is_gone = self._hung_up = True
         self._let_go()
+
+    def forget(self) -> None:
+        """End this side alone; the other side is not told."""
+        self._end(ConnectionResetError("the connection was reset"))
 
     def deliver_soon(self) -> None:
         """Deliver received data at the next turn."""

@@ -12,8 +12,8 @@ from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
 from restow.sim.checkers import Invariants, InvariantViolation
 from restow.sim.cluster import SimCluster, SimulatedClusterSettings
-from restow.sim.faults import Nemesis
 from restow.sim.loop import run
+from restow.sim.nemesis import Nemesis
 from restow.sim.scenario import Scenario
 from restow.sim.workloads import WORKLOADS, WorkContext, Workload
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _CHECK_EVERY_S = 0.25
 _LAST_EVENTS = 40
 _QUIET_S = 120.0
+_MOST_LOG_DIRS = 3
+_MOST_SKEW_MS = 60_000
 
 __all__ = ["Scenario", "SimulationReport", "simulate"]
 
@@ -81,23 +83,16 @@ class _Simulation:
         """Return the virtual seconds of the run."""
         scenario = self._scenario
         loop = asyncio.get_running_loop()
-        settings = SimulatedClusterSettings(seed=scenario.seed, properties={"min.insync.replicas": "2"})
-        async with SimCluster(scenario.brokers, settings) as cluster:
+        async with SimCluster(scenario.brokers, _settings(scenario)) as cluster:
             cluster.network.trace = self._note_frame
             context = WorkContext(scenario=scenario, cluster=cluster, note=self._note)
             workloads = [WORKLOADS[name](context) for name in _drawn(scenario)]
             for each in workloads:
                 await each.start()
             watch = asyncio.create_task(self._watch(Invariants(cluster), workloads))
-            nemesis = Nemesis(
-                cluster,
-                SeededChance(f"{scenario.seed} faults"),
-                scenario.faults,
-                self._note,
-                every_s=scenario.fault_every_s,
-            )
+            nemesis = Nemesis(cluster, scenario, self._note)
             until_s = loop.time() + scenario.duration_s
-            await asyncio.gather(nemesis.harm(until_s), *(each.run(until_s) for each in workloads))
+            await asyncio.gather(nemesis.harm(), *(each.run(until_s) for each in workloads))
             self.faults = nemesis.count
             await self._settle(cluster, workloads)
             for each in workloads:
@@ -151,6 +146,17 @@ class _Simulation:
             await asyncio.sleep(_CHECK_EVERY_S)
         for what in _unhealthy(cluster):
             self._violated(f"not healthy {_QUIET_S:g} s after the last fault: {what}")
+
+
+def _settings(scenario: Scenario) -> SimulatedClusterSettings:
+    """Draw the cluster: how many log dirs a broker has, and how wrong its clock is."""
+    chance = SeededChance(f"{scenario.seed} cluster")
+    return SimulatedClusterSettings(
+        seed=scenario.seed,
+        log_dirs=1 + chance.randrange(_MOST_LOG_DIRS),
+        most_skew_ms=chance.randrange(_MOST_SKEW_MS) if "clock" in scenario.faults else 0,
+        properties={"min.insync.replicas": "2"},
+    )
 
 
 def _drawn(scenario: Scenario) -> Iterator[str]:

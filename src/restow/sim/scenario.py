@@ -20,3 +20,5 @@ class Scenario:
     """Names of the workloads; None lets the seed draw some of them all."""
     faults: tuple[str, ...] = KINDS
     fault_every_s: float = 30.0
+    without_faults: tuple[int, ...] = ()
+    """Numbers of drawn faults that do not strike, to find those that a failure needs."""

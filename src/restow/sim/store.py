@@ -2,26 +2,36 @@
 
 The store itself never fails: it stands for a ZooKeeper ensemble. Only the connection fails. A node that is
 cut off gets StoreUnavailable, its heartbeats do not arrive, and it learns that its session has expired only
-when it reaches the store again, as a ZooKeeper client does.
+when it reaches the store again, as a ZooKeeper client does. The session of a killed process lives on until
+it expires.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from restow.cluster.store.embedded import EmbeddedStore
 from restow.cluster.store.errors import StoreUnavailable
 from restow.sim.clock import NodeClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from restow.cluster.store.embedded import EmbeddedStore
     from restow.cluster.store.errors import StoreError
     from restow.cluster.store.operations import Operation, Results
     from restow.cluster.store.protocol import Stat, StoreNode, Watch, WatchEvent
     from restow.cluster.store.session import EmbeddedSession
+    from restow.cluster.store.tree import Tree
 
 T = TypeVar("T")
+
+
+class SimStore(EmbeddedStore):
+    """The store of a simulated cluster, which checkers may look into."""
+
+    @property
+    def tree(self) -> Tree:
+        return self._tree
 
 
 class StoreAccess:
@@ -34,12 +44,35 @@ class StoreAccess:
         self._cut = False
         self._waiting: list[Callable[[], object]] = []
         self._lost_answers = 0
+        self._session: SimSession | None = None
 
     async def open_session(self) -> SimSession:
         """Open a session, or fail if the node is cut off."""
         if self._cut:
             raise StoreUnavailable("the store cannot be reached")
-        return SimSession(self, self._store.session(timeout_s=self._timeout_s, clock=self._beats))
+        inner = self._store.session(timeout_s=self._timeout_s, clock=self._beats)
+        self._session = SimSession(self, inner)
+        return self._session
+
+    def expire(self) -> None:
+        """Expire the session although the node is alive and connected."""
+        if self._session is not None:
+            self._store.expire(self._session.session_id)
+
+    def abandon(self) -> None:
+        """Forget the session of a dead process. It does not end before it expires."""
+        if self._session is not None:
+            self._session.is_abandoned, self._session = True, None
+        self._beats.halt()
+        self._beats = NodeClock()
+        self._waiting = []
+        self._lost_answers = 0
+        if self._cut:
+            self._beats.halt()
+
+    @property
+    def is_cut(self) -> bool:
+        return self._cut
 
     def cut(self) -> None:
         """Let nothing through in either direction."""
@@ -95,57 +128,79 @@ class SimSession:
 
     def __init__(self, access: StoreAccess, inner: EmbeddedSession) -> None:
         self._access, self._inner = access, inner
+        self.is_abandoned = False
+        """Whether the process that opened it is dead: it can do nothing any more."""
 
     @property
     def session_id(self) -> int:
         return self._inner.session_id
 
     async def create(self, path: str, data: bytes = b"", **how: Any) -> str:
-        return await self._access.change(lambda: self._inner.create(path, data, **how))
+        return await self._change(lambda: self._inner.create(path, data, **how))
 
     async def set(self, path: str, data: bytes, version: int = -1) -> Stat:
-        return await self._access.change(lambda: self._inner.set(path, data, version))
+        return await self._change(lambda: self._inner.set(path, data, version))
 
     async def delete(self, path: str, version: int = -1) -> None:
-        await self._access.change(lambda: self._inner.delete(path, version))
+        await self._change(lambda: self._inner.delete(path, version))
 
     async def multi(self, operations: Sequence[Operation]) -> Results:
-        return await self._access.change(lambda: self._inner.multi(operations))
+        return await self._change(lambda: self._inner.multi(operations))
 
     async def multi_each(
         self, transactions: Sequence[Sequence[Operation]]
     ) -> tuple[Results | StoreError, ...]:
         try:
-            return await self._access.change(lambda: self._inner.multi_each(transactions))
+            return await self._change(lambda: self._inner.multi_each(transactions))
         except StoreUnavailable as error:
             return tuple(StoreUnavailable(str(error)) for _ in transactions)
 
     async def get(self, path: str) -> StoreNode:
-        return await self._access.read(lambda: self._inner.get(path))
+        return await self._read(lambda: self._inner.get(path))
 
     async def exists(self, path: str) -> Stat | None:
-        return await self._access.read(lambda: self._inner.exists(path))
+        return await self._read(lambda: self._inner.exists(path))
 
     async def children(self, path: str) -> tuple[str, ...]:
-        return await self._access.read(lambda: self._inner.children(path))
+        return await self._read(lambda: self._inner.children(path))
 
     async def get_each(self, paths: Sequence[str]) -> tuple[StoreNode | None, ...]:
-        return await self._access.read(lambda: self._inner.get_each(paths))
+        return await self._read(lambda: self._inner.get_each(paths))
 
     async def watch_data(self, path: str, watch: Watch) -> None:
-        await self._access.read(lambda: self._inner.watch_data(path, self._told(watch)))
+        await self._read(lambda: self._inner.watch_data(path, self._told(watch)))
 
     async def watch_children(self, path: str, watch: Watch) -> None:
-        await self._access.read(lambda: self._inner.watch_children(path, self._told(watch)))
+        await self._read(lambda: self._inner.watch_children(path, self._told(watch)))
 
     def on_expired(self, callback: Callable[[], object]) -> None:
-        self._inner.on_expired(lambda: self._access.tell(callback))
+        self._inner.on_expired(lambda: self._tell(callback))
 
     async def close(self) -> None:
-        await self._inner.close()
+        """End the session. A node that is cut off cannot; its session expires later."""
+        if self._access.is_cut and not self.is_abandoned:
+            self._access.abandon()
+        if not self.is_abandoned:
+            await self._inner.close()
+
+    async def _read(self, work: Callable[[], Awaitable[T]]) -> T:
+        self._check()
+        return await self._access.read(work)
+
+    async def _change(self, work: Callable[[], Awaitable[T]]) -> T:
+        self._check()
+        return await self._access.change(work)
+
+    def _check(self) -> None:
+        if self.is_abandoned:
+            raise StoreUnavailable("the process that opened the session is dead")
+
+    def _tell(self, what: Callable[[], object]) -> None:
+        if not self.is_abandoned:
+            self._access.tell(what)
 
     def _told(self, watch: Watch) -> Watch:
         def tell(event: WatchEvent) -> None:
-            self._access.tell(lambda: watch(event))
+            self._tell(lambda: watch(event))
 
         return tell
