@@ -7,12 +7,17 @@ only on what was scheduled, and an hour of it takes as long as computing its eve
 from __future__ import annotations
 
 import asyncio
+from contextvars import copy_context
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from restow.errors import RestowError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections import deque
+    from collections.abc import Callable, Coroutine
+    from contextvars import Context
 
 T = TypeVar("T")
 
@@ -21,26 +26,95 @@ class NothingLeftToDo(RestowError):
     """A deadlock: no callback is ready and no timer is set."""
 
 
+class _Call:
+    """A scheduled callback; asyncio's own handles do the same but cost a simulation a fifth of its time."""
+
+    __slots__ = ("args", "callback", "context", "is_cancelled", "when_s")
+
+    def __init__(
+        self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None, when_s: float
+    ) -> None:
+        self.callback, self.args, self.when_s = callback, args, when_s
+        self.context = copy_context() if context is None else context
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.when_s
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
-    """asyncio's own scheduling on a clock that jumps."""
+    """asyncio's tasks and futures on a clock that jumps."""
+
+    _ready: deque[Any]
+    _stopping: bool
 
     def __init__(self) -> None:
         super().__init__()
         self._now_s = 0.0
-        self._selector = self
+        self._timers: list[tuple[float, int, _Call]] = []
+        self._numbers = count()
         self.set_debug(False)
 
     def time(self) -> float:
         """Return the virtual seconds since the loop was made."""
         return self._now_s
 
-    def select(self, timeout_s: float | None) -> tuple[()]:
-        """Advance the clock by the time that asyncio would wait for a socket."""
-        if timeout_s is None:
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> _Call:
+        call = _Call(callback, args, context, self._now_s)
+        self._ready.append(call)
+        return call
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> _Call:
+        call = _Call(callback, args, context, when)
+        heappush(self._timers, (when, next(self._numbers), call))
+        return call
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
+    ) -> _Call:
+        return self.call_at(self._now_s + delay, callback, *args, context=context)
+
+    def _run_once(self) -> None:
+        """Run what is ready, or jump to the next timers, until the loop is told to stop.
+
+        Calls run in the order in which they became ready, and timers of one moment in the order in which they
+        were set.
+        """
+        ready, timers = self._ready, self._timers
+        while not self._stopping:
+            if not ready:
+                self._jump()
+            while timers and timers[0][0] <= self._now_s:
+                ready.append(heappop(timers)[2])
+            for _ in range(len(ready)):
+                call = ready.popleft()
+                if call.is_cancelled:
+                    continue
+                try:
+                    call.context.run(call.callback, *call.args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  as asyncio does: the loop goes on
+                    self.call_exception_handler({"message": f"{call.callback!r} failed", "exception": error})
+
+    def _jump(self) -> None:
+        """Set the clock to the next timer that was not cancelled."""
+        timers = self._timers
+        while timers and timers[0][2].is_cancelled:
+            heappop(timers)
+        if not timers:
             raise NothingLeftToDo("nothing is ready and no timer is set: the simulation waits for itself")
-        if timeout_s > 0:
-            self._now_s += timeout_s
-        return ()
+        self._now_s = max(self._now_s, timers[0][0])
 
     def run_in_executor(self, _executor: Any, func: Any, *_: Any) -> NoReturn:  # type: ignore[override]
         """Refuse: a thread runs in real time, so its result would not be deterministic."""
@@ -48,7 +122,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Any, *args: Any, context: Any = None
-    ) -> asyncio.Handle:
+    ) -> _Call:
         """Schedule it as `call_soon` does: there is one thread."""
         return self.call_soon(callback, *args, context=context)
 
