@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from restow.html.page import ReportPage, Section, Tile, page, paragraph, subtitle, table
+from restow.html.plots import Bar, Line, Moment, amount, bars, changes, lines
 from restow.model.load_parquet import read as read_load
-from restow.pipeline.page import ReportPage, Section, Tile, page, paragraph, subtitle, table
-from restow.pipeline.plots import Bar, Line, Moment, amount, bars, changes, lines
 from restow.plan import read_plan
 from restow.plan.explain.explain import explain
 from restow.plan.request.request import PlanRequest

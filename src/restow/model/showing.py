@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from restow.html import bars, paragraph, table
+from restow.html.page import paragraph, table
+from restow.html.plots import changes
 from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
@@ -110,13 +111,16 @@ def plan_html(plan: Plan) -> str:
         paragraph(
             f"{plan.title or 'plan'}: {len(plan.moves):,} moves, {human_bytes(plan.bytes_to_copy)} to copy"
         ),
-        bars([(str(broker), before[broker], after[broker]) for broker in brokers]),
-        table(("partition", "before", "after", "to copy", "why"), moves, _MOVES),
+        changes(
+            [(f"broker {broker}", before[broker], after[broker]) for broker in brokers],
+            label="bytes of each broker before and after",
+        ),
+        table(("partition", "before", "after", "to copy", "why"), moves, most=_MOVES),
     ]
     if plan.leaves:
         parts += [
             paragraph(f"{len(plan.leaves):,} partitions are left behind"),
-            table(("partition", "why"), [(each.partition, each.why) for each in plan.leaves], _LEFT),
+            table(("partition", "why"), [(each.partition, each.why) for each in plan.leaves], most=_LEFT),
         ]
     return "".join(parts)
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from restow.html.page import ReportPage, Section, Tile, paragraph, subtitle, table
+from restow.html.plots import Bar, Line, amount, bars, lines
 from restow.pipeline.jobs.forecast import note
-from restow.pipeline.page import ReportPage, Section, Tile, paragraph, subtitle, table
-from restow.pipeline.plots import Bar, Line, amount, bars, lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -114,7 +114,7 @@ def check_statistic(name: str) -> None:
 
 
 def _write_report(work: Work, path: str) -> None:
-    from restow.pipeline.page import page
+    from restow.html.page import page
     from restow.pipeline.report import gather, report_of
 
     found = gather(work)

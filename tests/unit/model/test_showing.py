@@ -65,7 +65,7 @@ def test_plan_html_draws_bytes_before_and_after() -> None:
     root = ET.fromstring(f"<div>{PLAN._repr_html_()}</div>")  # noqa: S314  (our own)
     svg = "{http://www.w3.org/2000/svg}"
     widths = [rect.get("width") for rect in root.iter(f"{svg}rect")]
-    assert widths == ["480.0", "0.0", "480.0", "480.0", "0.0", "480.0"]
+    assert widths == ["514.0", "0.0", "514.0", "514.0", "0.0", "514.0"]
 
 
 def test_long_plan_shows_its_first_moves_and_counts_the_rest() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from restow.pipeline.page import ReportPage, Section, Tile, page, table
-from restow.pipeline.plots import Area, Bar, Line, Moment, amount, bars, changes, lines
+from restow.html.page import ReportPage, Section, Tile, page, table
+from restow.html.plots import Area, Bar, Line, Moment, amount, bars, changes, lines
 from restow.pipeline.report import Found, report_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,6 +97,20 @@ def test_pictures_without_data_can_be_drawn() -> None:
         changes([("a", 0, 0)]),
     ):
         drawn(picture)
+
+
+def test_bars_have_a_colour_where_no_style_gives_them_one() -> None:
+    picture = drawn(changes([("a", 2.0, 1.0)]))
+    fills = [each.get("fill") for each in picture.iter() if each.tag.endswith("rect")]
+    assert len(set(fills)) == 2
+    assert all(fill and fill.startswith("#") for fill in fills)
+
+
+def test_table_counts_the_rows_that_it_leaves_out() -> None:
+    text = table(("n",), [(number,) for number in range(7)], most=5)
+    assert text.count("<tr>") == 6
+    assert "and 2 more" in text
+    assert "more" not in table(("n",), [(1,)], most=1)
 
 
 def test_page_escapes_names() -> None:

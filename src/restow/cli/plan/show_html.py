@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from restow.cli.plan.show_view import limits_of, times
 from restow.cli.plan.view import GOAL_HEADS, goal_cells
-from restow.html import bars, table
+from restow.html.page import ReportPage, Section, Tile, page, paragraph, table
+from restow.html.plots import changes
 from restow.plan.files.text import digest_of
 from restow.sizes import human_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from restow.model import Left, Move, Plan
+    from restow.model import Plan
     from restow.plan.explain.amounts import Amount
-    from restow.plan.explain.explain import Explanation, GoalLine
+    from restow.plan.explain.explain import Explanation
     from restow.plan.explain.view import PlanView
 
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 62rem; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% } th, td { padding: .2rem .6rem; text-align: right }
-th:first-child, td:first-child { text-align: left } th { font-weight: 500; color: #667 }
-tr:nth-child(even) td { background: #f5f7fa } .note { color: #667 } .bad { color: #a33 }
-"""
+_UNMET = 50
 
 
 def page_of(
@@ -39,39 +33,61 @@ def page_of(
 
     `rate` is the throttle for the expected time; None shows several usual ones.
     """
-    title = escape(plan.title or "plan")
-    copied = human_bytes(plan.bytes_to_copy)
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        f"<title>{title}</title><style>{_STYLE}</style></head><body><h1>{title}</h1>",
-        f"<p>{len(plan.moves):,} moves in {len(plan.waves):,} waves, {copied} to copy{_bound(plan)}.</p>",
-        f"<p>It {escape(times(view, rate))}, if nothing else slows it down.</p>",
-        f"<p class='note'>digest {digest_of(plan)}<br>cluster {escape(plan.cluster_id)}</p>",
-        f"<p class='note'>{escape(limits_of(plan))}</p>",
-    ]
+    return page(
+        ReportPage(
+            title=plan.title or "plan",
+            lead=f"It {times(view, rate)}, if nothing else slows it down. While it runs: {limits_of(plan)}.",
+            tiles=tuple(_tiles(plan)),
+            sections=tuple(_sections(plan, view, told, dirs)),
+            footer=f"cluster {plan.cluster_id}, digest {digest_of(plan)}",
+        )
+    )
+
+
+def _tiles(plan: Plan) -> Iterator[Tile]:
+    yield Tile(value=f"{len(plan.moves):,}", name="moves")
+    yield Tile(value=f"{len(plan.waves):,}", name="waves")
+    yield Tile(value=human_bytes(plan.bytes_to_copy), name="to copy")
+    if plan.bound_bytes:
+        least = f"of the least possible, {human_bytes(plan.bound_bytes)}"
+        yield Tile(value=f"{plan.bytes_to_copy / plan.bound_bytes:.4f} ×", name=least)
     if plan.leaves:
-        parts += ["<h2>Left behind</h2>", _left(plan.leaves)]
+        yield Tile(value=f"{len(plan.leaves):,}", name="left behind", kind="bad")
+
+
+def _sections(
+    plan: Plan, view: PlanView, told: Explanation | None, dirs: Sequence[Amount]
+) -> Iterator[Section]:
+    if plan.leaves:
+        left = table(("partition", "why"), [(each.partition, each.why) for each in plan.leaves], left=2)
+        yield Section(title="Left behind", parts=(left,))
+    yield _brokers(view, told)
+    if view.dirs:
+        yield Section(title="Log dirs that the plan names", parts=(_dirs(view),))
+    if told is not None:
+        if len(dirs) > len(told.brokers):
+            yield Section(title="All log dirs", parts=(_amounts(dirs),))
+        unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet[:_UNMET]]
+        goals = table(GOAL_HEADS, [goal_cells(each) for each in told.goals])
+        yield Section(title="Goals", parts=(goals, *(paragraph(line, "bad") for line in unmet)))
+        yield Section(title="Racks", parts=(_amounts(told.racks),))
+        if told.notes:
+            yield Section(title="Notes", parts=tuple(paragraph(note.text) for note in told.notes))
+    yield Section(title="Moves", parts=(_moves(plan),))
+
+
+def _brokers(view: PlanView, told: Explanation | None) -> Section:
     whole = [(str(each.broker), each.before.size_bytes, each.after.size_bytes) for each in view.brokers]
     if told is not None:
         whole = [(each.name, each.before_bytes, each.after_bytes) for each in told.brokers]
-    scope = "" if told is not None or view.whole_cluster else ", as far as the plan's partitions go"
-    parts += [f"<h2>Brokers{scope}</h2>", bars(whole), _traffic(view)]
-    if view.dirs:
-        parts += ["<h2>Log dirs that the plan names</h2>", _dirs(view)]
-    if told is not None:
-        if len(dirs) > len(told.brokers):
-            parts += ["<h2>All log dirs</h2>", _amounts(dirs)]
-        parts += ["<h2>Goals</h2>", _goals(told.goals)]
-        parts += ["<h2>Racks</h2>", _amounts(told.racks)]
-        unmet = [f"{each.goal} of broker {each.broker}: {each.because}" for each in told.unmet]
-        parts += [f"<p class='bad'>{escape(line)}</p>" for line in unmet[:50]]
-        parts += [f"<p class='note'>{escape(note.text)}</p>" for note in told.notes]
-    parts += ["<h2>Moves</h2>", _moves(plan.moves), "</body></html>\n"]
-    return "\n".join(parts)
-
-
-def _left(leaves: Sequence[Left]) -> str:
-    return table(("partition", "why"), [(each.partition, each.why) for each in leaves])
+    partly = "" if told is not None or view.whole_cluster else ", as far as the plan's partitions go"
+    picture = changes(
+        [(f"broker {name}", before, after) for name, before, after in whole],
+        label="bytes of each broker before and after",
+    )
+    return Section(
+        title=f"Brokers{partly}", note="Bytes before (grey) and after.", parts=(picture, _traffic(view))
+    )
 
 
 def _traffic(view: PlanView) -> str:
@@ -94,18 +110,7 @@ def _dirs(view: PlanView) -> str:
         (f"broker {each.broker}", each.path, human_bytes(each.in_bytes), human_bytes(each.out_bytes))
         for each in view.dirs
     ]
-    return table(("broker", "log dir", "comes in", "goes out"), rows)
-
-
-def _bound(plan: Plan) -> str:
-    if not plan.bound_bytes:
-        return ""
-    ratio = plan.bytes_to_copy / plan.bound_bytes
-    return f"; at least {human_bytes(plan.bound_bytes)} have to be: {ratio:.4f} times the least possible"
-
-
-def _goals(goals: Iterable[GoalLine]) -> str:
-    return table(GOAL_HEADS, [goal_cells(each) for each in goals])
+    return table(("broker", "log dir", "comes in", "goes out"), rows, left=2)
 
 
 def _amounts(amounts: Iterable[Amount]) -> str:
@@ -124,7 +129,7 @@ def _amounts(amounts: Iterable[Amount]) -> str:
     )
 
 
-def _moves(moves: Sequence[Move]) -> str:
+def _moves(plan: Plan) -> str:
     return table(
         ("partition", "before", "after", "to copy", "why"),
         [
@@ -135,6 +140,6 @@ def _moves(moves: Sequence[Move]) -> str:
                 human_bytes(move.bytes_to_copy),
                 move.reason,
             )
-            for move in moves
+            for move in plan.moves
         ],
     )

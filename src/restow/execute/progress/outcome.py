@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from restow.html import paragraph, table
+from restow.html.page import paragraph, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,9 +1,11 @@
-"""Pictures for reports, as SVG text: no script, no external file, colours from the page's style.
+"""Pictures as SVG text: no script, no external file.
 
     bars      a value per member, beside its share and the band around it
     lines     values over time, with moments marked
     changes   before and after, side by side
 
+A page's style (`page.css`) colours all marks by their class. Bars also have a colour of their own, because in
+notebooks and in files of their own there is no such style.
 Every mark has a title, which browsers show as a tooltip.
 """
 
@@ -21,9 +23,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 WIDTH = 760
+_WIDEST = 900
 _ROW, _BAR = 26, 14
 _LABEL, _VALUE = 96, 150
-_COLOURS = 8
+_LINE_COLOURS = 8
+_TEXT = "#667"
+_FILLS = {
+    "bar before": "#b4bfcd",
+    "bar after": "#2f8f7b",
+    "bar plain": "#2f8f7b",
+    "bar fine": "#2f8f7b",
+    "bar much": "#d9663d",
+    "bar little": "#5b8fd0",
+    "band": "#2f8f7b1f",
+}
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 
 
@@ -79,12 +92,11 @@ def amount(value: float, unit: str = "B") -> str:
 def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str = "") -> str:
     """Draw horizontal bars in front of the band, and highlight those outside it."""
     most = max((max(row.value or 0, (row.share or 0) * (1 + band)) for row in rows), default=0) or 1.0
-    room = WIDTH - _LABEL - _VALUE
     parts = []
     for number, row in enumerate(rows):
         top = number * _ROW
         if row.share:
-            low, high = room * row.share * (1 - band) / most, room * row.share * (1 + band) / most
+            low, high = _length(row.share * (1 - band), most), _length(row.share * (1 + band), most)
             parts.append(_rect("band", _LABEL + low, top, max(high - low, 1.5), _ROW))
         parts.append(_text(_LABEL - 8, top + _ROW / 2, row.name, "end"))
         if row.value is None:
@@ -92,11 +104,16 @@ def bars(rows: Sequence[Bar], *, unit: str = "B", band: float = 0.0, label: str 
             continue
         kind = _judged(row.value, row.share, band)
         tip = f"{row.name}: {amount(row.value, unit)}" + (f", {row.note}" if row.note else "")
-        width = room * row.value / most
-        parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, max(width, 1), _BAR, tip, 3))
+        width = _length(row.value, most)
+        parts.append(_rect(f"bar {kind}", _LABEL, top + (_ROW - _BAR) / 2, width, _BAR, tip, 3))
         ratio = f" · {row.value / row.share:.2f} ×" if row.share else ""
-        parts.append(_text(_LABEL + max(width, 1) + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
+        parts.append(_text(_LABEL + width + 8, top + _ROW / 2, f"{amount(row.value, unit)}{ratio}"))
     return _svg(WIDTH, len(rows) * _ROW, label, parts)
+
+
+def _length(value: float, most: float) -> float:
+    """Return the length of a bar, which can be seen if there is anything."""
+    return max((WIDTH - _LABEL - _VALUE) * value / most, 1) if value > 0 else 0
 
 
 def _judged(value: float, share: float | None, band: float) -> str:
@@ -112,19 +129,18 @@ def changes(
 ) -> str:
     """Draw before above after, with the even share as a line."""
     most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
-    room = WIDTH - _LABEL - _VALUE
     row_height = 30
     parts = []
     for number, (name, before, after) in enumerate(rows):
         top = number * row_height
         for kind, value, below in (("before", before, 5), ("after", after, 15)):
             tip = f"{name} {kind}: {amount(value, unit)}"
-            parts.append(_rect(f"bar {kind}", _LABEL, top + below, max(room * value / most, 1), 9, tip, 2))
+            parts.append(_rect(f"bar {kind}", _LABEL, top + below, _length(value, most), 9, tip, 2))
         parts.append(_text(_LABEL - 8, top + row_height / 2, name, "end"))
-        end = _LABEL + room * max(before, after) / most + 8
+        end = _LABEL + _length(max(before, after), most) + 8
         parts.append(_text(end, top + row_height / 2, f"{amount(before, unit)} → {amount(after, unit)}"))
     if share:
-        at = _LABEL + room * share / most
+        at = _LABEL + _length(share, most)
         parts.append(
             f"<line class='share' x1='{at:.1f}' x2='{at:.1f}' y1='0' y2='{len(rows) * row_height}'/>"
         )
@@ -155,7 +171,7 @@ def lines(
         points = " ".join(upper + lower)
         parts.append(f"<polygon class='area {area.kind}' points='{points}'>{_title(area.name)}</polygon>")
     for number, line in enumerate(drawn):
-        kind = line.kind or f"c{number % _COLOURS}"
+        kind = line.kind or f"c{number % _LINE_COLOURS}"
         for stretch in _stretches(line.points):
             points = " ".join(f"{frame.x(x):.1f},{frame.y(y):.1f}" for x, y in stretch)
             parts.append(f"<polyline class='line {kind}' points='{points}'>{_title(line.name)}</polyline>")
@@ -256,7 +272,7 @@ def _clock(at: float, pace: float) -> str:
 
 
 def _legend(drawn: Sequence[Line], areas: Sequence[Area]) -> str:
-    named = [(line.kind or f"c{at % _COLOURS}", line.name) for at, line in enumerate(drawn)]
+    named = [(line.kind or f"c{at % _LINE_COLOURS}", line.name) for at, line in enumerate(drawn)]
     named += [(f"area {area.kind}", area.name) for area in areas]
     keys = "".join(f"<span><i class='key {kind}'></i>{escape(name)}</span>" for kind, name in named)
     return f"<p class='legend'>{keys}</p>"
@@ -264,7 +280,7 @@ def _legend(drawn: Sequence[Line], areas: Sequence[Area]) -> str:
 
 def _rect(kind: str, x: float, y: float, width: float, height: float, tip: str = "", round_: int = 0) -> str:
     size = f"x='{x:.1f}' y='{y:.1f}' width='{width:.1f}' height='{height:.1f}'"
-    return f"<rect class='{kind}' {size} rx='{round_}'>{_title(tip)}</rect>"
+    return f"<rect class='{kind}' fill='{_FILLS[kind]}' {size} rx='{round_}'>{_title(tip)}</rect>"
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", kind: str = "") -> str:
@@ -279,5 +295,6 @@ def _title(tip: str) -> str:
 def _svg(width: int, height: float, label: str, parts: Iterable[str]) -> str:
     return (
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {max(height, 1):.0f}' role='img' "
+        f"font-family='sans-serif' font-size='12' fill='{_TEXT}' style='max-width: {_WIDEST}px' "
         f"aria-label='{escape(label)}'>{''.join(parts)}</svg>"
     )

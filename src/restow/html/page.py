@@ -1,4 +1,4 @@
-"""The HTML frame of a report: one file with its style inside (`page.css`), light or dark."""
+"""HTML pages: one file with its style inside (`page.css`), light or dark; and paragraphs and tables."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+_MOST_ROWS = 500
+_FEW_SPACES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,7 @@ def page(report: ReportPage) -> str:
     )
     sections = "".join(
         f"<section><h2>{escape(each.title)}</h2>"
-        + (f"<p class='note'>{escape(each.note)}</p>" if each.note else "")
+        + (paragraph(each.note) if each.note else "")
         + "".join(each.parts)
         + "</section>\n"
         for each in report.sections
@@ -58,7 +61,7 @@ def page(report: ReportPage) -> str:
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(report.title)}</title><style>{style}</style></head><body><main>"
-        f"<h1>{escape(report.title)}</h1><p class='lead'>{escape(report.lead)}</p>"
+        f"<h1>{escape(report.title)}</h1>{paragraph(report.lead, 'lead')}"
         f"<div class='tiles'>{tiles}</div>\n{sections}"
         f"<footer>{escape(report.footer)}</footer></main></body></html>\n"
     )
@@ -70,18 +73,28 @@ def subtitle(text: str) -> str:
 
 
 def paragraph(text: str, kind: str = "note") -> str:
-    """Return a paragraph within a section."""
+    """Return a paragraph of a class."""
     return f"<p class='{kind}'>{escape(text)}</p>"
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> str:
-    """Return a table of HTML cells; the first `left` columns are left-aligned, the others right-aligned."""
-    side = ["l" if number < left else "" for number in range(len(heads))]
-    head = "".join(f"<th class='{of}'>{escape(each)}</th>" for each, of in zip(heads, side, strict=True))
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[object]], *, left: int = 1, most: int = _MOST_ROWS
+) -> str:
+    """Return a table of at most this many rows, and how many more there are.
+
+    The first `left` columns are left-aligned, the others right-aligned. Sentences take several lines.
+    """
+    sides = ["l" if number < left else "" for number in range(len(heads))]
+    head = "".join(f"<th class='{side}'>{escape(each)}</th>" for each, side in zip(heads, sides, strict=True))
+    rows = list(rows)
     body = "".join(
-        "<tr>"
-        + "".join(f"<td class='{of}'>{escape(cell)}</td>" for cell, of in zip(row, side, strict=True))
-        + "</tr>"
-        for row in rows
+        f"<tr>{''.join(_cell(str(cell), side) for cell, side in zip(row, sides, strict=True))}</tr>"
+        for row in rows[:most]
     )
-    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>"
+    more = paragraph(f"and {len(rows) - most:,} more") if len(rows) > most else ""
+    return f"<div class='wide'><table><tr>{head}</tr>{body}</table></div>{more}"
+
+
+def _cell(text: str, side: str) -> str:
+    words = " words" if text.count(" ") > _FEW_SPACES else ""
+    return f"<td class='{side}{words}'>{escape(text)}</td>"
