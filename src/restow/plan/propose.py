@@ -24,7 +24,8 @@ from restow.plan.request.framing import ask
 from restow.plan.request.promises import left_behind, promises_of
 from restow.plan.request.request import settled
 from restow.plan.request.trim import changed_by, load_of, out_of_band, trim
-from restow.plan.schedule.dirs import Shelves
+from restow.plan.schedule.log_dir_balance import even_out
+from restow.plan.schedule.log_dirs import LogDirSpace
 from restow.plan.schedule.schedule import order_of
 from restow.plan.search import never, solve
 
@@ -164,7 +165,7 @@ def _moves(
             after.insert(0, after.pop(leader[number] - first))
         targets[arrays.names[number]] = tuple(demoted_last(asked.request, after))
         why[arrays.names[number]] = reasons.of(number)
-    into, misfits = _directories(asked, snapshot, targets)
+    into, misfits = _log_dirs(asked, snapshot, targets)
     moves = []
     for name in sorted(dict.fromkeys((*targets, *(partition for partition, _ in into)))):
         partition = snapshot.topic[name.topic].partitions[name.partition]
@@ -194,39 +195,37 @@ def _within_budget(request: PlanRequest, moves: tuple[Move, ...]) -> tuple[Move,
     return tuple(sorted(kept, key=lambda move: move.partition))
 
 
-def _directories(
+def _log_dirs(
     asked: Asked, snapshot: Snapshot, targets: dict[TopicPartition, tuple[BrokerId, ...]]
 ) -> tuple[dict[tuple[TopicPartition, BrokerId], str], dict[TopicPartition, str]]:
     """Return the log dirs to request, and the replicas that fit into none."""
-    arrays, request = asked.arrays, asked.request
-    shelves = Shelves(snapshot, request.fill)
-    coming: list[tuple[float, TopicPartition, BrokerId]] = []
+    request = asked.request
+    space = LogDirSpace(snapshot, request.fill)
+    coming: list[tuple[int, TopicPartition, BrokerId]] = []
     for name, replicas in targets.items():
         partition = snapshot.topic[name.topic].partitions[name.partition]
         coming += [
-            (float(partition.size_bytes), name, broker)
+            (partition.size_bytes, name, broker)
             for broker in replicas
-            if broker not in partition.replicas and shelves.known(broker)
+            if broker not in partition.replicas and space.of(broker)
         ]
         for broker in partition.replicas:
             if broker not in replicas:
-                shelves.remove(name, broker)
+                space.remove(name, broker)
     into: dict[tuple[TopicPartition, BrokerId], str] = {}
     misfits: dict[TopicPartition, str] = {}
-    for bytes_, name, broker in sorted(coming, key=lambda each: (-each[0], each[1:])):
-        path = shelves.add(name, broker, bytes_)
+    for size_bytes, name, broker in sorted(coming, key=lambda each: (-each[0], each[1:])):
+        path = space.place(broker, size_bytes)
         if path is None:
-            misfits[name] = f"no log dir of broker {broker} has room for {bytes_:,.0f} bytes"
-        elif shelves.several(broker):
+            misfits[name] = f"no log dir of broker {broker} has room for {size_bytes:,} bytes"
+        elif len(space.of(broker)) > 1:
             into[name, broker] = path
     band = request.bands.get("log_dirs", DEFAULT_BAND)
     if request.disks and band is not None:
-        may = [name for name, yes in zip(arrays.names, asked.covered.tolist(), strict=True) if yes]
-        staying = [name for name in may if name not in targets]
-        for broker in arrays.brokers:
-            if broker not in request.barred:
-                for name, path in shelves.even_out(broker, band, staying).items():
-                    into[name, broker] = path
+        covered = zip(asked.arrays.names, asked.covered.tolist(), strict=True)
+        staying = [name for name, yes in covered if yes and name not in targets]
+        brokers = [broker for broker in asked.arrays.brokers if broker not in request.barred]
+        into |= even_out(space, brokers, band, staying)
     return into, misfits
 
 

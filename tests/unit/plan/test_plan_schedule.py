@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,7 @@ from restow.model import (
     TopicPartition,
 )
 from restow.plan.schedule.admission import Admission
+from restow.plan.schedule.log_dirs import LogDirSpace
 from restow.plan.schedule.schedule import Schedule, steps_of, waves_of
 
 GB = 10**9
@@ -112,11 +114,11 @@ def test_move_between_log_dirs_is_a_copy_into_one() -> None:
         Move(partition=TopicPartition("t", 0), before=(0,), after=(0,), size_bytes=GB, log_dirs=("/e",))
     )[0]
     admission = Admission(snapshot, Limits(moves_in=1))
-    assert dict(admission.disks.arrivals(step)) == {0: "/e"}
+    assert dict(admission.log_dirs.arrivals(step)) == {0: "/e"}
     admission.begin(step)
     assert admission.busy(admission.route(step)) == "broker 0 is receiving 1 replicas"
     admission.finish(step)
-    assert dict(admission.disks.arrivals(step)) == {}
+    assert dict(admission.log_dirs.arrivals(step)) == {}
 
 
 def test_cancelled_step_leaves_no_trace() -> None:
@@ -241,3 +243,24 @@ def now_leader(snapshot: Snapshot, name: TopicPartition) -> int | None:
     partition = snapshot.partition(name)
     assert partition is not None
     return partition.leader
+
+
+def test_replica_that_changes_its_log_dir_is_removed_from_the_present_one() -> None:
+    """A future replica takes no part in it: its log dir is not where the replica is."""
+    snapshot = cluster([(0,)], size=60 * GB, used={0: 60 * GB}, dirs=("/d", "/e"))
+    topic = snapshot.topics[0]
+    future = Copy(broker=0, log_dir="/e", size_bytes=GB, future=True)
+    moving = topic.partitions[0]._replace(copies=(*topic.partitions[0].copies, future))
+    snapshot = replace(snapshot, topics=(replace(topic, partitions=(moving,)),))
+    space = LogDirSpace(snapshot, 0.9)
+    space.remove(TopicPartition("t", 0), 0)
+    assert {path: use.used_bytes for path, use in space.of(0).items()} == {"/d": 0, "/e": 60 * GB}
+
+
+def test_new_replica_goes_to_no_full_log_dir_while_the_size_of_another_is_unknown() -> None:
+    snapshot = cluster([(1,)], size=20 * GB, used={0: 80 * GB}, dirs=("/d", "/e"))
+    full, other = snapshot.brokers[0].log_dirs
+    unknown = replace(other, total_bytes=None, usable_bytes=None)
+    brokers = (replace(snapshot.brokers[0], log_dirs=(full, unknown)), *snapshot.brokers[1:])
+    space = LogDirSpace(replace(snapshot, brokers=brokers), 0.9)
+    assert space.place(0, 20 * GB) == "/e"
