@@ -39,6 +39,12 @@ class LiveBroker:
     log_dirs: tuple[LogDir, ...] = ()
     configs: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def cordoned(self) -> bool:
+        """Return whether it puts new replicas nowhere: all its working log dirs are cordoned."""
+        working = [each for each in self.log_dirs if not each.failed]
+        return bool(working) and all(each.cordoned for each in working)
+
 
 class Copy(NamedTuple):
     """A replica on a broker's disk. A future replica is being moved into that log dir.

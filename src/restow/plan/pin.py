@@ -1,7 +1,7 @@
 """Make a plan from target replicas: before, after, and the order of the moves.
 
-Targets that Kafka would refuse, or that leave a partition worse off than allowed, are refused here, with the
-partition concerned.
+Targets that Kafka would refuse, that are cordoned, or that leave a partition worse off than allowed, are
+refused here, with the partition concerned. The judge checks the plan as it checks those of the planner.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from restow.errors import InvalidInput
 from restow.model import ANY_DIR, Move, Plan
+from restow.plan.judge.waves import check_sound
 from restow.plan.request.request import settled
 from restow.plan.schedule.schedule import order_of
 
@@ -58,9 +59,9 @@ def plan_from_targets(
     if order.stuck:
         raise ImpossiblePlan(
             _listed([f"{step.partition}: {reason}" for step, reason in order.stuck])
-            + ". Make room there, choose another directory or broker, or raise the limit"
+            + ". Make room there, choose another log dir or broker, or raise the limit"
         )
-    return Plan(
+    plan = Plan(
         cluster_id=snapshot.cluster_id,
         created_ms=created_ms,
         moves=moves,
@@ -69,6 +70,8 @@ def plan_from_targets(
         title=title,
         topic_ids=topic_ids(snapshot, moves),
     )
+    check_sound(plan, snapshot)
+    return plan
 
 
 def pinned_move(
@@ -111,7 +114,7 @@ def check_limits(limits: Limits) -> None:
         if value < 1:
             raise InvalidInput(f"the limit of {name} is {value}: with less than 1 nothing can move")
     if not 0 < limits.fill <= 1:
-        raise InvalidInput(f"a directory cannot be filled to {limits.fill:g}: give a share above 0, up to 1")
+        raise InvalidInput(f"a log dir cannot be filled to {limits.fill:g}: give a share above 0, up to 1")
 
 
 def _problem(snapshot: Snapshot, target: Target) -> str | None:
@@ -126,7 +129,8 @@ def _problem(snapshot: Snapshot, target: Target) -> str | None:
         return f"{name} is being moved already: let that end, or cancel it"
     return (
         _bad_replicas(snapshot, partition, target)
-        or _bad_dirs(snapshot, target)
+        or _bad_log_dirs(snapshot, target)
+        or _cordoned(snapshot, partition, target)
         or _too_few(snapshot.topic[name.topic], partition, target)
     )
 
@@ -144,20 +148,39 @@ def _bad_replicas(snapshot: Snapshot, partition: Partition, target: Target) -> s
     return None
 
 
-def _bad_dirs(snapshot: Snapshot, target: Target) -> str | None:
+def _bad_log_dirs(snapshot: Snapshot, target: Target) -> str | None:
     if target.log_dirs and len(target.log_dirs) != len(target.replicas):
-        return (
-            f"{target.partition} has {len(target.replicas)} replicas but {len(target.log_dirs)} directories"
-        )
+        return f"{target.partition} has {len(target.replicas)} replicas but {len(target.log_dirs)} log dirs"
     for broker, path in zip(target.replicas, target.log_dirs, strict=False):
         if path == ANY_DIR or broker in snapshot.unanswered or broker not in snapshot.broker:
             continue
         there = {each.path: each for each in snapshot.broker[broker].log_dirs}
         if path not in there:
             known = ", ".join(there) or "none"
-            return f"{target.partition}: broker {broker} has no directory {path}; it has {known}"
+            return f"{target.partition}: broker {broker} has no log dir {path}; it has {known}"
         if there[path].failed:
-            return f"{target.partition}: directory {path} of broker {broker} has failed"
+            return f"{target.partition}: log dir {path} of broker {broker} has failed"
+    return None
+
+
+def _cordoned(snapshot: Snapshot, partition: Partition, target: Target) -> str | None:
+    """Refuse a new replica on a cordoned broker or in a cordoned log dir; those already there may stay."""
+    lies = {copy.broker: copy.log_dir for copy in partition.copies if not copy.future}
+    paths = target.log_dirs or (ANY_DIR,) * len(target.replicas)
+    for broker, path in zip(target.replicas, paths, strict=True):
+        there = snapshot.broker.get(broker)
+        if there is None or (broker in partition.replicas and path in (ANY_DIR, lies.get(broker))):
+            continue
+        if there.cordoned:
+            return (
+                f"{target.partition} is to have a new replica on broker {broker}, but all its log dirs are "
+                "cordoned: uncordon one, or choose another broker"
+            )
+        if any(each.cordoned and each.path == path for each in there.log_dirs):
+            return (
+                f"{target.partition} is to have a new replica in {path} of broker {broker}, but that log dir "
+                "is cordoned: uncordon it, or choose another log dir"
+            )
     return None
 
 

@@ -14,12 +14,14 @@ from restow.model import Limits, Snapshot, TopicPartition
 from restow.plan.files import text
 from restow.plan.files.kafka_json import check_reassignment, parse_reassignment
 from restow.plan.pin import Target, plan_from_targets
+from restow.plan.schedule.schedule import Order, order_of
 from restow.snapshot.text import dumps as snapshot_text
 from tests.unit.plan.clusters import snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from restow.model import Move
     from tests.unit.cli.conftest import Invoke
 
 
@@ -161,6 +163,38 @@ def test_plan_prints_the_same_kafka_json_as_place(tmp_path: Path, invoke: Invoke
     target.write_text(placed)
     here = file_of(cluster(), tmp_path)
     assert invoke("plan", "from-json", str(target), "--snapshot", here, "--format", "kafka").stdout == placed
+
+
+def test_from_json_refuses_a_cordoned_broker(tmp_path: Path, refused: Callable[..., str]) -> None:
+    here = cluster()
+    shut = tuple(replace(each, cordoned=True) for each in here.brokers[4].log_dirs)
+    brokers = (*here.brokers[:4], replace(here.brokers[4], log_dirs=shut), *here.brokers[5:])
+    moves, output = tmp_path / "moves.json", tmp_path / "plan.json"
+    moves.write_text('{"partitions": [{"topic": "t", "partition": 0, "replicas": [1, 4]}]}')
+    there = file_of(replace(here, brokers=brokers), tmp_path)
+    said = refused("plan", "from-json", str(moves), "--snapshot", there, "-o", str(output))
+    assert "t-0 is to have a new replica on broker 4, but all its log dirs are cordoned" in said
+    assert not output.exists()
+
+
+@pytest.mark.parametrize("command", ["from-json", "rebase"])
+def test_plan_command_writes_no_plan_that_the_judge_finds_broken(
+    command: str, plan_file: str, tmp_path: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order leaves out a step, so that a partition never gets its replicas."""
+    monkeypatch.setattr("restow.plan.pin.order_of", without_the_first_step)
+    moves, output = tmp_path / "moves.json", tmp_path / "new.json"
+    moves.write_text(invoke("show", plan_file, "--format", "kafka").stdout)
+    source = str(moves) if command == "from-json" else plan_file
+    told = invoke("plan", command, source, "--snapshot", file_of(cluster(), tmp_path), "-o", str(output))
+    assert told.exit_code == 1, told.output
+    assert "the judge finds this plan broken" in told.stderr
+    assert not output.exists()
+
+
+def without_the_first_step(moves: Iterable[Move], here: Snapshot, limits: Limits) -> Order:
+    order = order_of(moves, here, limits)
+    return order._replace(waves=(order.waves[0][1:], *order.waves[1:]))
 
 
 def test_plan_writes_rollback_json_beside_kafka_json(tmp_path: Path, invoke: Invoke) -> None:

@@ -58,8 +58,8 @@ def _without_leader(topic: Topic) -> Topic:
         (target(0), "t-0 is to have no replicas"),
         (target(0, 1, 1), "two replicas on one broker"),
         (target(0, 1, 77), "broker 77, which is not there"),
-        (target(0, 1, 2, dirs=("/nope", "any")), "broker 1 has no directory /nope; it has /d"),
-        (target(0, 1, 2, dirs=("any",)), "2 replicas but 1 directories"),
+        (target(0, 1, 2, dirs=("/nope", "any")), "broker 1 has no log dir /nope; it has /d"),
+        (target(0, 1, 2, dirs=("any",)), "2 replicas but 1 log dirs"),
         (target(0, 1), "min.insync.replicas of t is 2"),
         (target(1, 1, 2), "t-1 is being moved already"),
     ],
@@ -83,8 +83,42 @@ def test_plan_refuses_a_partition_without_a_leader() -> None:
 def test_plan_refuses_a_failed_log_dir_as_target() -> None:
     here = snapshot({"t": [(1, 2)]})
     brokers = tuple(replace(each, log_dirs=(LogDir(path="/d", failed=True),)) for each in here.brokers)
-    with pytest.raises(ImpossiblePlan, match="directory /d of broker 3 has failed"):
+    with pytest.raises(ImpossiblePlan, match="log dir /d of broker 3 has failed"):
         pinned(replace(here, brokers=brokers), target(0, 1, 3, dirs=("any", "/d")))
+
+
+def cordoned(here: Snapshot, broker: int, *paths: str) -> Snapshot:
+    """Return the snapshot with these log dirs of a broker cordoned."""
+
+    def changed(each: LogDir) -> LogDir:
+        return replace(each, cordoned=each.path in paths)
+
+    brokers = (
+        replace(each, log_dirs=tuple(map(changed, each.log_dirs))) if each.id == broker else each
+        for each in here.brokers
+    )
+    return replace(here, brokers=tuple(brokers))
+
+
+@pytest.mark.parametrize(
+    ("paths", "asked", "complaint"),
+    [
+        (("/d", "/e"), target(0, 1, 3), "t-0 is to have a new replica on broker 3, but all its log dirs are"),
+        (("/e",), target(0, 1, 3, dirs=("any", "/e")), "in /e of broker 3, but that log dir is cordoned"),
+        (("/e",), target(1, 1, 3, dirs=("any", "/e")), "in /e of broker 3, but that log dir is cordoned"),
+    ],
+    ids=["broker", "log dir", "log dir of the same broker"],
+)
+def test_plan_refuses_a_cordoned_target(paths: tuple[str, ...], asked: Target, complaint: str) -> None:
+    here = cordoned(snapshot({"t": [(1, 2), (1, 3)]}, dirs=("/d", "/e")), 3, *paths)
+    with pytest.raises(ImpossiblePlan, match=complaint):
+        pinned(here, asked)
+
+
+def test_plan_keeps_replicas_that_a_cordoned_log_dir_has_already() -> None:
+    here = cordoned(snapshot({"t": [(1, 3)]}, dirs=("/d", "/e")), 3, "/d", "/e")
+    plan = pinned(here, target(0, 4, 3, dirs=("any", "/d")))
+    assert [move.after for move in plan.moves] == [(4, 3)]
 
 
 def test_plan_refuses_the_same_partition_twice() -> None:

@@ -96,6 +96,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
     flat = chain.from_iterable(replicas)
     holder = np.fromiter(map(index.__getitem__, flat), np.int64, int(offsets[-1]))
+    cordoned = {broker.id for broker in snapshot.brokers if broker.cordoned}
     alive = np.array([_works(snapshot, broker) for broker in brokers], dtype=bool)
     per_topic = [len(topic.partitions) for topic in snapshot.topics]
     sizes = _sizes(names, partitions)
@@ -104,7 +105,7 @@ def arrays_of(snapshot: Snapshot, load: LoadModel | None, fill: float) -> Arrays
         brokers=brokers,
         index=index,
         alive=alive,
-        cordoned=np.array([_is_cordoned(snapshot, broker) for broker in brokers], dtype=bool),
+        cordoned=np.array([broker in cordoned for broker in brokers], dtype=bool),
         cordoned_dirs=tuple(
             (broker.id, each.path) for broker in snapshot.brokers for each in broker.log_dirs if each.cordoned
         ),
@@ -152,12 +153,6 @@ def first_alive(offsets: Ints, holder: Ints, alive: Bools) -> Ints:
 def _works(snapshot: Snapshot, broker: BrokerId) -> bool:
     there = snapshot.broker.get(broker)
     return there is not None and (not there.log_dirs or not all(each.failed for each in there.log_dirs))
-
-
-def _is_cordoned(snapshot: Snapshot, broker: BrokerId) -> bool:
-    there = snapshot.broker.get(broker)
-    working = [each for each in there.log_dirs if not each.failed] if there else []
-    return bool(working) and all(each.cordoned for each in working)
 
 
 def _lagging(partitions: Sequence[Partition], alive: frozenset[BrokerId]) -> Bools:
