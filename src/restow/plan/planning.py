@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from restow.errors import InvalidInput
 from restow.model import Limits, TopicPartition
@@ -70,38 +70,10 @@ def plan(
     A plan that has to leave partitions behind names them in `plan.leaves`. A request that cannot be met
     raises `InvalidInput`. The same request with the same seed gives the same plan.
     """
-    from restow.plan.files.reading import read_load
-    from restow.plan.pin import check_limits
-
+    arguments = dict(locals())
+    model = _load_model(load)
     limits = RequestedLimits(extra_copies=extra_copies, moves_in=moves_in, moves_out=moves_out, fill=fill)
-    check_limits(settled(limits, ()))
-    model = read_load(load) if isinstance(load, str | PathLike) else load
-    only = _names(topics)
-    request = PlanRequest(
-        balance=balance,
-        leaders=leaders,
-        disks=disks,
-        fix_racks=fix_racks,
-        spread_topics=spread_topics,
-        add=_brokers(add_brokers),
-        drain=_brokers(drain),
-        demote=_brokers(demote),
-        replace=dict(replace or {}),
-        any_rack=any_rack,
-        replication_factors=_replication_factors(replication_factor, only),
-        relieve=dict(relieve or {}),
-        bands=_bands(band, model),
-        only_topics=only,
-        except_topics=_names(exclude_topics),
-        except_brokers=_brokers(exclude_brokers),
-        except_partitions=frozenset(_partition(each) for each in exclude_partitions),
-        cordon=_brokers(cordon),
-        most_bytes=parse_size(max_bytes, "max_bytes") if isinstance(max_bytes, str) else max_bytes,
-        most_moves=max_moves,
-        fill=fill,
-        seed=seed,
-    )
-    return make_plan(snapshot, model, request, limits=limits, seconds=seconds).plan
+    return make_plan(snapshot, model, _request(arguments, model), limits=limits, seconds=seconds).plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +108,13 @@ def make_plan(
 ) -> MadePlan:
     """Search for the best plan within the time limit. Time spent in the compiler does not count."""
     from restow.plan.judge.waves import check_sound
+    from restow.plan.pin import check_limits
     from restow.plan.propose import propose
     from restow.plan.request.framing import ask
     from restow.plan.search.compiled import compiler_s
     from restow.runtime.clock import SystemClock
 
+    check_limits(settled(limits, ()))
     clock = SystemClock()
 
     def worked_s() -> float:
@@ -164,6 +138,42 @@ def make_plan(
 def goals_of(load: LoadModel | None) -> tuple[str, ...]:
     """Return the names of all goals: the usual ones, and the resources of the load model."""
     return (*GOALS, *(load.resources if load else ()))
+
+
+def _load_model(given: LoadModel | str | PathLike[str] | None) -> LoadModel | None:
+    from restow.plan.files.reading import read_load
+
+    return read_load(given) if isinstance(given, str | PathLike) else given
+
+
+def _request(given: Mapping[str, Any], load: LoadModel | None) -> PlanRequest:
+    """Return the request that the arguments of `plan` make."""
+    only = _names(given["topics"])
+    most = given["max_bytes"]
+    return PlanRequest(
+        balance=given["balance"],
+        leaders=given["leaders"],
+        disks=given["disks"],
+        fix_racks=given["fix_racks"],
+        spread_topics=given["spread_topics"],
+        add=_brokers(given["add_brokers"]),
+        drain=_brokers(given["drain"]),
+        demote=_brokers(given["demote"]),
+        replace=dict(given["replace"] or {}),
+        any_rack=given["any_rack"],
+        replication_factors=_replication_factors(given["replication_factor"], only),
+        relieve=dict(given["relieve"] or {}),
+        bands=_bands(given["band"], load),
+        only_topics=only,
+        except_topics=_names(given["exclude_topics"]),
+        except_brokers=_brokers(given["exclude_brokers"]),
+        except_partitions=frozenset(map(_partition, given["exclude_partitions"])),
+        cordon=_brokers(given["cordon"]),
+        most_bytes=parse_size(most, "max_bytes") if isinstance(most, str) else most,
+        most_moves=given["max_moves"],
+        fill=given["fill"],
+        seed=given["seed"],
+    )
 
 
 def _brokers(given: BrokerId | Iterable[BrokerId]) -> frozenset[BrokerId]:
