@@ -14,10 +14,9 @@ from restow.cluster.replication import partition
 from restow.sim.run import Scenario, simulate
 
 RUN = """
-import json, logging, sys
+import json, sys
 from dataclasses import asdict
 from restow.sim.run import Scenario, simulate
-logging.disable(logging.CRITICAL)
 report = simulate(Scenario(seed=int(sys.argv[1]), duration_s=40, fault_every_s=8, partitions=10))
 print(json.dumps(asdict(report)))
 """

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from restow.runtime.chance import Chance
     from restow.runtime.disk import Part
@@ -69,7 +68,8 @@ class SimDisk:
         self._locks: set[str] = set()
         self._volumes: dict[str, Volume] = {"/": Volume()}
         self._life = 0
-        self._is_looked_at = False
+        self.is_looked_at = False
+        """Whether a checker reads, and not the broker: then no fault occurs."""
         self.changes = 0
         """How many calls have changed a file's bytes."""
         self.took: Callable[[float], object] = lambda _: None
@@ -85,15 +85,6 @@ class SimDisk:
         """Leave only so much room on the volume mounted at this directory."""
         total, free = self.space(path)
         self.volume(path).total_bytes = total - free + room_bytes
-
-    @contextmanager
-    def looked_at(self) -> Iterator[None]:
-        """Let no fault occur meanwhile: a checker reads, not the broker."""
-        self._is_looked_at = True
-        try:
-            yield
-        finally:
-            self._is_looked_at = False
 
     def kill(self) -> None:
         """End the process that uses this disk: its handles are void, and written data stays."""
@@ -228,7 +219,7 @@ class SimDisk:
         """Raise the error of a call on this path, if it would fail."""
         if life != self._life:
             raise OSError(errno.EBADF, "the process that opened it is gone", path)
-        if (volume.error or volume.slow_s) and not self._is_looked_at:
+        if (volume.error or volume.slow_s) and not self.is_looked_at:
             if volume.error:
                 raise OSError(volume.error, os.strerror(volume.error), path)
             self.took(volume.slow_s)

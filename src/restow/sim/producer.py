@@ -38,6 +38,8 @@ class Lane:
     next_sequence: int = 0
     acknowledged: list[bytes] = field(default_factory=list)
     """In the order of sending."""
+    acknowledged_end: int = 0
+    """The offset behind the last acknowledged record."""
 
 
 class SimProducer:
@@ -135,6 +137,8 @@ class SimProducer:
         if code in (0, _SENT_BEFORE):
             lane = self.lanes[answer.index]
             lane.acknowledged += lane.batch
+            if not code:
+                lane.acknowledged_end = int(answer.base_offset) + len(lane.batch)
             lane.next_sequence += len(lane.batch)
             lane.batch = []
             return 0

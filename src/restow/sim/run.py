@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from restow.runtime.chance import SeededChance
 from restow.runtime.clock import SystemClock
-from restow.sim.checkers import Invariants, InvariantViolation
+from restow.sim.checkers import Invariants
 from restow.sim.cluster import SimCluster, SimulatedClusterSettings
+from restow.sim.health import unhealthy
 from restow.sim.loop import run
 from restow.sim.nemesis import Nemesis
+from restow.sim.record import EventRecord
 from restow.sim.scenario import Scenario
 from restow.sim.workloads import WORKLOADS, WorkContext, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import TextIO
 
-_CHECK_EVERY_S = 0.25
-_LAST_EVENTS = 40
+_CHECK_EVERY_S = 0.1
 _QUIET_S = 120.0
 _MOST_LOG_DIRS = 3
 _MOST_SKEW_MS = 60_000
@@ -51,89 +51,79 @@ class SimulationReport:
         return self.virtual_seconds / self.wall_seconds if self.wall_seconds else 0.0
 
 
-def simulate(scenario: Scenario) -> SimulationReport:
-    """Run it to its end in virtual time."""
+def simulate(scenario: Scenario, *, trace: TextIO | None = None) -> SimulationReport:
+    """Run it to its end in virtual time. `trace` gets its events and the brokers' log lines."""
     clock = SystemClock()
     began_s = clock.monotonic_s()
-    simulation = _Simulation(scenario)
+    simulation = _Simulation(scenario, trace)
     virtual_s = run(simulation.run())
+    journal = simulation.journal
     return SimulationReport(
         seed=scenario.seed,
         virtual_seconds=virtual_s,
         wall_seconds=clock.monotonic_s() - began_s,
-        steps=simulation.steps,
+        steps=journal.steps,
         faults=simulation.faults,
         acked=simulation.acked,
         lost=simulation.lost,
-        violations=tuple(map(str, simulation.violations)),
-        trace=simulation.trace.hexdigest(),
-        last_events=tuple(simulation.events),
+        violations=journal.violations,
+        trace=journal.hash.hexdigest(),
+        last_events=tuple(journal.last_events),
     )
 
 
 class _Simulation:
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, trace: TextIO | None) -> None:
         self._scenario = scenario
-        self.trace = hashlib.blake2b(digest_size=16)
-        self.events: deque[str] = deque(maxlen=_LAST_EVENTS)
-        self.violations: list[InvariantViolation] = []
-        self.steps = self.faults = self.acked = self.lost = 0
+        self.journal = EventRecord(trace)
+        self.faults = self.acked = self.lost = 0
 
     async def run(self) -> float:
         """Return the virtual seconds of the run."""
-        scenario = self._scenario
-        loop = asyncio.get_running_loop()
-        async with SimCluster(scenario.brokers, _settings(scenario)) as cluster:
-            cluster.network.trace = self._note_frame
-            context = WorkContext(scenario=scenario, cluster=cluster, note=self._note)
-            workloads = [WORKLOADS[name](context) for name in _drawn(scenario)]
-            for each in workloads:
-                await each.start()
-            watch = asyncio.create_task(self._watch(Invariants(cluster), workloads))
-            nemesis = Nemesis(cluster, scenario, self._note)
-            until_s = loop.time() + scenario.duration_s
-            await asyncio.gather(nemesis.harm(), *(each.run(until_s) for each in workloads))
-            self.faults = nemesis.count
-            await self._settle(cluster, workloads)
-            for each in workloads:
-                async for what in each.finish():
-                    self._violated(what)
-                self.acked += each.acked
-                self.lost += each.lost
-            if watch.done():
-                watch.result()
-            watch.cancel()
-        return loop.time()
+        with self.journal.listening():
+            async with SimCluster(self._scenario.brokers, _settings(self._scenario)) as cluster:
+                cluster.network.trace = self.journal.note_frame
+                await self._run(cluster)
+        return asyncio.get_running_loop().time()
 
-    def _note_frame(self, at_s: float, source: str, target: str, payload: bytes) -> None:
-        self.steps += 1
-        self.trace.update(f"{at_s!r} {source} {target}".encode())
-        self.trace.update(payload)
-
-    def _note(self, event: str) -> None:
-        line = f"{asyncio.get_running_loop().time():.3f} s: {event}"
-        self.events.append(line)
-        self.trace.update(line.encode())
-
-    def _violated(self, what: str) -> None:
-        violation = InvariantViolation(asyncio.get_running_loop().time(), what)
-        if what not in {each.what for each in self.violations}:
-            self.violations.append(violation)
-            self._note(f"VIOLATION: {what}")
+    async def _run(self, cluster: SimCluster) -> None:
+        scenario, journal = self._scenario, self.journal
+        invariants = Invariants(cluster)
+        context = WorkContext(
+            scenario=scenario, cluster=cluster, committed=invariants.committed, note=journal.note
+        )
+        workloads = [WORKLOADS[name](context) for name in _drawn(scenario)]
+        journal.note(f"the workloads are {', '.join(each.name for each in workloads)}")
+        for each in workloads:
+            await each.start()
+        watch = asyncio.create_task(self._watch(invariants, workloads))
+        nemesis = Nemesis(cluster, scenario, journal.note)
+        until_s = context.now_s() + scenario.duration_s
+        await asyncio.gather(nemesis.harm(), *(each.run(until_s) for each in workloads))
+        self.faults = nemesis.count
+        journal.note("the faults are over")
+        await self._settle(cluster, workloads)
+        for each in workloads:
+            journal.violated([what async for what in each.finish()])
+            self.acked += each.acked
+            self.lost += each.lost
+        if watch.done():
+            watch.result()
+        watch.cancel()
+        journal.violated(invariants.check_replicas(anew=True))
 
     async def _watch(self, invariants: Invariants, workloads: Sequence[Workload]) -> None:
         while True:
-            for what in invariants.check():
-                self._violated(what)
+            self.journal.violated(invariants.check())
             for each in workloads:
-                for what in each.check():
-                    self._violated(what)
+                self.journal.violated(each.check())
             await asyncio.sleep(_CHECK_EVERY_S)
 
     async def _settle(self, cluster: SimCluster, workloads: Sequence[Workload]) -> None:
         """Wait, without further faults, until all work is done and all replicas are in sync again."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + _QUIET_S
+        late = f"{_QUIET_S:g} s after the last fault"
         tasks = {each.name: asyncio.create_task(each.settle()) for each in workloads}
         await asyncio.wait(tasks.values(), timeout=_QUIET_S)
         for name, task in tasks.items():
@@ -141,11 +131,10 @@ class _Simulation:
                 task.result()
             else:
                 task.cancel()
-                self._violated(f"the workload {name} did not end within {_QUIET_S:g} s after the last fault")
-        while any(_unhealthy(cluster)) and loop.time() < until_s:
+                self.journal.violated([f"{late}, the workload {name} is still at work"])
+        while any(unhealthy(cluster)) and loop.time() < until_s:
             await asyncio.sleep(_CHECK_EVERY_S)
-        for what in _unhealthy(cluster):
-            self._violated(f"not healthy {_QUIET_S:g} s after the last fault: {what}")
+        self.journal.violated(f"{late}, {what}" for what in unhealthy(cluster))
 
 
 def _settings(scenario: Scenario) -> SimulatedClusterSettings:
@@ -168,19 +157,3 @@ def _drawn(scenario: Scenario) -> Iterator[str]:
             drawn or workload.is_always_drawn or scenario.workloads is not None
         ):
             yield name
-
-
-def _unhealthy(cluster: SimCluster) -> Iterator[str]:
-    """Yield what is wrong in a cluster without faults."""
-    led = set()
-    for node in cluster.nodes.values():
-        if not node.broker.is_running:
-            yield f"broker {node.id} is not running"
-            continue
-        for partition in node.broker.services.replicas.hosted():
-            if partition.is_leader:
-                led.add(partition.topic_partition)
-                if set(partition.isr) != set(partition.order.replicas):
-                    yield f"{partition.topic_partition} has the ISR {partition.isr}"
-    if not led:
-        yield "no partition has a leader"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from restow.runtime.chance import Chance
     from restow.sim.cluster import SimCluster
+    from restow.sim.committed import CommittedRecords
     from restow.sim.scenario import Scenario
 
 
@@ -35,6 +36,8 @@ class WorkContext:
 
     scenario: Scenario
     cluster: SimCluster
+    committed: CommittedRecords
+    """The records that the checkers have seen below a high watermark."""
     note: Callable[[str], None]
     """Adds an event, in words, to the trace."""
 

@@ -11,7 +11,7 @@ from restow.sim.workloads.base import WorkContext, Workload
 from restow.wire.messages import CreateTopicsRequest, MetadataRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterable, Iterator
 
     from restow.sim.client import SimClient
 
@@ -46,6 +46,11 @@ class Producing(Workload):
     async def settle(self) -> None:
         while not self._producer.is_idle:
             await self._round()
+
+    def check(self) -> Iterable[str]:
+        for partition, lane in self._producer.lanes.items():
+            self.context.committed.acknowledge(TOPIC, partition, lane.acknowledged_end)
+        return ()
 
     async def finish(self) -> AsyncIterator[str]:
         for partition, lane in sorted(self._producer.lanes.items()):

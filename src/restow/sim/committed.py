@@ -1,0 +1,129 @@
+"""Committed records: what a high watermark once covered stays the same in every log, for ever.
+
+The checker remembers every batch below any high watermark that it has seen, by its base offset. It compares
+each replica with that memory, each batch once: a follower up to its own high watermark, a member of the ISR
+up to the highest one seen. Every member of the ISR also has every acknowledged record. Compacted topics are
+left out, because the cleaner rewrites their batches.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from restow.cluster.replication.partition import Role
+from restow.wire.batches import scan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from restow.cluster.log import PartitionLog
+    from restow.cluster.replication.partition import HostedPartition
+
+_READ_BYTES = 1 << 20
+
+
+class PartitionKey(NamedTuple):
+    """A partition of one life of a topic."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class ReplicaAt(NamedTuple):
+    """A replica and the broker that hosts it."""
+
+    broker: int
+    partition: HostedPartition
+
+
+class _Memory:
+    """The committed batches of one partition."""
+
+    __slots__ = ("acknowledged", "batches", "end", "latest_epoch")
+
+    def __init__(self) -> None:
+        self.batches: dict[int, int] = {}
+        """Checksums by base offset."""
+        self.end = 0
+        """The highest high watermark so far."""
+        self.acknowledged = 0
+        """The end of the acknowledged records."""
+        self.latest_epoch = -1
+
+
+class CommittedRecords:
+    """The committed records of a cluster, and how far each replica was compared with them."""
+
+    def __init__(self) -> None:
+        self._memories: dict[PartitionKey, _Memory] = {}
+        self._present: dict[tuple[str, int], PartitionKey] = {}
+        self._compared: dict[tuple[int, PartitionKey], tuple[PartitionLog, int]] = {}
+
+    def acknowledge(self, topic: str, partition: int, end: int) -> None:
+        """Note that the records before this offset are acknowledged, in the present life of the topic."""
+        key = self._present.get((topic, partition))
+        if key is not None:
+            memory = self._memories[key]
+            memory.acknowledged = max(memory.acknowledged, end)
+
+    def check(self, key: PartitionKey, replicas: Iterable[ReplicaAt], *, anew: bool = False) -> Iterator[str]:
+        """Yield how the replicas of a partition break the rule. With `anew`, compare all they have."""
+        memory = self._memories.get(key)
+        if memory is None:
+            memory = self._memories[key] = _Memory()
+            self._present[key.topic, key.partition] = key
+        usable = [each for each in replicas if each.partition.role is not Role.OFFLINE]
+        for each in usable:
+            if each.partition.log.config.cleanup_compact:
+                return
+            memory.latest_epoch = max(memory.latest_epoch, each.partition.leader_epoch)
+            if anew:
+                self._compared.pop((each.broker, key), None)
+            yield from self._compare(key, each, each.partition.log.high_watermark)
+        for leader in usable:
+            if leader.partition.is_leader and leader.partition.leader_epoch == memory.latest_epoch:
+                yield from self._check_isr(key, memory, leader.partition, usable)
+
+    def _check_isr(
+        self, key: PartitionKey, memory: _Memory, leader: HostedPartition, replicas: list[ReplicaAt]
+    ) -> Iterator[str]:
+        """Every in-sync replica has everything that was ever committed."""
+        for each in replicas:
+            if each.broker in leader.isr and each.partition.leader_epoch == leader.leader_epoch:
+                end = each.partition.log.end_offset
+                if end < max(memory.end, memory.acknowledged):
+                    yield (
+                        f"{key} on broker {each.broker} is in sync in epoch {leader.leader_epoch} and ends "
+                        f"at {end}, but {memory.end} was committed and {memory.acknowledged} acknowledged"
+                    )
+                yield from self._compare(key, each, memory.end)
+
+    def _compare(self, key: PartitionKey, replica: ReplicaAt, upto: int) -> Iterator[str]:
+        log, memory = replica.partition.log, self._memories[key]
+        upto = min(upto, log.end_offset)
+        known = self._compared.get((replica.broker, key))
+        at = log.start_offset if known is None or known[0] is not log else known[1]
+        at = max(log.start_offset, min(at, upto))
+        while at < upto:
+            data = log.read(at, _READ_BYTES, upto)
+            if not data:
+                break
+            for position, header in scan(data):
+                base, following = header.base_offset, header.next_offset
+                found = zlib.crc32(data[position : position + header.size])
+                at = max(at, following)
+                if base < log.start_offset:
+                    continue
+                if base >= memory.end:
+                    memory.batches[base], memory.end = found, following
+                elif memory.batches.get(base) != found:
+                    yield (
+                        f"{key} on broker {replica.broker} has another batch at offset {base} "
+                        "than was committed there"
+                    )
+        self._compared[replica.broker, key] = log, at
