@@ -36,9 +36,9 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}"
 
 
-def human_bytes(number: float) -> str:
-    """Return a size like `1.5 GB`: three digits, steps of a thousand."""
-    return scaled(number, "B")
+def human_bytes(number: float | None) -> str:
+    """Return a size like `1.5 GB`: three digits, steps of a thousand; `?` for a size that is not known."""
+    return "?" if number is None else scaled(number, "B")
 
 
 def human_rate(number: float) -> str:

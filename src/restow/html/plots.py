@@ -80,8 +80,13 @@ class Moment:
     bad: bool = False
 
 
-def amount(value: float, unit: str = "B") -> str:
-    """Return `1.5 MB/s`: three digits, in powers of 1000. A count below a million is written out."""
+def amount(value: float | None, unit: str = "B") -> str:
+    """Return `1.5 MB/s`: three digits, in powers of 1000. A count below a million is written out.
+
+    An amount that is not known is `?`.
+    """
+    if value is None:
+        return "?"
     if not isfinite(value):
         return "–"
     if not unit and abs(value) < 1e6:
@@ -125,19 +130,23 @@ def _judged(value: float, share: float | None, band: float) -> str:
 
 
 def changes(
-    rows: Sequence[tuple[str, float, float]], *, unit: str = "B", share: float | None = None, label: str = ""
+    rows: Sequence[tuple[str, float | None, float | None]],
+    *,
+    unit: str = "B",
+    share: float | None = None,
+    label: str = "",
 ) -> str:
-    """Draw before above after, with the even share as a line."""
-    most = max((max(before, after) for _, before, after in rows), default=0) or 1.0
+    """Draw before above after, with the even share as a line. An amount that is not known has no bar."""
+    most = max((max(before or 0, after or 0) for _, before, after in rows), default=0) or 1.0
     row_height = 30
     parts = []
     for number, (name, before, after) in enumerate(rows):
         top = number * row_height
         for kind, value, below in (("before", before, 5), ("after", after, 15)):
             tip = f"{name} {kind}: {amount(value, unit)}"
-            parts.append(_rect(f"bar {kind}", _LABEL, top + below, _length(value, most), 9, tip, 2))
+            parts.append(_rect(f"bar {kind}", _LABEL, top + below, _length(value or 0, most), 9, tip, 2))
         parts.append(_text(_LABEL - 8, top + row_height / 2, name, "end"))
-        end = _LABEL + _length(max(before, after), most) + 8
+        end = _LABEL + _length(max(before or 0, after or 0), most) + 8
         parts.append(_text(end, top + row_height / 2, f"{amount(before, unit)} → {amount(after, unit)}"))
     if share:
         at = _LABEL + _length(share, most)

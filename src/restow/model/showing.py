@@ -81,7 +81,7 @@ def snapshot_html(snapshot: Snapshot) -> str:
             broker.rack or "",
             f"{replicas[broker.id]:,}",
             f"{leaders[broker.id]:,}",
-            human_bytes(size[broker.id]),
+            human_bytes(None if broker.id in snapshot.unanswered else size[broker.id]),
             "failed" if any(each.failed for each in broker.log_dirs) else len(broker.log_dirs),
         )
         for broker in snapshot.brokers

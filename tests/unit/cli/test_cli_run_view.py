@@ -95,6 +95,17 @@ def test_picture_gives_the_reason_of_a_pause() -> None:
     assert "waits: broker 3 is not there" in drawn(run_status(waits="broker 3 is not there"))
 
 
+def test_picture_shows_what_a_dead_broker_has_copied_as_unknown() -> None:
+    dead = replace(run_status().report.copying[0], copied_bytes=0, answered=False)
+    status = run_status(report=replace(run_status().report, copying=(dead,)))
+    (row,) = [line for line in drawn(status).splitlines() if line.count("?") == 2]
+    assert "3.0 GB" in row
+    assert "0 B" not in row
+    (written,) = json.loads(json.dumps(status.document()))["replicas"]
+    assert (written["copied_bytes"], written["behind_bytes"]) == (None, None)
+    assert status_of(status.document()) == status
+
+
 def test_picture_of_a_paused_run_gives_no_time_left() -> None:
     shown = drawn(run_status(paused=ASKED_TO_PAUSE))
     assert "time left unknown while paused" in shown

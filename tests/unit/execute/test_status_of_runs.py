@@ -108,3 +108,13 @@ def test_cancel_command_exits_with_0_when_it_has_cancelled_a_run_without_a_proce
     ended = json.loads(result.stdout.splitlines()[-1])
     assert ended["outcome"] == "cancelled"
     assert stage.replicas() == [(1, 2), (1, 2), (2, 1), (2, 3)]
+
+
+def test_bytes_on_a_broker_that_has_died_are_unknown(stage: Stage) -> None:
+    name = TopicPartition("t", 0)
+    stage.after(3, lambda: stage.admin.brokers.discard(3))
+    stage.after(20, lambda: control_of(stage).request(ControlRequest(stop="leave")))
+    stage.execute(plan_for(stage, [(1, 3)]), THROTTLED)
+    told = [each for status in stage.statuses for each in status.report.copying if each.partition == name]
+    assert told[0].answered
+    assert not told[-1].answered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -59,6 +60,13 @@ def test_html_is_well_formed_and_escapes_every_name(value: Snapshot | Plan | Ver
     assert "<script" not in shown
     texts = "".join(ET.fromstring(f"<div>{shown}</div>").itertext())  # noqa: S314  (our own)
     assert HOSTILE in texts
+
+
+def test_snapshot_html_shows_the_bytes_of_a_silent_broker_as_unknown() -> None:
+    shown = replace(SNAPSHOT, unanswered=(2,))._repr_html_()
+    assert ">500 B<" in shown
+    assert shown.count(">?<") == 1
+    assert ">0 B<" not in shown
 
 
 def test_plan_html_draws_bytes_before_and_after() -> None:

@@ -177,7 +177,7 @@ def _table(status: Status) -> Grid:
             f"{line.leaders:,}",
             f"{line.replicas:,}",
             f"{line.in_sync:,}",
-            "-" if line.size_bytes is None else human_bytes(line.size_bytes),
+            human_bytes(line.size_bytes),
             style={"down": "red", "controller": "bold"}.get(state),
         )
     return table

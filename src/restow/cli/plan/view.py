@@ -200,7 +200,7 @@ def _draw_amounts(console: Console, what: str, amounts: Sequence[Amount]) -> Non
     from restow.cli.shared.tables import BAR, NAME, NUMBER, Grid
     from restow.sizes import human_bytes
 
-    most = max((max(each.before_bytes, each.after_bytes) for each in amounts), default=0)
+    most = max((max(each.before_bytes or 0, each.after_bytes or 0) for each in amounts), default=0)
     marks = glyphs(console)
     first = NUMBER if what == "broker" else NAME
     table = Grid(
@@ -212,9 +212,9 @@ def _draw_amounts(console: Console, what: str, amounts: Sequence[Amount]) -> Non
         table.add_row(
             each.name,
             human_bytes(each.before_bytes),
-            bar(each.before_bytes, most, _BAR, marks),
+            bar(each.before_bytes or 0, most, _BAR, marks),
             human_bytes(each.after_bytes),
-            bar(each.after_bytes, most, _BAR, marks),
+            bar(each.after_bytes or 0, most, _BAR, marks),
             f"{each.before_replicas:,} → {each.after_replicas:,}",
         )
     console.print(table)

@@ -174,9 +174,9 @@ def _replicas(copying: tuple[Copying, ...]) -> Grid:
             where,
             "-" if each.leader is None else str(each.leader),
             str(each.broker),
-            human_bytes(each.copied_bytes),
+            human_bytes(each.copied_bytes if each.answered else None),
             human_bytes(each.size_bytes),
-            human_bytes(each.behind_bytes),
+            human_bytes(each.behind_bytes if each.answered else None),
             "in sync" if each.in_sync else "",
         )
     _tell_of_more(table, len(copying))

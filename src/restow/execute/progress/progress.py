@@ -45,9 +45,12 @@ class Copying:
     """The sending broker; for a copy between log dirs, the broker itself."""
     size_bytes: int
     copied_bytes: int
+    """0 if it is not known, because the broker has not answered."""
     in_sync: bool
     log_dir: str | None = None
     """The target log dir, if the replica stays on its broker."""
+    answered: bool = True
+    """Whether the broker has told how much it has copied."""
 
     @property
     def job(self) -> Job:
@@ -332,6 +335,7 @@ def _copying(job: Job, step: Step, observation: Observation, *, waits: bool = Fa
         copied_bytes=0 if waits else copied,
         in_sync=in_sync and not waits,
         log_dir=job.log_dir,
+        answered=job.broker in observation.dirs,
     )
 
 

@@ -115,9 +115,9 @@ class RunStatus:
                     "broker": each.broker,
                     "leader": each.leader,
                     "log_dir": each.log_dir,
-                    "copied_bytes": each.copied_bytes,
+                    "copied_bytes": each.copied_bytes if each.answered else None,
                     "size_bytes": each.size_bytes,
-                    "behind_bytes": each.behind_bytes,
+                    "behind_bytes": each.behind_bytes if each.answered else None,
                     "in_sync": each.in_sync,
                 }
                 for each in report.copying
@@ -153,7 +153,8 @@ def status_of(document: Mapping[str, Any]) -> RunStatus:
                 broker=int(each["broker"]),
                 leader=each["leader"],
                 size_bytes=int(each["size_bytes"]),
-                copied_bytes=int(each["copied_bytes"]),
+                copied_bytes=int(each["copied_bytes"] or 0),
+                answered=each["copied_bytes"] is not None,
                 in_sync=bool(each["in_sync"]),
                 log_dir=each["log_dir"],
             )

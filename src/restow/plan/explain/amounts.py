@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Bytes and replicas of a broker, a rack or a log dir."""
+    """Bytes and replicas of a broker, a rack or a log dir.
+
+    The bytes are None if no size of its replicas is known: those of a dead broker that nobody else has.
+    """
 
     name: str
-    before_bytes: int
-    after_bytes: int
+    before_bytes: int | None
+    after_bytes: int | None
     before_replicas: int
     after_replicas: int
 
@@ -92,23 +95,34 @@ def by_broker_and_rack(
     Existing replicas count with their own size, new ones with their leader's.
     """
     size = arrays.facts.size_bytes.astype(np.int64)
-    now = np.zeros((len(arrays.brokers), 2), dtype=np.int64)
+    unsized = _unsized(arrays)
+    now = np.zeros((len(arrays.brokers), 3), dtype=np.int64)
     np.add.at(now[:, 0], arrays.holder, size[arrays.part_of])
     now[:, 0] += _differing(arrays)
     now[:, 1] = np.bincount(arrays.holder, minlength=len(now))
+    np.add.at(now[:, 2], arrays.holder, unsized[arrays.part_of])
     then = now.copy()
     for sign, side in zip((-1, 1), sides or (), strict=False):
         np.add.at(then[:, 0], side.places, sign * size[side.part_of])
         then[:, 1] += sign * np.bincount(side.places, minlength=len(now))
+        np.add.at(then[:, 2], side.places, sign * unsized[side.part_of])
     for move in moves:
         for broker in move.removing:
             then[arrays.index[broker], 0] += move.size_bytes - move.own_size(broker)
     racks = {broker.id: broker.rack or "no rack" for broker in snapshot.brokers}
-    table = np.stack((now[:, 0], then[:, 0], now[:, 1], then[:, 1]), axis=1).tolist()
+    table = np.stack((now, then), axis=2).reshape(len(now), 6).tolist()
     by_rack: dict[str, list[int]] = {}
     for broker, row in zip(arrays.brokers, table, strict=True):
         _add(by_rack, racks.get(broker, "down"), row)
     return _lines(dict(zip(map(str, arrays.brokers), table, strict=True))), _lines(by_rack)
+
+
+def _unsized(arrays: Arrays) -> Ints:
+    """Return 1 for each partition that no broker has told the size of, and 0 for the others."""
+    sizes = arrays.facts.size_bytes.tolist()
+    return np.array(
+        [not size and not each.copies for each, size in zip(arrays.partitions, sizes, strict=True)], np.int64
+    )
 
 
 def _differing(arrays: Arrays) -> Ints:
@@ -127,7 +141,7 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
     by_name = {move.partition: move for move in moves}
     only = {broker.id: _only_path(broker) for broker in snapshot.brokers}
     rows: dict[tuple[BrokerId, str], list[int]] = {
-        (broker.id, each.path): [0, 0, 0, 0] for broker in snapshot.brokers for each in broker.log_dirs
+        (broker.id, each.path): [0] * 6 for broker in snapshot.brokers for each in broker.log_dirs
     }
     sizes = arrays.facts.size_bytes.astype(np.int64).tolist()
     for name, partition, size in zip(arrays.names, arrays.partitions, sizes, strict=True):
@@ -141,22 +155,29 @@ def by_dir(snapshot: Snapshot, arrays: Arrays, moves: Sequence[Move]) -> tuple[A
         for column, replicas, paths in ((0, partition.replicas, lies), (1, after, then)):
             for broker in replicas:
                 place = broker, paths.get(broker) or only.get(broker, ANY_DIR)
-                row = rows.get(place) or rows.setdefault(place, [0, 0, 0, 0])
+                row = rows.get(place) or rows.setdefault(place, [0] * 6)
                 row[column] += own.get(broker, size) if broker in partition.replicas else size
                 row[column + 2] += 1
+                row[column + 4] += not size and not partition.copies
     return _lines({f"{broker}:{path}": row for (broker, path), row in rows.items()})
 
 
 def _add(table: dict[str, list[int]], key: str, row: Sequence[int]) -> None:
-    table[key] = [have + more for have, more in zip(table.get(key, (0, 0, 0, 0)), row, strict=True)]
+    table[key] = [have + more for have, more in zip(table.get(key, [0] * 6), row, strict=True)]
 
 
 def _lines(table: Mapping[str, Sequence[int]]) -> tuple[Amount, ...]:
+    """Make amounts of rows: bytes, replicas, and replicas of unknown size, each before and after."""
     return tuple(
         Amount(
-            name=key, before_bytes=row[0], after_bytes=row[1], before_replicas=row[2], after_replicas=row[3]
+            name=name,
+            before_bytes=None if not before and unsized_before else before,
+            after_bytes=None if not after and unsized_after else after,
+            before_replicas=replicas_before,
+            after_replicas=replicas_after,
         )
-        for key, row in table.items()
+        for name, row in table.items()
+        for before, after, replicas_before, replicas_after, unsized_before, unsized_after in (row,)
     )
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Load:
     """The contents of a broker: bytes, replicas, and how many of them are the preferred leader."""
 
-    size_bytes: int = 0
+    size_bytes: int | None = 0
+    """None if no size of its replicas is known: those of a dead broker that nobody else has."""
     replicas: int = 0
     preferred: int = 0
 
@@ -128,14 +129,14 @@ def _loads(plan: Plan, snapshot: Snapshot | None) -> tuple[dict[BrokerId, Load],
     return before.loads(), after.loads()
 
 
-def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int, ...]:
+def _sizes(move: Move, replicas: tuple[BrokerId, ...]) -> tuple[int | None, ...]:
     """Return the sizes of replicas: existing ones have their own, new ones their leader's."""
     return tuple([move.own_size(broker) for broker in replicas])
 
 
-def own_sizes(partition: Partition) -> tuple[int, ...]:
-    """Return the bytes of each replica of a partition; the leader's where its own are unknown."""
-    size = partition.size_bytes
+def own_sizes(partition: Partition) -> tuple[int | None, ...]:
+    """Return the bytes of each replica of a partition; the leader's where its own are unknown, or None."""
+    size = partition.size_bytes if partition.copies else None
     own = {broker: bytes_ for broker, _, bytes_, _, future in partition.copies if not future}
     return tuple([own.get(broker, size) for broker in partition.replicas])
 
@@ -143,16 +144,18 @@ def own_sizes(partition: Partition) -> tuple[int, ...]:
 class _Sum:
     """Sums of partitions by broker."""
 
-    def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
+    def __init__(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int | None, ...]]]) -> None:
         self._bytes: Counter[BrokerId] = Counter()
         self._replicas: Counter[BrokerId] = Counter()
+        self._unsized: Counter[BrokerId] = Counter()
         self._preferred: Counter[BrokerId] = Counter()
         self.add(partitions)
 
-    def add(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int, ...]]]) -> None:
+    def add(self, partitions: Iterable[tuple[tuple[BrokerId, ...], tuple[int | None, ...]]]) -> None:
         for replicas, sizes in partitions:
             for broker, size_bytes in zip(replicas, sizes, strict=True):
-                self._bytes[broker] += size_bytes
+                self._bytes[broker] += size_bytes or 0
+                self._unsized[broker] += size_bytes is None
                 self._replicas[broker] += 1
             if replicas:
                 self._preferred[replicas[0]] += 1
@@ -165,7 +168,7 @@ class _Sum:
     def loads(self) -> dict[BrokerId, Load]:
         return {
             broker: Load(
-                size_bytes=self._bytes[broker],
+                size_bytes=self._bytes[broker] or (None if self._unsized[broker] else 0),
                 replicas=self._replicas[broker],
                 preferred=self._preferred[broker],
             )
