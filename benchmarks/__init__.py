@@ -1,1 +1,1 @@
-"""Benchmarks: each prints ours, the peer's and the ratio, all from one run on one machine."""
+"""Benchmarks: each prints our figure, the peer's and the ratio, all from one run on one machine."""

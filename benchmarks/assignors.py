@@ -195,7 +195,7 @@ def check(case: Case, ours: Assignment, theirs: Assignment) -> None:
 
 
 def against_kafka_python() -> Row:
-    """kafka-python's sticky assignor in the same interpreter, on the input its consumer would hand it."""
+    """Run kafka-python's sticky assignor in the same interpreter, on its consumer's input."""
     from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
     topics = some_topics(40, 1_000)
@@ -230,7 +230,7 @@ def large_halves() -> Row:
 
 
 def memory_row() -> Row:
-    """The most memory a process takes for the largest case, its input included."""
+    """Return the most memory that a process takes for the largest case, its input included."""
     command = [sys.executable, "-m", "benchmarks.assignors", "--memory"]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
     return Row(

@@ -1,6 +1,6 @@
-"""A process of its own with one broker in it: `python broker_child.py ID ZOOKEEPER FOLDER`.
+"""Run one broker in a process of its own: `python broker_child.py ID ZOOKEEPER FOLDER`.
 
-It says where the broker listens in one line of JSON, and runs until it is killed.
+The process prints in one line of JSON where the broker listens, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from restow.runtime.loop import run
 
 
 async def serve(broker_id: int, zookeeper: str, folder: str) -> None:
-    """Serve until somebody ends the process."""
+    """Serve until the process is killed."""
     options = BrokerOptions(broker_id=broker_id, log_dirs=(folder,))
     broker = standalone(options, StoreAddress.parse(f"zookeeper://{zookeeper}"))
     await broker.start()

@@ -112,7 +112,7 @@ def compared(scale: Scale) -> list[Row]:
 
 
 def promises() -> dict[str, Promise]:
-    """All figures that `measure` takes."""
+    """Return the promise for each figure that `measure` takes."""
     both = (KRAFT.name, ZOOKEEPER.name)
     faster = Promise(unit="MB/s", targets=dict.fromkeys(both, 1.0), more_is_better=True)
     return {
@@ -124,7 +124,7 @@ def promises() -> dict[str, Promise]:
 
 
 def row(name: str, promise: Promise, ours: float, peer_name: str, peer: float) -> Row:
-    """One figure beside the peer's."""
+    """Return one figure beside the peer's."""
     return Row(
         name=name,
         ours=ours,
@@ -155,7 +155,7 @@ def measure(contender: Contender, scale: Scale) -> dict[str, float]:
 
 
 def flow(up: Up, topic: str, replication_factor: int, records: int) -> tuple[float, float]:
-    """MB/s into a new topic and out of it; out of it several times, of which the best counts.
+    """Return MB/s into a new topic and out of it. Reading is repeated, and the best run counts.
 
     What others have written must be on disk before: how long the system lets one write without waiting
     for the disk depends on how much is unwritten.
@@ -200,7 +200,7 @@ def idle_rows(scale: Scale) -> list[Row]:
 
 
 def idle(contender: Contender, scale: Scale, steps: tuple[int, ...]) -> dict[int, tuple[float, float]]:
-    """By number of partitions: idle CPU, and how long it took to make all of them."""
+    """Return the idle CPU and the time to create all partitions, by number of partitions."""
     figures = {}
     made, made_s = 0, 0.0
     with fresh(contender) as up:
@@ -218,7 +218,7 @@ def idle(contender: Contender, scale: Scale, steps: tuple[int, ...]) -> dict[int
 
 @contextmanager
 def fresh(contender: Contender) -> Iterator[Up]:
-    """A cluster with nothing in it, in a folder that goes with it."""
+    """Start an empty cluster in a folder that is deleted with it."""
     with (
         tempfile.TemporaryDirectory(prefix="restow-bench-") as folder,
         contender.start(Path(folder)) as up,

@@ -51,7 +51,7 @@ def create(bootstrap: str, topic: str, partitions: int, replication_factor: int)
 
 
 def create_and_see(bootstrap: str, topic: str, partitions: int, replication_factor: int) -> float:
-    """Seconds until every broker, asked by itself, tells of a leader for every partition."""
+    """Return the seconds until every broker reports a leader for every partition."""
     began_s = time.monotonic()
     create(bootstrap, topic, partitions, replication_factor)
     for address in bootstrap.split(","):
@@ -85,13 +85,15 @@ def _until_all_led(address: str, topic: str, partitions: int) -> None:
 
 
 def first_record(bootstrap: str) -> None:
-    """Make a topic with a replica on every broker and have one record acknowledged by all."""
+    """Create a topic with a replica on every broker, and wait until all acknowledge one record."""
     create(bootstrap, "first", 1, 3)
     produce(bootstrap, "first", 1, 1)
 
 
 def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
-    """Seconds until all are acknowledged by all in-sync replicas. All partitions get the same."""
+    """Return the seconds until all in-sync replicas have acknowledged all records.
+
+    All partitions get the same number."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -119,7 +121,7 @@ def produce(bootstrap: str, topic: str, partitions: int, records: int) -> float:
 
 
 def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
-    """Seconds from the first records until all have come, read from the beginning by one consumer.
+    """Return the seconds from the first record to the last, for one consumer that reads everything.
 
     Before the first ones come the client waits by timers of its own, of up to half a second; and it would
     rest a whole second, by default, whenever its queue is full.

@@ -68,7 +68,7 @@ class Contender:
 
 @contextmanager
 def embedded(folder: Path, brokers: int = BROKERS) -> Iterator[Up]:
-    """Ours, all brokers in one process."""
+    """Start our cluster with all brokers in one process."""
     log = folder / "child.log"
     command = _python("embedded_child.py", folder / "data", brokers)
     started_s = time.monotonic()
@@ -79,7 +79,7 @@ def embedded(folder: Path, brokers: int = BROKERS) -> Iterator[Up]:
 
 @contextmanager
 def apart(folder: Path) -> Iterator[Up]:
-    """Ours, a process for each broker, on a ZooKeeper whose start is counted."""
+    """Start our cluster with a process for each broker, on a ZooKeeper whose start is counted."""
     started_s = time.monotonic()
     with ExitStack() as stack:
         server = stack.enter_context(zookeeper(folder / "zookeeper", heap=_ZOOKEEPER_HEAP))
@@ -96,7 +96,7 @@ def apart(folder: Path) -> Iterator[Up]:
 
 @contextmanager
 def apache_kraft(folder: Path) -> Iterator[Up]:
-    """Apache Kafka 4.3.1, each node both broker and controller. Formatting its folders is not counted."""
+    """Start Apache Kafka 4.3.1: each node is broker and controller. Formatting its folders does not count."""
     with apache_kafka(
         folder, nodes=BROKERS, version="4.3.1", settings=_DEFAULTS, heap=_HEAP, options=_as_kafka()
     ) as cluster:
@@ -105,7 +105,7 @@ def apache_kraft(folder: Path) -> Iterator[Up]:
 
 @contextmanager
 def apache_zookeeper(folder: Path) -> Iterator[Up]:
-    """Apache Kafka 3.9.1 on a ZooKeeper, whose start is counted."""
+    """Start Apache Kafka 3.9.1 on a ZooKeeper, whose start is counted."""
     started_s = time.monotonic()
     with (
         zookeeper(folder / "zookeeper", heap=_ZOOKEEPER_HEAP) as server,
@@ -134,7 +134,7 @@ def _as_kafka() -> tuple[str, ...]:
 
 @contextmanager
 def bytecode() -> Iterator[None]:
-    """Let our processes find everything compiled, as where we are installed, even if nothing is kept here."""
+    """Keep compiled bytecode for our processes, as an installation does, even where none is kept."""
     names = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
     before = {name: os.environ.pop(name) for name in names if name in os.environ}
     with tempfile.TemporaryDirectory(prefix="restow-bench-") as folder:
@@ -149,12 +149,12 @@ def bytecode() -> Iterator[None]:
 
 
 def _python(script: str, *arguments: object) -> list[str]:
-    """A script beside this one, run by the Python that runs this one."""
+    """Return the command that runs a script beside this one with the same Python."""
     return [sys.executable, str(Path(__file__).with_name(script)), *map(str, arguments)]
 
 
 def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
-    """The bootstrap servers, as the child's first line says."""
+    """Return the bootstrap servers from the first line that the child prints."""
     deadline_s = time.monotonic() + _READY_TIMEOUT_S
     while time.monotonic() < deadline_s:
         line, end, _ = log.read_text(encoding="utf-8").partition("\n")
@@ -168,6 +168,6 @@ def _announced(process: subprocess.Popen[bytes], log: Path) -> str:
 
 
 def _servers(shells: Iterable[subprocess.Popen[bytes]]) -> tuple[psutil.Process, ...]:
-    """What the shells run: the harness starts a server with a shell beside it."""
+    """Return the processes that the shells run: the harness starts each server through a shell."""
     found = [child for shell in shells for child in psutil.Process(shell.pid).children(recursive=True)]
     return tuple(process for process in found if process.name() != "sh")

@@ -1,6 +1,6 @@
-"""A process of its own with some brokers in it: `python embedded_child.py FOLDER BROKERS`.
+"""Run some brokers in a process of their own: `python embedded_child.py FOLDER BROKERS`.
 
-It says where the brokers listen in one line of JSON, and runs until it is killed.
+The process prints in one line of JSON where the brokers listen, and runs until it is killed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from restow.runtime.loop import run
 
 
 async def serve(folder: str, brokers: int) -> None:
-    """Serve until somebody ends the process."""
+    """Serve until the process is killed."""
     async with EmbeddedCluster(brokers=brokers, data=folder) as cluster:
         print(json.dumps({"bootstrap": cluster.bootstrap}), flush=True)
         await asyncio.Event().wait()

@@ -119,7 +119,7 @@ def _targets(snapshot: Snapshot, prefix: str, instead: dict[int, int]) -> list[T
 
 
 def data_rows(size: int) -> list[Row]:
-    """There and back at once, there and back by a run, there again throttled."""
+    """Move there and back in one request, then by a run, then there again throttled."""
     say(f"{KRAFT.name}: {size >> 20} MiB at once, by a run, and throttled …")
     with cluster_of(KRAFT) as (up, admin):
         work.forget_soon(admin)
@@ -210,8 +210,9 @@ class Data:
         return work.move_by_api(self._admin, self.topic, self._there)
 
     def _back(self) -> None:
-        """And a moment for brokers to hear of it, as a plan starts from what any of them tells, and to delete
-        what they need no more.
+        """Move the replicas back, then wait: a plan starts from what any broker reports, so all must know.
+
+        Brokers also delete the old replicas meanwhile.
         """
         work.move_by_api(self._admin, self.topic, self._here)
         time.sleep(_ALL_IS_STILL_S)

@@ -61,7 +61,7 @@ def measure(size: int) -> list[Row]:
 
 
 def batch_of_size(size: int) -> bytes:
-    """A batch of exactly that many bytes that no compression makes smaller."""
+    """Return a batch of exactly that many bytes that no compression makes smaller."""
     value = os.urandom((size - HEADER_BYTES) // RECORDS - 16)
     records = [Record(number, 1000, None, value) for number in range(RECORDS - 1)]
     padding = 0

@@ -47,7 +47,7 @@ def _session(folder: Path) -> Iterator[SparkSession]:
 
 
 def _lake(folder: Path, samples: int) -> Path:
-    """A generated lake, made in a process of its own: its memory is not the pipeline's."""
+    """Generate a lake in a process of its own, so that its memory does not count for the pipeline."""
     path = folder / f"lake-{samples}"
     if not path.exists():
         made = f"from benchmarks.pipeline import make_lake; make_lake({str(path)!r}, {samples})"

@@ -24,7 +24,7 @@ _LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of a command and all processes it started: processor time, and the most memory at one moment."""
+    """The processor time and the peak memory of a command and all processes that it started."""
 
     processor_s: float
     peak_mb: float

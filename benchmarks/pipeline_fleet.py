@@ -41,7 +41,7 @@ _DISK = 4_000_000_000_000
 
 
 def write_fleet(folder: Path, clusters: int, replicas: int, brokers: int = 30) -> None:
-    """Samples of so many clusters, one file each per table."""
+    """Write samples of so many clusters, one file for each cluster and table."""
     for number in range(clusters):
         made = skewed(brokers, replicas, seed=number)
         for table, columns in _samples(f"cluster-{number:04}", made):
@@ -108,7 +108,7 @@ def _samples(name: str, cluster: Cluster) -> Iterator[tuple[Table, Mapping[str, 
 
 
 def plans(spark: SparkSession, folder: Path) -> DataFrame:
-    """The fleet's table from those files."""
+    """Return the fleet's table from those files."""
 
     def read(name: str) -> DataFrame:
         return spark.read.parquet(str(folder / name))
@@ -117,7 +117,7 @@ def plans(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def write_groups(spark: SparkSession, folder: Path, groups: int, members: int, partitions: int) -> None:
-    """Samples of so many groups, each with a topic of its own and racks on both sides, dealt by chance."""
+    """Write samples of so many groups, each with its own topic, and random racks on both sides."""
     one = f.timestamp_micros(f.lit(_AT_US))
     rows = spark.range(groups * partitions).select(
         f.lit("c").alias("cluster"),
@@ -149,7 +149,7 @@ def write_groups(spark: SparkSession, folder: Path, groups: int, members: int, p
 
 
 def answers(spark: SparkSession, folder: Path) -> DataFrame:
-    """The lab's table from those files."""
+    """Return the lab's table from those files."""
 
     def read(name: str) -> DataFrame:
         return spark.read.parquet(str(folder / name))
@@ -165,7 +165,7 @@ def _timed(rows: DataFrame, into: Path) -> float:
 
 @contextmanager
 def _on(cores: int) -> Iterator[None]:
-    """So many cores for what is started here: Spark's JVM would use all, however few its tasks may."""
+    """Restrict new processes to so many cores: Spark's JVM uses all, even if its tasks may not."""
     all_of_them = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(all_of_them)[:cores])
     try:
@@ -175,7 +175,7 @@ def _on(cores: int) -> Iterator[None]:
 
 
 def fleet_rows(clusters: int, replicas: int) -> Iterator[Row]:
-    """The same fleet on one core and on two."""
+    """Plan the same fleet on one core and on two."""
     with tempfile.TemporaryDirectory(prefix="restow-bench-") as name:
         folder = Path(name)
         write_fleet(folder, clusters, replicas)
@@ -199,7 +199,7 @@ def fleet_rows(clusters: int, replicas: int) -> Iterator[Row]:
 
 
 def lab_rows(groups: int) -> Iterator[Row]:
-    """Every group through every assignor."""
+    """Run every group through every assignor."""
     with tempfile.TemporaryDirectory(prefix="restow-bench-") as name, spark_session(Path(name)) as spark:
         folder = Path(name)
         write_groups(spark, folder, groups, members=10, partitions=100)

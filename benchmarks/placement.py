@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def measure(gateway: JavaGateway, name: str, brokers: Sequence[Broker]) -> Row:
-    """One case: the same answer from both, and the best time of each."""
+    """Run one case with both, compare the answers, and return the best time of each."""
     check_same_answer(gateway, brokers)
     there = java_brokers(gateway, brokers)
     bare_call_ms = best_of(20 * RUNS, there.size)

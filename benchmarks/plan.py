@@ -47,7 +47,7 @@ _RUNS = 3
 
 
 def searched(cluster: Cluster, band: float, runs: int = _RUNS) -> Iterator[Row]:
-    """From arrays to arrays, judged at the wide bands."""
+    """Time the search alone, from arrays to arrays; the judge checks it at the wide bands."""
     problem = problem_of(cluster, band)
     bound = least_to_shed(problem, problem.forced)
     found: list[Solution] = []
@@ -107,7 +107,7 @@ def in_a_process(brokers: int, replicas: int) -> Iterator[Row]:
 
 
 def alone(brokers: int, replicas: int) -> Iterator[Row]:
-    """That process: wide bands, then narrow ones if it is not too large, and the most memory it needed."""
+    """Plan in that process: wide bands, narrow ones if it is not too large, and the peak memory."""
     cluster = skewed(brokers, replicas)
     bands = (0.09, 0.02) if replicas <= 1_000_000 else (0.09,)
     for band in bands:
@@ -118,7 +118,7 @@ def alone(brokers: int, replicas: int) -> Iterator[Row]:
 
 
 def growing(sizes: Sequence[int]) -> Iterator[Row]:
-    """Ten times the replicas should take about ten times as long, up to a log."""
+    """Time ten times the replicas, which should take about ten times as long, up to a logarithm."""
     taken = []
     for replicas in sizes:
         problem = problem_of(skewed(100, replicas), 0.09)

@@ -37,7 +37,7 @@ _TOPICMAPPR_MS, _TOPICMAPPR_RATIO = 89_000.0, 1.185
 
 
 def copied(problem: Problem, solution: Solution) -> float:
-    """The bytes that a solution copies."""
+    """Return the bytes that a solution copies."""
     part_of = np.repeat(np.arange(len(problem.leader)), np.diff(problem.offsets))
     return float(problem.following[part_of[solution.holder != problem.home], 0].sum())
 
@@ -51,7 +51,7 @@ def loaded(problem: Problem, solution: Solution, goal: int) -> np.ndarray[tuple[
 
 
 def hard() -> Iterator[Row]:
-    """A few huge partitions, as many replicas as racks, unequal disks, each topic spread over the brokers."""
+    """Plan a few huge partitions with as many replicas as racks, on unequal disks, topics spread."""
     for power in (2.0, 2.5):
         cluster = skewed(39, 50_000, racks=3, power=power)
         problem = problem_of(cluster, 0.09)
@@ -85,7 +85,7 @@ def _in_band(name: str, problem: Problem) -> Iterator[Row]:
 
 
 def relieved(cluster: Cluster) -> Iterator[Row]:
-    """The busiest broker, where only traffic counts. Its floor: everything even, or a single partition."""
+    """Relieve the busiest broker by traffic alone. The floor is an even load or one partition."""
     for goal in ("bytes_in", "bytes_out"):
         problem = problem_of(cluster, 0.01, (goal,))
         number = GOALS.index(goal)
@@ -101,7 +101,7 @@ def relieved(cluster: Cluster) -> Iterator[Row]:
 
 
 def emptied(cluster: Cluster) -> Iterator[Row]:
-    """One broker drained; one replaced by another that has joined, in its rack."""
+    """Drain one broker; replace one by another that has joined in its rack."""
     snapshot = snapshot_of(cluster)
     new = len(cluster.rack)
     joined = replace(snapshot.brokers[0], id=new)
@@ -116,7 +116,7 @@ def emptied(cluster: Cluster) -> Iterator[Row]:
 
 
 def joined() -> Iterator[Row]:
-    """A tenth more brokers, 10,000 partitions of exponential size."""
+    """Add a tenth more brokers to 10,000 partitions of exponential size."""
     rng = np.random.default_rng(7)
     home = np.argpartition(rng.random((10_000, 100)), 3, axis=1)[:, :3].astype(np.int64)
     cluster = replace(
@@ -146,7 +146,7 @@ def joined() -> Iterator[Row]:
 
 
 def counted(cluster: Cluster) -> Iterator[Row]:
-    """Replica counts alone, against what Kafka's own placement would copy: it starts each topic anew."""
+    """Balance replica counts, beside Kafka's own placement, which places each topic anew."""
     problem = problem_of(cluster, 0.09, ("replicas",))
     brokers = [Broker(id=number, rack=str(rack)) for number, rack in enumerate(cluster.rack.tolist())]
     now = cluster.home.reshape(-1, 3)
@@ -173,7 +173,7 @@ def counted(cluster: Cluster) -> Iterator[Row]:
 
 
 def whole_command(cluster: Cluster, limit_ms: float) -> Iterator[Row]:
-    """`restow plan balance` from files to a file, with compiled code in its caches as after the first run."""
+    """Time `restow plan balance` from files to a file, with compiled code cached by a first run."""
     with tempfile.TemporaryDirectory() as folder:
         files = {name: str(Path(folder, name)) for name in ("now.json", "load.json", "plan.json")}
         Path(files["now.json"]).write_text(snapshot_text(snapshot_of(cluster)), encoding="utf-8")

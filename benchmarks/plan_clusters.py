@@ -48,7 +48,7 @@ class Cluster:
 
 
 def read(folder: Path) -> Iterator[Cluster]:
-    """Every cluster that lies in a folder as NAME.brokers.csv.gz and NAME.partitions.csv.gz."""
+    """Read every cluster of a folder: NAME.brokers.csv.gz and NAME.partitions.csv.gz."""
     for path in sorted(folder.glob("*.brokers.csv.gz")):
         name = path.name.removesuffix(".brokers.csv.gz")
         with gzip.open(path, "rt") as text:
@@ -83,7 +83,7 @@ def _leader_first(replicas: list[str], leader: str) -> list[str]:
 def skewed(
     brokers: int, replicas: int, *, racks: int = 10, power: float = 1.0, seed: int = 1, name: str = ""
 ) -> Cluster:
-    """Three replicas each in as many racks, more on some brokers than on others, sizes exponential."""
+    """Make up a skewed cluster: three replicas in three racks, sizes exponential."""
     rng = np.random.default_rng(seed)
     partitions = replicas // 3
     per_rack = brokers // racks
@@ -109,7 +109,7 @@ def skewed(
 
 
 def problem_of(cluster: Cluster, band: float, goals: tuple[str, ...] = GOALS) -> Problem:
-    """Bring these goals into a band around the mean; the others do not matter."""
+    """Return the problem to bring these goals into a band around the mean; others do not matter."""
     counts = np.diff(cluster.offsets)
     one, none = np.ones(len(counts)), np.zeros(len(counts))
     columns = (

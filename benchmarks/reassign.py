@@ -48,7 +48,7 @@ class Flow:
 
     @property
     def off_percent(self) -> float:
-        """How far the throttled move was from the rate asked."""
+        """Return how far the throttled move was from the requested rate."""
         return abs(self.throttled_mb_per_s * MB / THROTTLE_BYTES_PER_S - 1) * 100
 
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def empty_rows() -> list[Row]:
-    """Partitions with nothing in them: what the controllers and the brokers' bookkeeping take."""
+    """Measure empty partitions: the time that controllers and the brokers' bookkeeping take."""
     name = f"{EMPTY_PARTITIONS} × 2 empty"
     by_znode = partial(Row, name=f"{name}, by znode", unit="s", peer_name=ZOOKEEPER.name, target=1 / 10)
     by_api = partial(Row, name=f"{name}, by API", unit="s", peer_name=KRAFT.name, target=1.0)
@@ -75,7 +75,7 @@ def empty_rows() -> list[Row]:
 
 
 def empty(contender: Contender, *, by_znode: bool) -> float:
-    """Seconds for all of them."""
+    """Return the seconds to move all of them."""
     say(f"{contender.name}: {EMPTY_PARTITIONS} empty partitions …")
     with cluster_of(contender) as (up, admin):
         before, after = rotated(work.broker_ids(admin), EMPTY_PARTITIONS)
@@ -86,7 +86,7 @@ def empty(contender: Contender, *, by_znode: bool) -> float:
 
 
 def rotated(brokers: list[int], partitions: int) -> tuple[work.Assignment, work.Assignment]:
-    """Two replicas dealt around, and the same one broker further."""
+    """Return two replicas per partition, dealt around, and the same one broker further."""
     count = len(brokers)
     before, after = (
         {
@@ -99,7 +99,7 @@ def rotated(brokers: list[int], partitions: int) -> tuple[work.Assignment, work.
 
 
 def data_rows(size: int) -> list[Row]:
-    """Partitions with records in them."""
+    """Measure partitions with records in them."""
     ours, peer = data(OURS, size), data(KRAFT, size)
     name = f"{size >> 20} MiB in {DATA_PARTITIONS} partitions"
     return [
@@ -124,7 +124,7 @@ def data_rows(size: int) -> list[Row]:
 
 
 def data(contender: Contender, size: int) -> Flow:
-    """To a broker that has nothing, as fast as it goes; back; and there again, throttled."""
+    """Move to an empty broker at full speed, back, and there again with a throttle."""
     say(f"{contender.name}: {size >> 20} MiB to another broker, back and there again …")
     with cluster_of(contender) as (up, admin):
         first, second, new = work.broker_ids(admin)
@@ -144,7 +144,7 @@ def data(contender: Contender, size: int) -> Flow:
 
 
 def many_row(partitions: int) -> Row:
-    """One large request beside ten times a tenth of it."""
+    """Compare one large request with ten requests of a tenth each."""
     brokers = Contender(f"{OURS.name}, {MANY_BROKERS} brokers", partial(embedded, brokers=MANY_BROKERS))
     took_s = {}
     for count in (partitions // 10, partitions):
@@ -165,7 +165,7 @@ def many_row(partitions: int) -> Row:
 
 @contextmanager
 def cluster_of(contender: Contender) -> Iterator[tuple[Up, KafkaAdminClient]]:
-    """A cluster with nothing in it that has acknowledged a record, and an admin client."""
+    """Start an empty cluster that has acknowledged a record; yield it with an admin client."""
     with ExitStack() as stack:
         up = stack.enter_context(fresh(contender))
         cluster_work.first_record(up.bootstrap)

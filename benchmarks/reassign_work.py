@@ -26,7 +26,7 @@ _RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.r
 
 @contextmanager
 def admin_of(bootstrap: str) -> Iterator[KafkaAdminClient]:
-    """An admin client for as long as the block lasts."""
+    """Yield an admin client for as long as the block lasts."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=120_000)
     try:
         yield admin
@@ -40,7 +40,7 @@ def broker_ids(admin: KafkaAdminClient) -> list[int]:
 
 
 def create(admin: KafkaAdminClient, topic: str, assignment: Assignment) -> None:
-    """Create a topic with its replicas where they are wanted, and wait until all of it is led."""
+    """Create a topic with these replicas, and wait until every partition has a leader."""
     admin.create_topics({topic: {"assignments": assignment}}, timeout_ms=120_000)
     _until(lambda: _is_led(admin, topic, len(assignment)), f"leaders of {topic}")
 
@@ -52,7 +52,7 @@ def _is_led(admin: KafkaAdminClient, topic: str, partitions: int) -> bool:
 
 
 def move_by_api(admin: KafkaAdminClient, topic: str, target: Assignment) -> float:
-    """Seconds from the request until nothing is being moved any more."""
+    """Return the seconds from the request until no partition is moving."""
     targets = {TopicPartition(topic, number): replicas for number, replicas in target.items()}
     began_s = time.monotonic()
     refused = {key: error for key, error in admin.alter_partition_reassignments(targets).items() if error}
@@ -65,7 +65,7 @@ def move_by_api(admin: KafkaAdminClient, topic: str, target: Assignment) -> floa
 
 
 def move_by_znode(admin: KafkaAdminClient, zookeeper: str, topic: str, target: Assignment) -> float:
-    """Seconds from the writing of the node until the controller has removed it."""
+    """Return the seconds from writing the znode until the controller has removed it."""
     document = {
         "version": 1,
         "partitions": [
@@ -87,7 +87,7 @@ def move_by_znode(admin: KafkaAdminClient, zookeeper: str, topic: str, target: A
 
 
 def check(admin: KafkaAdminClient, topic: str, target: Assignment) -> None:
-    """Every partition has the replicas that were asked for, all in sync. A broker may learn it late."""
+    """Wait until every partition has its target replicas in sync; a broker may learn of it late."""
 
     def is_done() -> bool:
         states = admin.describe_topics([topic])[0]["partitions"]
@@ -102,7 +102,7 @@ def check(admin: KafkaAdminClient, topic: str, target: Assignment) -> None:
 
 @contextmanager
 def throttled(admin: KafkaAdminClient, topic: str, bytes_per_s: int) -> Iterator[None]:
-    """All replicas of a topic under one rate on every broker, as `kafka-reassign-partitions` sets it."""
+    """Throttle all replicas of a topic on every broker, as `kafka-reassign-partitions` does."""
     lists = {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
     resources = [(ConfigResourceType.TOPIC, topic, lists)]
     rates = dict.fromkeys(_RATES, str(bytes_per_s))

@@ -40,12 +40,12 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Ours over the peer's; NaN if the peer's value is zero, because then it says nothing."""
+        """Return our figure divided by the peer's; NaN if the peer's is zero."""
         return self.ours / self.peer if self.peer else math.nan
 
     @property
     def met(self) -> bool | None:
-        """Whether every promise was kept in this run, or None if there is none."""
+        """Return whether this run kept every promise; None if there is none."""
         promises = [(self.ratio, self.target), (self.ours, self.limit)]
         kept = [self._keeps(value, bound) for value, bound in promises if bound is not None]
         kept += [] if self.least is None else [self.ratio >= self.least]
@@ -65,7 +65,7 @@ class Row:
 
 
 def best_of(runs: int, work: Callable[[], object], *, warm_up: int = 1) -> float:
-    """The shortest of `runs` in milliseconds, after `warm_up` that do not count.
+    """Return the shortest of `runs` in milliseconds, after `warm_up` runs that do not count.
 
     The shortest, because everything that disturbs a run makes it longer. Old garbage is cleared first; from
     then on the collector works as it does for any caller.
@@ -108,7 +108,7 @@ def print_rows(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
 
 
 def print_each(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
-    """The same, but each row as soon as it is there, for measurements that take minutes."""
+    """Print each row as soon as it is measured, for measurements that take minutes."""
     if not as_json:
         print(f"{title}\n{'what':<62}{'ours':>16}{'peer’s':>16}{'ratio':>9}  target, peer", flush=True)
     for row in rows:
@@ -124,7 +124,7 @@ def print_each(title: str, rows: Iterable[Row], *, as_json: bool) -> None:
 
 
 def as_record(row: Row) -> dict[str, str | float | bool | None]:
-    """A row as JSON has it; what says nothing is null."""
+    """Return a row for JSON; a figure without meaning is null."""
     return {
         "name": row.name,
         "ours": round(row.ours, 3),

@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def writing() -> Iterable[Row]:
-    """Responses to bytes."""
+    """Compare the writing of responses."""
     topic = TopicMetadata("events", partitions=map(partition_metadata, range(PARTITIONS)))
     metadata = metadata_message(topic)
     yield compare(
@@ -99,7 +99,7 @@ def writing() -> Iterable[Row]:
 
 
 def reading() -> Iterable[Row]:
-    """Requests from bytes."""
+    """Compare the reading of requests."""
     for name, message, version in requests():
         encoded = bytes(message.encode(version=version))
         kind: Any = type(message)
@@ -113,7 +113,7 @@ def reading() -> Iterable[Row]:
 
 
 def requests() -> Iterable[tuple[str, Any, int]]:
-    """A name, a request and its version."""
+    """Yield requests, each with a name and its version."""
     topic = MetadataRequest.MetadataRequestTopic(name="events")
     yield f"read Metadata v{METADATA_VERSION}, one topic", MetadataRequest(topics=[topic]), METADATA_VERSION
     partitions = [
@@ -141,7 +141,7 @@ def requests() -> Iterable[tuple[str, Any, int]]:
 
 
 def framing() -> Iterable[Row]:
-    """Frames that go there and are acknowledged, at most a window of them on the way."""
+    """Send frames that the server acknowledges, with at most a window of them on the way."""
     import uvloop
 
     for size, count, window in FRAMES:
@@ -155,7 +155,7 @@ def framing() -> Iterable[Row]:
 def compare(
     name: str, ours: Callable[[], Any], peer: Callable[[], Any], *, target: float, same: bool = True
 ) -> Row:
-    """The best time of each for the same bytes."""
+    """Return the best time of each side for the same bytes."""
     if same and ours() != peer():
         raise SystemExit(f"{name}: the bytes differ, so the times would say nothing")
     return Row(
@@ -169,7 +169,7 @@ def compare(
 
 
 def microseconds(work: Callable[[], Any]) -> float:
-    """The best time of one call."""
+    """Return the best time of one call."""
 
     def repeat() -> None:
         for _ in range(REPEATS):
@@ -179,17 +179,17 @@ def microseconds(work: Callable[[], Any]) -> float:
 
 
 def joined(parts: tuple[Any, ...]) -> bytes:
-    """A body in one piece."""
+    """Return a body in one piece."""
     return b"".join(parts)
 
 
 def partition_metadata(partition: int, leader_epoch: int = 7) -> PartitionMetadata:
-    """Three replicas, all in sync."""
+    """Return a partition with three replicas, all in sync."""
     return PartitionMetadata(partition, 1, leader_epoch, (1, 2, 3), (1, 2, 3))
 
 
 def metadata_by_hand(topic: TopicMetadata) -> tuple[bytes, ...]:
-    """A response on one topic."""
+    """Return our response about one topic."""
     return encode_metadata_response(
         METADATA_VERSION,
         brokers=(NODE,),
@@ -200,14 +200,14 @@ def metadata_by_hand(topic: TopicMetadata) -> tuple[bytes, ...]:
 
 
 def metadata_after_change(topic: TopicMetadata) -> tuple[bytes, ...]:
-    """The same response, with the bytes of one partition made anew."""
+    """Return the same response after one partition has changed."""
     topic.remove(0)
     topic.put(partition_metadata(0))
     return metadata_by_hand(topic)
 
 
 def metadata_message(topic: TopicMetadata) -> Any:
-    """The library's message of the same content."""
+    """Return the library's message of the same content."""
     kind = MetadataResponse.MetadataResponseTopic
     partitions = [
         kind.MetadataResponsePartition(
@@ -232,7 +232,7 @@ def metadata_message(topic: TopicMetadata) -> Any:
 
 
 def fetch_message(fetched: list[Fetched]) -> Any:
-    """The library's message of the same content."""
+    """Return the library's message of the same content."""
     kind = FetchResponse.FetchableTopicResponse
     partitions = [
         kind.PartitionData(
@@ -251,7 +251,7 @@ def fetch_message(fetched: list[Fetched]) -> Any:
 
 
 def produce_message(produced: list[Produced]) -> Any:
-    """The library's message of the same content."""
+    """Return the library's message of the same content."""
     kind = ProduceResponse.TopicProduceResponse
     partitions = [
         kind.PartitionProduceResponse(
@@ -269,7 +269,7 @@ def produce_message(produced: list[Produced]) -> Any:
 
 
 class Acknowledge:
-    """The server's side: every frame is answered with a short one."""
+    """The server: it answers every frame with a short one."""
 
     def opened(self, connection: Connection) -> None:
         self._connection = connection
@@ -282,7 +282,7 @@ class Acknowledge:
 
 
 class Pusher:
-    """The client's side: every answer lets another frame go, until all have been answered."""
+    """The client: it sends another frame after each answer, until all are answered."""
 
     def __init__(self, payload: bytes, count: int) -> None:
         self._payload = payload
@@ -294,7 +294,7 @@ class Pusher:
         self._connection = connection
 
     def push(self) -> None:
-        """One more, if there is one."""
+        """Send one more frame, if one is left."""
         if self._unsent:
             self._unsent -= 1
             self._connection.send(self._payload)
@@ -312,7 +312,7 @@ class Pusher:
 
 
 async def through_network(size: int, count: int, window: int) -> float:
-    """Microseconds a frame takes with SystemNetwork."""
+    """Return the microseconds that a frame takes with SystemNetwork."""
     network = SystemNetwork()
     listener = await network.listen("127.0.0.1", 0, Acknowledge, MAX_FRAME)
     pusher = Pusher(bytes(size), count)
@@ -328,7 +328,7 @@ async def through_network(size: int, count: int, window: int) -> float:
 
 
 async def through_streams(size: int, count: int, window: int) -> float:
-    """Microseconds a frame takes with asyncio's streams."""
+    """Return the microseconds that a frame takes with asyncio's streams."""
 
     async def acknowledge(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         for _ in range(count):

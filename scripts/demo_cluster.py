@@ -57,7 +57,7 @@ def _write(bootstrap: str) -> None:
 
 
 def _leaders(cluster: EmbeddedCluster) -> str:
-    """Who leads each partition and who is in sync, as a running broker knows it."""
+    """Return the leader and the ISR of each partition, as a running broker knows them."""
     running = next(broker for broker in cluster.brokers.values() if broker.is_running)
     metadata = running.services.metadata
     lines = ["partition  leader  in sync"]

@@ -45,7 +45,7 @@ _TURN_S = 0.05
 
 @dataclass
 class Noted:
-    """What was acknowledged. Callbacks come from the producer's own thread."""
+    """The acknowledged records. The producer calls back from a thread of its own."""
 
     acked: list[int] = field(default_factory=list)
     failed: int = 0
@@ -58,7 +58,7 @@ class Noted:
 
 
 def schedule() -> list[tuple[str, int]]:
-    """A round of topics and partitions in which each comes as often as it weighs, well mixed."""
+    """Return a mixed round of topics and partitions, each as often as its weight."""
     weights = [
         (topic, partition, weight)
         for topic, partitions in TOPICS.items()
@@ -71,7 +71,7 @@ def schedule() -> list[tuple[str, int]]:
 
 
 def write(bootstrap: str, file: Path) -> None:
-    """As fast as possible at first, so that there is something; then steadily, until told to end."""
+    """Write the first load as fast as possible, then steadily until the input is closed."""
     noted, rounds = Noted(), schedule()
     told = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), told.set()), daemon=True).start()
@@ -114,7 +114,7 @@ def _say(acked: int) -> None:
 
 
 def read(bootstrap: str) -> None:
-    """Two members of one group, each polling in a thread of its own, until this process is ended."""
+    """Poll with two members of one group, a thread each, until this process is ended."""
 
     def member() -> None:
         with closing(_consumer(bootstrap, group_id=GROUP)) as consumer:
@@ -135,7 +135,7 @@ def _consumer(bootstrap: str, **options: Any) -> KafkaConsumer:
 
 
 def everything(bootstrap: str, patience_s: float) -> set[int]:
-    """The numbers of all records that are there, read from the beginning to the end of every partition."""
+    """Read every partition from beginning to end; return the numbers of all records."""
     from kafka import TopicPartition
 
     with closing(_consumer(bootstrap, max_partition_fetch_bytes=4_000_000)) as consumer:

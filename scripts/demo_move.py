@@ -76,7 +76,7 @@ def _write(bootstrap: str, first: int, count: int) -> None:
 async def _throttle(
     admin: KafkaAdmin, targets: dict[TopicPartition, tuple[int, int]], new: int, rate: str | None
 ) -> None:
-    """Who sends and who receives, and how fast; None takes it all off again."""
+    """Set the throttle for senders and receivers; None removes it."""
     senders = ",".join(f"{name.partition}:{b}" for name in targets for b in range(3))
     receivers = ",".join(f"{name.partition}:{new}" for name in targets)
     lists = {LEADER_REPLICAS: senders, FOLLOWER_REPLICAS: receivers}
@@ -92,7 +92,7 @@ async def _throttle(
 
 
 async def _watch(admin: KafkaAdmin, new: int) -> None:
-    """A line a second until nothing moves any more."""
+    """Print a line per second until no partition is moving."""
     goal = RECORDS * RECORD_BYTES
     until = time.monotonic() + PATIENCE_S
     while await admin.list_partition_reassignments():

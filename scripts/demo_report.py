@@ -44,7 +44,7 @@ class Told:
 
 
 def write_report(story: Told, folder: Path, target: Path) -> None:
-    """Everything in one file that needs nothing else."""
+    """Write the report as one file that needs no other."""
     plan = read_plan(str(folder / "plan.json"))
     (path,) = (folder / "loads").glob("*.parquet")
     load = read_load(path)
@@ -132,7 +132,7 @@ def _sizes(snapshot: Snapshot) -> Counter[BrokerId]:
 
 
 def _carried(snapshot: Snapshot, load: LoadModel, resource: str) -> Counter[BrokerId]:
-    """Each broker's part of a resource, by who leads and who follows."""
+    """Return each broker's part of a resource, as leader and as follower."""
     given = load.resources[resource]
     row = {name: number for number, name in enumerate(load.partitions)}
     carried: Counter[BrokerId] = Counter()
@@ -195,7 +195,7 @@ def _run(story: Told, moments: list[Moment]) -> Section:
 
 
 def _writes(story: Told, moments: list[Moment]) -> Section:
-    """Acknowledged records per second; what came before the first look is left out."""
+    """Return acknowledged records per second, without those before the first look."""
     pairs = list(pairwise(story.acks))
     speed = tuple(
         (at, (count - before) / (at - earlier))

@@ -32,7 +32,7 @@ _BAR = 30
 
 @dataclass
 class Run:
-    """A plan carried out, with what was seen of it."""
+    """A run of a plan, with what was observed."""
 
     stage: Stage
     plan: str
@@ -48,7 +48,7 @@ class Run:
     _last_line: float = 0.0
 
     def carry_out(self) -> bool:
-        """As the command does, with the same screen; returns whether it came out well."""
+        """Execute the plan with the command's own screen; return whether it succeeded."""
         plan = read_plan(self.plan)
         options = run_options(
             throttle=self.throttle,

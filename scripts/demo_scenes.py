@@ -159,7 +159,7 @@ def play(line: str, *, must_hold: bool = True) -> None:
 
 
 def wrapped(line: str) -> str:
-    """A long command over several lines, as one would type it."""
+    """Return a long command on several lines, as one would type it."""
     return " \\\n      ".join(textwrap.wrap(line, 74, break_long_words=False, break_on_hyphens=False))
 
 
@@ -172,12 +172,12 @@ def chosen(wanted: list[str]) -> tuple[Scene, ...]:
 
 
 def names() -> str:
-    """One scene a line."""
+    """List the scenes, one per line."""
     return "\n".join(f"{scene.name:<10} {scene.title}" for scene in SCENES)
 
 
 def tell_all(wanted: list[str]) -> None:
-    """These scenes, or all of them."""
+    """Play these scenes, or all of them."""
     scenes = chosen(wanted)
     with tempfile.TemporaryDirectory(prefix="restow-demo-") as folder, chdir(folder):
         for number, scene in enumerate(scenes, start=1):

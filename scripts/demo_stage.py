@@ -71,7 +71,7 @@ class Stage:
 
     @property
     def bootstrap(self) -> str:
-        """One broker is enough to find the others."""
+        """Return the address of one broker, which is enough to find the others."""
         return self.cluster.bootstrap.partition(",")[0]
 
     def snapshot(self) -> Snapshot:
@@ -95,7 +95,7 @@ class Stage:
         asyncio.run(create())
 
     def start_writer(self) -> None:
-        """Returns when the topics have their first load."""
+        """Start the writer; return when the topics have their first load."""
         self._writer = self._start("write", str(self.folder / "acked.json"))
         self._note(self._writer.stdout.readline())
         threading.Thread(target=self._listen, daemon=True).start()

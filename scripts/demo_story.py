@@ -179,6 +179,6 @@ class Story:
 
 
 def _throttle(plan: Plan) -> str:
-    """What the busiest broker needs to be done in time, in steps of half a megabyte per second."""
+    """Return the rate at which the busiest broker is done in time, in steps of 0.5 MB/s."""
     least = seconds_at(view_of(plan), 500_000)
     return f"{max(1, round(least / RUN_S)) / 2:g}MB/s"

@@ -90,7 +90,7 @@ def fill(bootstrap: str) -> None:
 
 
 def half_way(shown: str) -> str:
-    """The screen on which about half of the bytes have arrived."""
+    """Return the screen on which about half of the bytes have arrived."""
     screens = [frame for frame in frames(shown) if " under way" in frame and "ended" not in frame]
     return screens[len(screens) // 2]
 
