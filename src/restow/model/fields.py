@@ -6,11 +6,15 @@ of replicas, a size of 10^400, half a surrogate) is refused here, before it is u
 
 from __future__ import annotations
 
+import json
 import math
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from restow.errors import InvalidDocument
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from restow.model.ids import BrokerId
 
@@ -19,6 +23,19 @@ DAMAGE = (LookupError, TypeError, ValueError, AttributeError, OverflowError, Rec
 """The errors that reading a damaged document may raise."""
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1
 _SHOWN = 60
+
+
+@contextmanager
+def damage_named(source: str, advice: str) -> Iterator[None]:
+    """Turn the errors of a damaged document into one that names the document and says what to do."""
+    try:
+        yield
+    except InvalidDocument:
+        raise
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InvalidDocument(f"{source} is not JSON: {error}") from None
+    except DAMAGE as error:
+        raise InvalidDocument(f"{source} is damaged: {what(error)}. {advice}") from None
 
 
 def number(value: object, most: int = LONG_MAX, least: int = 0) -> int:

@@ -64,14 +64,8 @@ def dumps(load: LoadModel) -> str:
 
 def loads(text: str, source: str = "the load model") -> LoadModel:
     """Parse the text of a load model's file; `source` names it in errors."""
-    try:
+    with fields.damage_named(source, "Make it again"):
         return read(text, "partitions", "topic", lambda document, pieces: _model(document, pieces, source))
-    except InvalidDocument:
-        raise
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    except fields.DAMAGE as error:
-        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Make it again") from None
 
 
 def _model(document: Any, pieces: Pieces, source: str) -> LoadModel:

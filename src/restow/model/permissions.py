@@ -34,7 +34,7 @@ class Acl(NamedTuple):
 
 
 _SEE_TOPICS = Acl(TOPIC, "DESCRIBE", "to see partitions and replicas")
-_SEE_CLUSTER = Acl(CLUSTER, "DESCRIBE", "to see moves, directories and the controller")
+_SEE_CLUSTER = Acl(CLUSTER, "DESCRIBE", "to see moves, log dirs and the controller")
 _TOPIC_CONFIGS = Acl(TOPIC, "DESCRIBE_CONFIGS", "to know topics' configs and throttles")
 _BROKER_CONFIGS = Acl(CLUSTER, "DESCRIBE_CONFIGS", "to know brokers' configs and throttles")
 

@@ -52,14 +52,8 @@ def dumps(snapshot: Snapshot) -> str:
 
 def loads(text: str, source: str = "the snapshot") -> Snapshot:
     """Parse the text of a snapshot's file; `source` names it in errors."""
-    try:
+    with fields.damage_named(source, "Take it again"):
         return read(text, "topics", "name", lambda document, pieces: _snapshot(document, pieces, source))
-    except InvalidDocument:
-        raise
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InvalidDocument(f"{source} is not JSON: {error}") from None
-    except fields.DAMAGE as error:
-        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Take it again") from None
 
 
 def read_snapshot(path: str | PathLike[str]) -> Snapshot:
@@ -231,7 +225,7 @@ def _partition(document: Mapping[str, Any], topic: str) -> Partition:
 def _copy(value: object) -> Copy:
     """Return a copy; all types are compared at once, because there are millions of copies."""
     if not isinstance(value, list) or tuple(map(type, value)) != _COPY:
-        raise ValueError(f"{fields.shown(value)} is not a broker, a directory, bytes, lag, and future or not")
+        raise ValueError(f"{fields.shown(value)} is not a broker, a log dir, bytes, lag, and future or not")
     broker, path, size, lag, future = value
     fits = 0 <= broker <= fields.INT_MAX and 0 <= size <= fields.LONG_MAX and abs(lag) <= fields.LONG_MAX
     if not fits:

@@ -115,7 +115,7 @@ def test_newer_readers_understand_the_subscription(drop_in: type[AiokafkaAssigno
 def test_bytes_equal_those_of_kafka_python() -> None:
     ours, theirs = Sticky(), kafka_python.Sticky()
     rebalance(FakeCluster({"t": 2}), {"a": ours})
-    theirs._group_lock.told([("t", 0), ("t", 1)])
+    theirs._consumer.remember([("t", 0), ("t", 1)])
     assert ours.metadata({"t"}) == theirs.metadata({"t"}).encode()
 
 

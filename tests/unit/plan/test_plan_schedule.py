@@ -12,20 +12,16 @@ from hypothesis import strategies as st
 from restow.model import (
     Copy,
     Limits,
-    LiveBroker,
-    LogDir,
     Move,
-    Partition,
     Snapshot,
     Step,
-    Topic,
     TopicPartition,
 )
 from restow.plan.schedule.admission import Admission
 from restow.plan.schedule.log_dirs import LogDirSpace
 from restow.plan.schedule.schedule import Schedule, steps_of, waves_of
-
-GB = 10**9
+from tests.unit.plan.clusters import GB
+from tests.unit.plan.clusters import snapshot as snapshot_of
 
 
 def cluster(
@@ -37,38 +33,8 @@ def cluster(
     used: dict[int, int] | None = None,
     dirs: tuple[str, ...] = ("/d",),
 ) -> Snapshot:
-    used = used or {}
-    return Snapshot(
-        cluster_id="c",
-        taken_ms=0,
-        controller=0,
-        brokers=tuple(
-            LiveBroker(
-                id=number,
-                host="h",
-                port=1,
-                log_dirs=tuple(
-                    LogDir(path=path, total_bytes=total, usable_bytes=total and total - used.get(number, 0))
-                    for path in dirs
-                ),
-            )
-            for number in range(brokers)
-        ),
-        topics=(
-            Topic(
-                name="t",
-                partitions=tuple(
-                    Partition(
-                        number=number,
-                        replicas=replicas,
-                        isr=replicas,
-                        leader=replicas[0],
-                        copies=tuple(Copy(broker=b, log_dir=dirs[0], size_bytes=size) for b in replicas),
-                    )
-                    for number, replicas in enumerate(assignments)
-                ),
-            ),
-        ),
+    return snapshot_of(
+        {"t": assignments}, brokers=range(brokers), size=size, total=total, used=used, dirs=dirs
     )
 
 

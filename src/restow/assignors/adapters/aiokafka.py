@@ -28,8 +28,7 @@ try:
 except ImportError as error:
     raise ImportError("aiokafka is needed for this: pip install restow[aiokafka]") from error
 
-from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, ConsumerSeat, by_topic
-from restow.assignors.registry import get
+from restow.assignors.adapters.consumer_state import ConsumerState, assignment_fields, class_for
 from restow.errors import InvalidInput
 from restow.model import Member
 
@@ -58,8 +57,8 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self) -> None:
-        self._group_lock = ConsumerSeat(self.name)
-        if self._group_lock.assignor.cooperative:
+        self._consumer = ConsumerState(self.name)
+        if self._consumer.assignor.cooperative:
             raise InvalidInput(
                 f"aiokafka cannot rebalance cooperatively, which {self.name!r} needs: "
                 "use 'sticky', or kafka-python's consumer"
@@ -82,12 +81,12 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     @_OnAnInstance
     def metadata(self, topics: Iterable[str]) -> bytes:
         """Return this consumer's subscription; as bytes, because the client's class has no generation."""
-        return self._group_lock.subscription(topics).encode()
+        return self._consumer.subscription(topics).encode()
 
     @_OnAnInstance
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """Remember this consumer's assignment."""
-        self._group_lock.told(assignment.partitions())
+        self._consumer.remember(assignment.partitions())
 
     @_OnAnInstance
     def assign(self, cluster: Any, members: Mapping[str, Any]) -> dict[str, ConsumerProtocolMemberAssignment]:
@@ -96,11 +95,9 @@ class AiokafkaAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
             Member(id=member, topics=tuple(said.subscription), user_data=said.user_data)
             for member, said in members.items()
         ]
-        given = self._group_lock.assign(joined, cluster.partitions_for_topic)
+        given = self._consumer.assign(joined, cluster.partitions_for_topic)
         return {
-            member: ConsumerProtocolMemberAssignment(
-                ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""
-            )
+            member: ConsumerProtocolMemberAssignment(*assignment_fields(partitions))
             for member, partitions in given.items()
         }
 
@@ -129,9 +126,6 @@ class Sticky(AiokafkaAssignor):
 
 def adapter(name: str) -> type[AiokafkaAssignor]:
     """Return a drop-in class for any eager assignor that Restow knows, plugins included."""
-    title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
-    made: type[AiokafkaAssignor] = type(
-        title, (AiokafkaAssignor,), {"name": get(name).name, "__doc__": f"The assignor {name!r}."}
-    )
+    made = class_for(name, AiokafkaAssignor)
     made()
     return made

@@ -25,8 +25,12 @@ except ImportError as error:
         "kafka-python 3.0.12 or newer is needed for this: pip install restow[kafka-python]"
     ) from error
 
-from restow.assignors.adapters.bridge import ASSIGNMENT_VERSION, SUBSCRIPTION_VERSION, ConsumerSeat, by_topic
-from restow.assignors.registry import get
+from restow.assignors.adapters.consumer_state import (
+    SUBSCRIPTION_VERSION,
+    ConsumerState,
+    assignment_fields,
+    class_for,
+)
 from restow.model import Member, TopicPartition
 
 if TYPE_CHECKING:
@@ -44,16 +48,16 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
     name: ClassVar[str]
 
     def __init__(self, rack: Rack | None = None) -> None:
-        self._group_lock = ConsumerSeat(self.name, rack)
+        self._consumer = ConsumerState(self.name, rack)
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
         """Return the rebalance protocol; the client takes a list, of which ours has one entry."""
-        cooperative = self._group_lock.assignor.cooperative
+        cooperative = self._consumer.assignor.cooperative
         return [RebalanceProtocol.COOPERATIVE if cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:
         """Return this consumer's subscription."""
-        said = self._group_lock.subscription(topics)
+        said = self._consumer.subscription(topics)
         owned = ConsumerProtocolSubscription.TopicPartition
         return ConsumerProtocolSubscription(
             version=SUBSCRIPTION_VERSION,
@@ -66,7 +70,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
 
     def on_assignment(self, assignment: ConsumerProtocolAssignment, generation: int) -> None:
         """Remember this consumer's assignment."""
-        self._group_lock.told(assignment.partitions(), generation)
+        self._consumer.remember(assignment.partitions(), generation)
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, ConsumerProtocolAssignment]:
         """Assign the partitions of the whole group, when this consumer is its leader."""
@@ -74,11 +78,9 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]
         def racks_of(partitions: Mapping[str, int]) -> PartitionRacks:
             return _partition_racks(cluster, partitions)
 
-        given = self._group_lock.assign([_member(m) for m in members], cluster.partitions_for_topic, racks_of)
+        given = self._consumer.assign([_member(m) for m in members], cluster.partitions_for_topic, racks_of)
         return {
-            member: ConsumerProtocolAssignment(
-                ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""
-            )
+            member: ConsumerProtocolAssignment(*assignment_fields(partitions))
             for member, partitions in given.items()
         }
 
@@ -109,9 +111,7 @@ class CooperativeSticky(KafkaPythonAssignor):
 
 def adapter(name: str) -> type[KafkaPythonAssignor]:
     """Return a drop-in class for any assignor that Restow knows, plugins included."""
-    get(name)
-    title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
-    return type(title, (KafkaPythonAssignor,), {"name": name, "__doc__": f"The assignor {name!r}."})
+    return class_for(name, KafkaPythonAssignor)
 
 
 def _member(joined: Any) -> Member:

@@ -87,11 +87,9 @@ def plan_from(document: Mapping[str, Any], source: str) -> Plan:
             f"{source} is a plan of format {fields.shown(version)}; this Restow reads the formats {_OLDEST} "
             f"to {VERSION}"
         )
-    try:
+    with fields.damage_named(source, "Make the plan again"):
         plan = _plan(document)
         start = _starting_hash(plan) if version == 1 else ""
-    except fields.DAMAGE as error:
-        raise InvalidDocument(f"{source} is damaged: {fields.what(error)}. Make the plan again") from None
     if version == 1 and document.get("starting_hash", start) != start:
         raise InvalidDocument(
             f"{source} is damaged: its moves do not start from what its hash says. Make the plan again"
@@ -249,7 +247,7 @@ def _move(document: Mapping[str, Any]) -> Move:
     name, after = _partition(document), _replicas(document["after"])
     dirs = fields.texts(document.get("log_dirs", []))
     if dirs and len(dirs) != len(after):
-        raise ValueError(f"{name} has {len(after)} replicas but {len(dirs)} directories")
+        raise ValueError(f"{name} has {len(after)} replicas but {len(dirs)} log dirs")
     return Move(
         partition=name,
         before=_replicas(document["before"]),

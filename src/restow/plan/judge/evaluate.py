@@ -205,7 +205,7 @@ def _places(
     if copies_nothing and (move.adding or move.removing):
         yield PlanViolation(rule="in place", where=where, what="a replica changes its broker")
     if copies_nothing and not request.disks and move.dir_changes:
-        yield PlanViolation(rule="in place", where=where, what="a replica changes its directory")
+        yield PlanViolation(rule="in place", where=where, what="a replica changes its log dir")
     if request.disks and copies_nothing and not reorders and move.after != partition.replicas:
         yield PlanViolation(rule="in place", where=where, what="the order of replicas changes")
 
@@ -245,11 +245,9 @@ def _full(
             if log_dir.path != path:
                 continue
             if log_dir.failed:
-                yield PlanViolation(rule="live", where=f"{broker}:{path}", what="the directory has failed")
+                yield PlanViolation(rule="live", where=f"{broker}:{path}", what="the log dir has failed")
             elif log_dir.cordoned:
-                yield PlanViolation(
-                    rule="cordoned", where=f"{broker}:{path}", what="the directory is cordoned"
-                )
+                yield PlanViolation(rule="cordoned", where=f"{broker}:{path}", what="the log dir is cordoned")
             elif log_dir.total_bytes is not None and log_dir.usable_bytes is not None:
                 used = log_dir.total_bytes - log_dir.usable_bytes + size - went[broker, path]
                 if used > log_dir.total_bytes * request.fill + 1:

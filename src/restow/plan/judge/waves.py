@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _NAMED = 5
 
 
-class _Disks:
+class _LogDirs:
     """Bytes and replicas by log dir, counted up and down."""
 
     def __init__(self, snapshot: Snapshot, moved: Collection[TopicPartition]) -> None:
-        self.dirs: dict[BrokerId, list[Place]] = {}
-        """The working directories of each broker that a new replica may go to."""
+        self.open: dict[BrokerId, list[Place]] = {}
+        """The working log dirs of each broker that a new replica may go to."""
         self.used: Counter[Place] = Counter()
         self.total: dict[Place, int] = {}
         self.count: dict[Place, int] = {}
@@ -43,11 +43,11 @@ class _Disks:
                 if not each.failed:
                     self.count[broker.id, each.path] = 0
                     if not each.cordoned:
-                        self.dirs.setdefault(broker.id, []).append((broker.id, each.path))
+                        self.open.setdefault(broker.id, []).append((broker.id, each.path))
                 if not each.failed and each.total_bytes is not None and each.usable_bytes is not None:
                     self.total[broker.id, each.path] = each.total_bytes
                     self.used[broker.id, each.path] = each.total_bytes - each.usable_bytes
-        if any(len(dirs) > 1 for dirs in self.dirs.values()):
+        if any(len(places) > 1 for places in self.open.values()):
             for _, partition in snapshot.all_partitions():
                 for copy in partition.copies:
                     if not copy.future and (copy.broker, copy.log_dir) in self.count:
@@ -74,7 +74,7 @@ class _Disks:
                 continue
             if target != ANY_DIR:
                 found.append((broker, target))
-            elif choice := self.dirs.get(broker):
+            elif choice := self.open.get(broker):
                 found.append(min(choice, key=lambda place: self.count[place]))
         for place in found:
             self.count[place] = self.count.get(place, 0) + 1
@@ -118,12 +118,12 @@ def check_sound(plan: Plan, snapshot: Snapshot | None = None) -> None:
 
 def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
     """Yield every rule that is broken at some moment, and every partition that misses its target."""
-    disks = _Disks(snapshot, [move.partition for move in plan.moves])
+    log_dirs = _LogDirs(snapshot, [move.partition for move in plan.moves])
     now = {move.partition: move.before for move in plan.moves}
     longest = {move.partition: max(len(move.before), len(move.after)) for move in plan.moves}
     for number, wave in enumerate(plan.waves, 1):
         where = f"wave {number}"
-        coming = [(step, disks.arrivals(step)) for step in wave]
+        coming = [(step, log_dirs.arrivals(step)) for step in wave]
         if len({step.partition for step in wave}) < len(wave):
             yield PlanViolation(rule="one at a time", where=where, what="a partition has two steps")
         receiving = Counter(broker for _, places in coming for broker in {place[0] for place in places})
@@ -139,16 +139,19 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
             if copies > longest.get(step.partition, 0) + plan.limits.extra_copies:
                 yield PlanViolation(rule="extra copies", where=where, what=f"{step.partition}: {copies}")
             for place in places:
-                disks.used[place] += disks.coming(step, place[0])
-                if place in disks.cordoned:
+                log_dirs.used[place] += log_dirs.coming(step, place[0])
+                if place in log_dirs.cordoned:
                     yield PlanViolation(
                         rule="cordoned", where=f"{where}, {place[0]}:{place[1]}", what="is used"
                     )
         for place in {place for _, places in coming for place in places}:
-            if place in disks.total and disks.used[place] > disks.total[place] * plan.limits.fill + 1:
+            if (
+                place in log_dirs.total
+                and log_dirs.used[place] > log_dirs.total[place] * plan.limits.fill + 1
+            ):
                 yield PlanViolation(rule="room", where=f"{where}, {place[0]}:{place[1]}", what="is too full")
         for step, places in coming:
-            _finish(disks, step, places)
+            _finish(log_dirs, step, places)
             now[step.partition] = step.after
     for move in plan.moves:
         if now[move.partition] != move.after:
@@ -157,14 +160,14 @@ def waves_broken(snapshot: Snapshot, plan: Plan) -> Iterator[PlanViolation]:
             )
 
 
-def _finish(disks: _Disks, step: Step, places: list[Place]) -> None:
+def _finish(log_dirs: _LogDirs, step: Step, places: list[Place]) -> None:
     staying = {broker for broker, _ in places if broker in step.before}
-    came = {place[0]: disks.coming(step, place[0]) for place in places}
+    came = {place[0]: log_dirs.coming(step, place[0]) for place in places}
     for broker in [each for each in step.before if each not in step.after or each in staying]:
-        place = disks.where.pop((step.partition, broker), None)
+        place = log_dirs.where.pop((step.partition, broker), None)
         if place is not None:
-            disks.used[place] -= disks.size.pop((step.partition, broker))
-            disks.count[place] -= 1
+            log_dirs.used[place] -= log_dirs.size.pop((step.partition, broker))
+            log_dirs.count[place] -= 1
     for place in places:
-        disks.size[step.partition, place[0]] = came[place[0]]
-        disks.where[step.partition, place[0]] = place
+        log_dirs.size[step.partition, place[0]] = came[place[0]]
+        log_dirs.where[step.partition, place[0]] = place

@@ -1,33 +1,33 @@
-"""A seat's subscription when its consumer joins, and its assignments."""
+"""A consumer's subscription when it joins, and its assignments."""
 
 from __future__ import annotations
 
 import pytest
 
 from restow.assignors import Member, TopicPartition
-from restow.assignors.adapters.bridge import ConsumerSeat, by_topic
+from restow.assignors.adapters.consumer_state import ConsumerState, by_topic
 from restow.assignors.user_data import decode_claim, decode_generation
 from restow.errors import UnknownAssignor
 
 
 def test_new_consumer_claims_nothing() -> None:
-    said = ConsumerSeat("sticky").subscription({"b", "a"})
+    said = ConsumerState("sticky").subscription({"b", "a"})
     assert (said.topics, said.user_data, said.owned, said.generation) == (("a", "b"), None, (), -1)
 
 
 def test_sticky_sends_its_partitions_in_user_data_alone() -> None:
-    group_lock = ConsumerSeat("sticky")
-    group_lock.told([("t", 1), ("t", 0)], 7)
-    said = group_lock.subscription({"t"})
+    consumer = ConsumerState("sticky")
+    consumer.remember([("t", 1), ("t", 0)], 7)
+    said = consumer.subscription({"t"})
     assert said.user_data is not None
     assert decode_claim(said.user_data) == ((("t", 1), ("t", 0)), 7)
     assert (said.owned, said.generation) == ((), 7)
 
 
 def test_cooperative_sticky_sends_its_partitions_in_the_subscription() -> None:
-    group_lock = ConsumerSeat("cooperative-sticky")
-    group_lock.told([("t", 1), ("u", 3), ("t", 0)], 7)
-    said = group_lock.subscription({"t", "u"})
+    consumer = ConsumerState("cooperative-sticky")
+    consumer.remember([("t", 1), ("u", 3), ("t", 0)], 7)
+    said = consumer.subscription({"t", "u"})
     assert said.owned == (("t", (0, 1)), ("u", (3,)))
     assert said.user_data is not None
     assert decode_generation(said.user_data) == said.generation == 7
@@ -35,21 +35,21 @@ def test_cooperative_sticky_sends_its_partitions_in_the_subscription() -> None:
 
 def test_cooperative_sticky_no_longer_claims_topics_it_has_unsubscribed_from() -> None:
     """The client revokes them before it joins; a claim would block them for a round."""
-    group_lock = ConsumerSeat("cooperative-sticky")
-    group_lock.told([("t", 1), ("u", 3)], 7)
-    assert group_lock.subscription({"t"}).owned == (("t", (1,)),)
+    consumer = ConsumerState("cooperative-sticky")
+    consumer.remember([("t", 1), ("u", 3)], 7)
+    assert consumer.subscription({"t"}).owned == (("t", (1,)),)
 
 
 def test_seats_do_not_share_their_assignments() -> None:
-    one, other = ConsumerSeat("sticky"), ConsumerSeat("sticky")
-    one.told([("t", 0)], 1)
+    one, other = ConsumerState("sticky"), ConsumerState("sticky")
+    one.remember([("t", 0)], 1)
     assert other.subscription({"t"}).user_data is None
 
 
 def test_range_sends_only_its_rack() -> None:
-    group_lock = ConsumerSeat("range", rack="r1")
-    group_lock.told([("t", 0)], 4)
-    said = group_lock.subscription({"t"})
+    consumer = ConsumerState("range", rack="r1")
+    consumer.remember([("t", 0)], 4)
+    said = consumer.subscription({"t"})
     assert (said.user_data, said.owned, said.rack) == (None, (), "r1")
 
 
@@ -57,13 +57,13 @@ def test_range_sends_only_its_rack() -> None:
 def test_topics_without_metadata_are_left_out(name: str) -> None:
     known = {"t": {0, 1}, "empty": set()}
     members = [Member(id="a", topics=("ghost", "t")), Member(id="b", topics=("empty", "t"))]
-    given = ConsumerSeat(name).assign(members, known.get)
+    given = ConsumerState(name).assign(members, known.get)
     assert sorted(p for mine in given.values() for p in mine) == [("t", 0), ("t", 1)]
-    assert ConsumerSeat(name).assign(members[:1], {}.get) == {"a": []}
+    assert ConsumerState(name).assign(members[:1], {}.get) == {"a": []}
 
 
 def test_partition_missing_from_the_metadata_does_not_hide_the_last_one() -> None:
-    given = ConsumerSeat("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
+    given = ConsumerState("range").assign([Member(id="a", topics=("t",))], {"t": {0, 2}}.get)
     assert given == {"a": [TopicPartition("t", p) for p in range(3)]}
 
 
@@ -75,17 +75,17 @@ def test_racks_are_looked_up_only_if_a_member_has_one() -> None:
         return {"t": [["r1"], ["r0"]]}
 
     without = [Member(id="a", topics=("t",)), Member(id="b", topics=("t",))]
-    ConsumerSeat("range").assign(without, {"t": {0, 1}}.get, racks_of)
+    ConsumerState("range").assign(without, {"t": {0, 1}}.get, racks_of)
     assert asked == []
     racked = [Member(id="a", topics=("t",), rack="r0"), Member(id="b", topics=("t",), rack="r1")]
-    given = ConsumerSeat("range").assign(racked, {"t": {0, 1}}.get, racks_of)
+    given = ConsumerState("range").assign(racked, {"t": {0, 1}}.get, racks_of)
     assert given == {"a": [("t", 1)], "b": [("t", 0)]}
     assert asked == [{"t": 2}]
 
 
 def test_unknown_name_is_refused_at_once() -> None:
     with pytest.raises(UnknownAssignor):
-        ConsumerSeat("nonsense")
+        ConsumerState("nonsense")
 
 
 def test_by_topic_groups_and_sorts() -> None:

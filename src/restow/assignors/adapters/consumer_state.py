@@ -1,7 +1,7 @@
 """The common part of the adapters: one consumer's side of the group protocol, without any client.
 
 An assignor is stateless, but a consumer must send its previous partitions when it joins again; a
-`ConsumerSeat` remembers them for one consumer. The rest translates between the clients' metadata and
+`ConsumerState` remembers them for one consumer. The rest translates between the clients' metadata and
 `Member`.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from restow.assignors.assign import assign
 from restow.assignors.registry import get
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from restow.assignors.base import Assignment, PartitionRacks
     from restow.model import Member, Rack
+
+Adapter = TypeVar("Adapter")
 
 SUBSCRIPTION_VERSION = 3
 """The first version with owned partitions, generation and rack."""
@@ -58,18 +60,18 @@ class Subscription:
         )
 
 
-class ConsumerSeat:
-    """One consumer's place in its group: its last assignment, and its subscription."""
+class ConsumerState:
+    """What one consumer knows of its group: its last assignment, for its next subscription."""
 
     def __init__(self, name: str, rack: Rack | None = None) -> None:
         self.assignor = get(name)
         self._rack = rack
-        self._told: tuple[TopicPartition, ...] | None = None
+        self._assigned: tuple[TopicPartition, ...] | None = None
         self._generation = NO_GENERATION
 
-    def told(self, partitions: Iterable[tuple[str, int]], generation: int = NO_GENERATION) -> None:
+    def remember(self, partitions: Iterable[tuple[str, int]], generation: int = NO_GENERATION) -> None:
         """Remember a new assignment of this consumer."""
-        self._told = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
+        self._assigned = tuple(TopicPartition(topic, partition) for topic, partition in partitions)
         self._generation = generation
 
     def subscription(self, topics: Iterable[str]) -> Subscription:
@@ -81,11 +83,11 @@ class ConsumerSeat:
         """
         wanted = tuple(sorted(topics))
         held: tuple[TopicPartition, ...] = ()
-        if self.assignor.cooperative and self._told:
-            held = tuple(partition for partition in self._told if partition.topic in wanted)
+        if self.assignor.cooperative and self._assigned:
+            held = tuple(partition for partition in self._assigned if partition.topic in wanted)
         return Subscription(
             topics=wanted,
-            user_data=self.assignor.user_data(self._told, self._generation),
+            user_data=self.assignor.user_data(self._assigned, self._generation),
             owned=tuple(by_topic(held)),
             generation=self._generation,
             rack=self._rack,
@@ -105,6 +107,19 @@ class ConsumerSeat:
         if racks_of is not None and any(member.rack is not None for member in members):
             racks = racks_of(partitions)
         return assign(self.assignor.name, partitions=partitions, members=members, partition_racks=racks)
+
+
+def assignment_fields(
+    partitions: Iterable[TopicPartition],
+) -> tuple[int, list[tuple[str, list[int]]], bytes]:
+    """Return the fields of a member's assignment, as both clients take them: no user data at the end."""
+    return ASSIGNMENT_VERSION, [(topic, list(ids)) for topic, ids in by_topic(partitions)], b""
+
+
+def class_for(name: str, base: type[Adapter]) -> type[Adapter]:
+    """Return a drop-in class for an assignor, named like it: `CooperativeSticky`."""
+    title = "".join(word.capitalize() for word in name.replace("_", "-").split("-"))
+    return type(title, (base,), {"name": get(name).name, "__doc__": f"The assignor {name!r}."})
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> list[tuple[str, tuple[int, ...]]]:
